@@ -23,11 +23,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line.
 
     Args:
-        argv: Its words; those of the process by default.
+        argv: The arguments; by default those of the process.
 
     Raises:
         SystemExit: With code 2 if the command line is wrong. The commands that use a server
-            always raise it: with code 0, or with code 1 if the server did not do what was asked.
+            always raise it: with code 0, or with code 1 if the server failed.
     """
     description = "Serve and use MCP servers."
     parser = argparse.ArgumentParser(prog=f"python -m {__package__}", description=description)

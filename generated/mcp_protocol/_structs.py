@@ -26,10 +26,10 @@ from msgspec import UNSET, Raw, UnsetType, ValidationError
 from ._unions import (
     UntaggedType,
     Variant,
+    format_text,
     has_integers,
     is_many,
     is_object,
-    shown,
     with_integers,
 )
 
@@ -66,13 +66,13 @@ EXTRA = f"extra {os.urandom(8).hex()}"
 """Wire name of the field for extra members. No peer can guess it; it never leaves the process."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""Exceptions of decoding bytes that are no JSON, or none of the expected form."""
+"""Exceptions of decoding bytes that are not JSON, or JSON of another form than expected."""
 
 _SHORT = 1024
-"""Bytes of JSON in which a null is found as quickly as in anything else that could be searched."""
+"""Longest JSON, in bytes, in which `_find_null` costs less than `_has_many_values`."""
 
 _find_null = re.compile(rb"null").search
-"""Finds a null in JSON: quicker than `in`, also in what is short."""
+"""Finds a null in JSON; faster than `in`, also for short JSON."""
 
 UNWRITABLE = (
     msgspec.MsgspecError,
@@ -82,15 +82,15 @@ UNWRITABLE = (
     ArithmeticError,
     RecursionError,
 )
-"""Exceptions of encoding, or of making plain dicts, for a value that has no JSON form."""
+"""Exceptions of encoding a value, or of converting it to plain dicts, if it has no JSON form."""
 
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
 _GOT_FLOAT = "got `float`"
-"""Stands in the error for a number such as `1.0` where an integer is expected."""
+"""Part of msgspec's error for a number such as `1.0` in place of an integer."""
 
-# Bytes of JSON, and the signs of small values in them: more than a long text has.
+# Bytes of JSON to sample, and the numbers of quotes and commas in them that a long text lacks.
 _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
 
 
@@ -98,7 +98,7 @@ STRUCTS = (msgspec.Struct,)
 """The classes whose objects are objects on the wire."""
 
 StructType: TypeAlias = type[msgspec.Struct]
-"""One of the classes derived from these."""
+"""A class derived from one of `STRUCTS`."""
 
 fields = msgspec.structs.fields
 """The members of a Struct: `name`, `encode_name` (on the wire), `type`, `default`, `required`."""
@@ -107,7 +107,7 @@ replace = msgspec.structs.replace
 """A copy of an object with some members changed."""
 
 asdict = msgspec.structs.asdict
-"""The members of an object by Python name, not those of objects within."""
+"""The members of an object by Python name; nested objects stay as they are."""
 
 T = TypeVar("T")
 
@@ -130,17 +130,17 @@ else:
     _create = msgspec.StructMeta.__call__
 
     class MessageType(msgspec.StructMeta):
-        """The type of classes of messages, which decoding does not pass through.
+        """The metaclass of messages; decoding does not call it.
 
-        A constant member, such as `type`, may be given, and a member may have its name on the wire:
+        A constant member, such as `type`, may be passed, and keywords may be names on the wire:
         `ImageContent(type="image", data="...", mimeType="image/png")`.
         """
 
         def __call__(self, *args: Any, **members: Any) -> Any:
-            """An object with these members.
+            """Create an object with these members.
 
             Raises:
-                TypeError: The class has no such member, or requires another one.
+                TypeError: The class does not have a member, or a required member is missing.
             """
             try:
                 return _create(self, *args, **members)
@@ -165,33 +165,33 @@ class Struct(
 
 
 def always_sent(value: T, *, name: str | None = None) -> T:
-    """The default of a member that is sent even where it was not given.
+    """The default of a member that is sent even if the caller omits it.
 
     Args:
-        name: Its wire name, where that differs.
+        name: Wire name of the member, if it differs from the Python name.
     """
     default: T = msgspec.field(default_factory=lambda: value, name=name)
     return default
 
 
 class EncodingError(ValueError):
-    """A value has no JSON form; the text says what of it has none."""
+    """A value has no JSON form; the text names the part that has none."""
 
 
 def error_text(error: Exception) -> str:
-    """The text of a failure by msgspec, within bounds: it quotes what a peer sent."""
+    """The text of an error of msgspec, shortened: the error quotes data of the peer."""
     if isinstance(error, RecursionError):
         return "nested too deep"
     what, at, path = str(error).rpartition(" - at `")
-    return f"{shown(what)}{at}{shown(path)}"
+    return f"{format_text(what)}{at}{format_text(path)}"
 
 
 def _decode_untagged(kind: type[Any], value: Any) -> Any:
-    """The form of a JSON value that is to be a union without a tag.
+    """Decode a JSON value as a member of a union without a tag.
 
     Raises:
-        ValueError: It fits no member, or breaks a rule of the one it fits. (To this, and not to a
-            ValidationError, msgspec adds where in the message the value stands.)
+        ValueError: The value fits no member, or breaks a rule of the member that it fits. (msgspec
+            adds the path of the value to a ValueError, but not to a ValidationError.)
     """
     if not isinstance(kind, UntaggedType):
         raise NotImplementedError(f"no JSON form is known for {kind!r}")
@@ -204,9 +204,9 @@ def _decode_untagged(kind: type[Any], value: Any) -> Any:
 
 
 _write: Callable[[Any], bytes] = msgspec.json.Encoder().encode
-"""`encode` without its checks: raises `UNWRITABLE`, and writes null for what is not finite.
+"""`encode` without its checks: raises `UNWRITABLE`, and writes null for NaN and infinities.
 
-A TypeError may mean no more than that there are extra members: see `_write_extra`.
+Extra members alone raise a TypeError, too: see `_write_extra`.
 """
 
 
@@ -217,19 +217,19 @@ class Spliced:
 
 
 def _write_extra(value: Any) -> bytes:
-    """The same for a value that may have extra members: they follow the others of their object."""
+    """Encode a value that may have extra members; they follow the other members of their object."""
     data: bytes = _encoder_of_extra.encode(value)
     return data.replace(b'"%b":0,' % EXTRA.encode(), b"")
 
 
-def _splice(value: Any) -> Raw:
-    """JSON that stands in the place of one value, and goes on with more members after it."""
+def _encode_spliced(value: Any) -> Raw:
+    """The JSON of a `Spliced`: a placeholder value, followed by the extra members."""
     if isinstance(value, Spliced):
         return Raw(b"0," + encode(value.members)[1:-1])
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
-_encoder_of_extra = msgspec.json.Encoder(enc_hook=_splice)
+_encoder_of_extra = msgspec.json.Encoder(enc_hook=_encode_spliced)
 
 
 def encode(value: Any) -> bytes:
@@ -246,7 +246,7 @@ def encode(value: Any) -> bytes:
 
 
 def encode_finite(value: Any) -> bytes:
-    """The same as `encode`, but raises `UNWRITABLE`: the exceptions of msgspec."""
+    """Encode as `encode` does, but raise `UNWRITABLE`: the exceptions of msgspec."""
     try:
         data = _write(value)
     except TypeError:
@@ -259,33 +259,33 @@ def encode_finite(value: Any) -> bytes:
 def _check_finite(value: Any, data: bytes) -> None:
     """Refuse NaN and the infinities, for which msgspec writes null.
 
-    A null is seldom one of them, and a long text takes longer to search than to write. So a few
-    long texts are passed over one by one; where there are many values, a null is looked for, and
-    then a float in their MessagePack form, which begins all of them alike.
+    Few nulls stand for such a number, and to search a long text costs more than to encode it. So a
+    value of few long texts is walked member by member. In a value with many members, a null is
+    searched first, and then a float that is not finite in the MessagePack form of the value.
 
     Args:
-        value: What was encoded.
-        data: Its JSON, which has a null or is longer than `_SHORT`.
+        value: The encoded value.
+        data: The JSON of the value, which has a null or is longer than `_SHORT`.
 
     Raises:
-        ValueError: There is one; the text says which, and where.
+        ValueError: The value holds such a number; the text has the number and its path.
     """
     many = len(data) <= _SHORT or _has_many_values(data)
     if many and (_find_null(data) is None or _is_packed_finite(value)):
         return
-    left: list[tuple[str, Any]] = [("$", msgspec.to_builtins(value, enc_hook=_no_value))]
+    left: list[tuple[str, Any]] = [("$", msgspec.to_builtins(value, enc_hook=_encode_as_null))]
     while left:
         path, item = left.pop()
         if isinstance(item, float) and not math.isfinite(item):
-            raise ValueError(f"{item} - at `{shown(path)}`")
+            raise ValueError(f"{item} - at `{format_text(path)}`")
         if is_object(item):
-            left += [(f"{path}.{shown(str(name))}", member) for name, member in item.items()]
+            left += [(f"{path}.{format_text(str(name))}", member) for name, member in item.items()]
         elif is_many(item):
             left += [(f"{path}[{at}]", member) for at, member in enumerate(item)]
 
 
 def _has_many_values(data: bytes) -> bool:
-    """Whether JSON has many small values, rather than a few long texts, by a look at its middle."""
+    """Whether JSON has many small values, rather than a few long texts; samples its middle."""
     sample = data[len(data) // 2 : len(data) // 2 + _SAMPLE]
     return sample.count(b'"') > _QUOTES or sample.count(b",") > _COMMAS
 
@@ -298,20 +298,20 @@ def _is_packed_finite(value: Any) -> bool:
     return _FLOAT not in packed or _NOT_FINITE.search(packed) is None
 
 
-def _no_value(raw: Any) -> None:
-    """Stands for what was encoded before, and has no numbers of the kind."""
+def _encode_as_null(raw: Any) -> None:
+    """Encode raw JSON and extra members as null: they were checked when they were encoded."""
 
 
-_pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_no_value).encode
+_pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_encode_as_null).encode
 
 
 @lru_cache(maxsize=1024)
 def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
-    """A decoder for one type, made once.
+    """The decoder of a type, created once.
 
     Raises:
-        ValidationError: (from the decoder) JSON of another shape; the text has the path.
-        msgspec.DecodeError: (from the decoder) not JSON.
+        ValidationError: (from the decoder) The JSON has another shape; the text has the path.
+        msgspec.DecodeError: (from the decoder) The bytes are not JSON.
     """
     if isinstance(kind, UntaggedType):
         return _untagged_decoder(kind)
@@ -335,8 +335,8 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
 def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
     """A decoder for a whole message that is a union without a tag.
 
-    It reads the members that the tests look at, then the message once more as what it is: that is
-    quicker than to make dicts of all of it first.
+    The decoder reads only the members that the tests need, and then decodes the message again as
+    the member that fits; that is faster than to create dicts of the whole message.
     """
     tests = kind.variants
     if not all(variant.decides for variant in tests):
@@ -362,7 +362,7 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
         for variant in tests:
             if variant.fits(seen):
                 return decoder(variant.type)(data)
-        return convert(msgspec.json.decode(data), kind)  # says what was expected
+        return convert(msgspec.json.decode(data), kind)  # raises the error that lists the members
 
     return _likeliest_first(kind, decode)
 
@@ -370,12 +370,13 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
 def _likeliest_first(
     kind: UntaggedType, decode: Callable[[bytes | Raw], Any]
 ) -> Callable[[bytes | Raw], Any]:
-    """The same decoder, quicker where one look tells that the first plain member is meant.
+    """A decoder that tries the first plain member first, if no constant of earlier members occurs.
 
-    A plain member is told by what it requires, so whatever decodes as it fits it. The members
-    before it are told by texts; where none of those stands in the message, they are not meant.
+    A plain member is identified by its required members alone, so each message that decodes as this
+    member fits it. The members before it are identified by texts; a message that contains none of
+    these texts is none of those members.
     """
-    signs = [b"\\u"]  # may spell any of the texts in another way
+    signs = [b"\\u"]  # an escape may spell any of the texts
     for variant in kind.variants:
         if not variant.consts and not variant.inner:
             decode_plain = decoder(variant.type)
@@ -395,7 +396,7 @@ def _likeliest_first(
         try:
             return decode_plain(data)
         except ValidationError:
-            return decode(data)  # it is another, or says what is wrong
+            return decode(data)  # another member, or the error text
 
     return decode_likeliest
 
@@ -403,7 +404,7 @@ def _likeliest_first(
 def convert(value: Any, kind: Any) -> Any:
     """Turn decoded JSON (dicts, lists, scalars) into `kind`.
 
-    Members that `kind` does not have fall away.
+    Members that `kind` does not have are dropped.
 
     Raises:
         ValidationError: The value has another shape; the text has the path.
@@ -422,7 +423,7 @@ def convert(value: Any, kind: Any) -> Any:
 
 
 def to_builtins(value: Any) -> Any:
-    """Turn Structs into dicts with wire names, all the way down."""
+    """Turn Structs, nested ones included, into dicts with wire names."""
     try:
         return msgspec.to_builtins(value)
     except TypeError:  # there may be extra members
@@ -432,7 +433,7 @@ def to_builtins(value: Any) -> Any:
 class Untagged(metaclass=UntaggedType):
     """Base of the run-time stand-ins for unions without a tag.
 
-    Type checkers see the union itself; msgspec sees a type it does not know and asks a hook.
+    Type checkers see the union itself; msgspec sees an unknown type and calls its hook.
     """
 
     variants: ClassVar[tuple[Variant, ...]] = ()
@@ -451,6 +452,6 @@ def constant_of(kind: StructType, name: str) -> Any:
 
 
 def tag_of(kind: StructType) -> tuple[str, str] | None:
-    """Wire name and value of the constant that tells a Struct from others, if it has one."""
+    """Wire name and value of the constant that identifies a Struct; `None` without a constant."""
     config = kind.__struct_config__
     return None if config.tag_field is None else (config.tag_field, str(config.tag))

@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The base of the modules of a revision: models, JSON in and out, rows of method tables.
+"""The base of the modules of a revision: models, JSON encoding, rows of method tables.
 
-`_structs` has what depends on the library that the models are written for, `_unions` says what a
-value of a union without a tag is.
+`_structs` has the code that depends on the library of the models; `_unions` selects the member of a
+union without a tag.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from ._structs import (
     tag_of,
     to_builtins,
 )
-from ._structs import replace as _copied
-from ._unions import UntaggedType, Variant, is_many, is_object, shown
+from ._structs import replace as _replace
+from ._unions import UntaggedType, Variant, format_text, is_many, is_object
 from .method_facts import UNSTATED, MethodFacts
 
 __all__ = [
@@ -63,7 +63,7 @@ __all__ = [
     "decoder",
     "encode",
     "error_text",
-    "extended",
+    "extend_union",
     "fields",
     "is_many",
     "is_object",
@@ -84,18 +84,18 @@ def replace(message: Message, /, **changes: Any) -> Message:
         result = replace(result, is_error=True)
 
     Args:
-        message: An object of `models`, which stays as it is.
+        message: An object of `models`, which does not change.
         changes: New values of members, by Python name; they are not checked before they are sent.
 
     Raises:
-        TypeError: It is no such object, or has no member of one of these names.
+        TypeError: `message` is no such object, or lacks one of these members.
     """
     if not isinstance(message, STRUCTS):
         raise TypeError(f"replace: expected an object of a message, got a {_type_name(message)}")
     kind: StructType = message.__class__
     if not changes.keys() <= _member_names(kind):
         _check_members(message, changes)
-    return _copied(message, **changes)
+    return _replace(message, **changes)
 
 
 def _type_name(value: object) -> str:
@@ -108,25 +108,25 @@ def _member_names(kind: StructType) -> frozenset[str]:
 
 
 def _check_members(message: Any, names: Iterable[str]) -> None:
-    """Refuse names of members that an object does not have.
+    """Check that an object has all of these members.
 
     Raises:
-        TypeError: There are such names.
+        TypeError: The object lacks a member.
     """
     kind: StructType = message.__class__
-    known = [field.name for field in fields(kind)]
-    if getattr(message, "extra", None) and "extra" not in known:
-        known.append("extra")
-    unknown = ", ".join(shown(name) for name in names if name not in known)
+    members = [field.name for field in fields(kind)]
+    if getattr(message, "extra", None) and "extra" not in members:
+        members.append("extra")
+    unknown = ", ".join(format_text(name) for name in names if name not in members)
     if unknown:
         raise TypeError(
             f"replace: {_type_name(message)} has no member {unknown}; its members are "
-            f"{', '.join(known)}"
+            f"{', '.join(members)}"
         )
 
 
-def extended(kind: Any, *variants: Variant) -> Any:
-    """A union of a type with further objects, whose tests come first."""
+def extend_union(kind: Any, *variants: Variant) -> Any:
+    """A union of further objects, whose tests come first, and a type."""
     base = kind.variants if isinstance(kind, UntaggedType) else (Variant(kind),)
     return UntaggedType("Extended", (Untagged,), {"variants": (*variants, *base)})
 
@@ -136,17 +136,17 @@ class MethodRow:
     """One request or notification of a revision, in one direction.
 
     Attributes:
-        name: The wire's name, such as `tools/call`.
-        kind: Whether it is answered.
-        sender: Who sends it. A method that both may send has a row for each.
+        name: The name on the wire, such as `tools/call`.
+        kind: Request or notification.
+        sender: The sending side. A method that both sides may send has a row for each.
         params: Type of its params, or `None` where the schema has none.
         params_required: Whether a message without params is malformed.
         result: Type of its result, to decode with; `None` for notifications.
-        capability: Path of the capability it depends on, empty for none. For a request it is one
-            of the receiver's, for a notification one of the sender's own.
+        capability: Path of the required capability, empty for none. A request requires a capability
+            of the receiver, a notification one of the sender.
         items: Python name of the list that the result of a list request holds, or `None`.
         facts: Rules of the method that only the prose of the revision states.
-        python_name: Name of its handler and of its coroutine.
+        python_name: Name of the handler and of the client's coroutine function.
     """
 
     name: str
@@ -167,7 +167,7 @@ class MethodRow:
 
     @cached_property
     def decode_result(self) -> Callable[[bytes | Raw], Any]:
-        """Decoder for the result, by the letter of the schema.
+        """Decoder for the result, strict as the schema.
 
         A connection decodes results with `lenient.result_decoder` instead.
         """

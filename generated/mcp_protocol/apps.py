@@ -3,15 +3,15 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""MCP Apps: what servers say of the user interfaces of tools, and hosts read.
+"""MCP Apps: the metadata of user interfaces of tools, as servers write and hosts read it.
 
 A tool names an HTML document, a resource with a URI `ui://...`, which a host shows in a sandbox:
 
     tool        _meta.ui   {"resourceUri": "ui://weather/view.html", "visibility": ["model", "app"]}
     resource    _meta.ui   {"csp": {...}, "permissions": {...}, "domain": ..., "prefersBorder": ...}
 
-What a peer sent is read as far as it has the form of the specification: the rest counts as absent,
-so that it allows nothing.
+Members that do not have the form of the specification are treated as absent, and thus allow
+nothing.
 
 Source: ext-apps/specification/2026-01-26/apps.
 """
@@ -65,7 +65,7 @@ class Csp:
 
     Raises:
         TypeError: One string instead of a collection.
-        ValueError: A value is no origin of HTTP or WebSocket.
+        ValueError: A value is not an origin of HTTP or WebSocket.
     """
 
     connect_domains: Collection[str] = ()
@@ -110,7 +110,7 @@ class ToolOptions(TypedDict, total=False):
 
     Attributes:
         ui: URI of the document that shows the tool's results, as registered by `Server.ui`.
-        visibility: Who may call the tool: `model`, `app` (the document), or both, the default.
+        visibility: The allowed callers: `model`, `app` (the document), or both, the default.
     """
 
     ui: str
@@ -123,7 +123,7 @@ class ToolUi:
 
     Attributes:
         resource_uri: URI of the document; `None` for a tool without one.
-        visibility: Who may call the tool.
+        visibility: The allowed callers.
     """
 
     resource_uri: str | None = None
@@ -132,15 +132,15 @@ class ToolUi:
 
 @dataclass(frozen=True)
 class UiResource:
-    """The user interface of a tool, as a server gives it: code of a stranger, for a sandbox.
+    """The user interface of a tool, as a server provides it: untrusted code for a sandbox.
 
     Attributes:
-        uri: Its URI.
+        uri: The URI of the resource.
         html: The document.
-        csp: The origins that it may use.
-        permissions: The capabilities of browsers that it asks for.
-        domain: The origin that it wants to have; its form depends on the host.
-        prefers_border: Whether it wants a visible border; `None` leaves that to the host.
+        csp: The origins that the document may use.
+        permissions: The capabilities of browsers that the document requests.
+        domain: The origin that the document requests; its form depends on the host.
+        prefers_border: Whether a visible border is preferred; `None` leaves that to the host.
     """
 
     uri: str
@@ -157,11 +157,11 @@ def ui_of(tool: Any) -> ToolUi:
 
 
 def tool_ui(meta: Any) -> ToolUi:
-    """The same by `_meta` of the tool."""
+    """The user interface of a tool, read from the tool's `_meta`."""
     ui = ui_members(meta)
     uri = ui.get("resourceUri")
     if uri is None and is_object(meta):
-        uri = meta.get("ui/resourceUri")  # as servers before the published version have it
+        uri = meta.get("ui/resourceUri")  # the name before the published version
     visibility = ui.get("visibility")
     if not is_many(visibility):
         visibility = VISIBILITIES
@@ -178,19 +178,19 @@ def ui_members(meta: Any) -> Mapping[str, Any]:
 
 
 def resource_ui(uri: str, html: str, ui: Mapping[str, Any]) -> UiResource:
-    """A user interface by the member `ui` of `_meta` of its resource."""
+    """A user interface from its document and the member `ui` in `_meta` of the resource."""
     csp, permissions = ui.get("csp"), ui.get("permissions")
     domain, border = ui.get("domain"), ui.get("prefersBorder")
     domains = {
         name: _origins(csp.get(_wire_name(name)) if is_object(csp) else None)
         for name in Csp.__dataclass_fields__
     }
-    asked: Iterable[str] = permissions if is_object(permissions) else ()
+    requested: Iterable[str] = permissions if is_object(permissions) else ()
     return UiResource(
         uri,
         html,
         Csp(**domains),
-        frozenset(_PERMISSIONS[name] for name in asked if name in _PERMISSIONS),
+        frozenset(_PERMISSIONS[name] for name in requested if name in _PERMISSIONS),
         domain if isinstance(domain, str) else None,
         border if isinstance(border, bool) else None,
     )
@@ -202,19 +202,19 @@ def ui_wire(
     domain: str | None,
     prefers_border: bool | None,
 ) -> dict[str, Any]:
-    """The member `ui` of `_meta` of a resource.
+    """The wire object for the member `ui` in `_meta` of a resource.
 
     Raises:
         ValueError: A permission is unknown.
     """
     if unknown := [each for each in permissions if each not in _PERMISSIONS.values()]:
-        known = ", ".join(_PERMISSIONS.values())
-        raise ValueError(f"permissions: expected {known}, got {', '.join(map(repr, unknown))}")
-    asked: dict[str, Any] = {name: {} for name, each in _PERMISSIONS.items() if each in permissions}
+        allowed = ", ".join(_PERMISSIONS.values())
+        raise ValueError(f"permissions: expected {allowed}, got {', '.join(map(repr, unknown))}")
+    names = [name for name, each in _PERMISSIONS.items() if each in permissions]
     domains = {_wire_name(name): list(each) for name, each in vars(csp or Csp()).items() if each}
-    members = {
+    members: dict[str, Any] = {
         "csp": domains or None,
-        "permissions": asked or None,
+        "permissions": {name: {} for name in names} or None,
         "domain": domain,
         "prefersBorder": prefers_border,
     }
@@ -227,7 +227,7 @@ def _wire_name(name: str) -> str:
 
 
 def _origins(values: Any) -> tuple[str, ...]:
-    """Those of the values that are origins: a policy is made of them."""
+    """The values that are valid origins; others must not reach a security policy."""
     if not is_many(values):
         return ()
     texts = (each for each in values if isinstance(each, str))

@@ -3,11 +3,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Command lines made fit for an error or a log line: secrets among their words are masked.
+"""Command lines for errors and logs, with secrets masked.
 
-A secret is known by the name that stands before it (`--api-key=x`, `--token x`, `API_KEY=x`,
+A secret is recognized by the name before it (`--api-key=x`, `--token x`, `API_KEY=x`,
 `"password": "x"`), by its place (user information of a URL, the value of an HTTP header), or by the
-shape of a token. The masking errs towards too much: these texts are for people.
+form of a token. In doubt a word is masked: these texts are for people.
 """
 
 from __future__ import annotations
@@ -50,27 +50,27 @@ def masked_command(argv: Sequence[str]) -> str:
     is_value = is_header = False
     for word in argv:
         cut = safe_text(word)
-        words.append(MASK if is_value else _masked_word(cut, is_header=is_header))
+        words.append(MASK if is_value else _mask_word(cut, is_header=is_header))
         head = word[:SHOWN_TEXT]
         is_value = _SECRET_OPTION.fullmatch(head) is not None and not _NO_SECRET.search(head)
         is_header = _HEADER_OPTION.fullmatch(head) is not None
     return safe_text(" ".join(words), COMMAND_TEXT)
 
 
-def _masked_word(word: str, *, is_header: bool) -> str:
+def _mask_word(word: str, *, is_header: bool) -> str:
     if is_header or word.startswith(("-H", "--header")):
         word = _HEADER.sub(rf"\1 {MASK}", word)
     word = _USER_INFORMATION.sub(rf"\1{MASK}@", word)
-    word = _SPACED.sub(_masked_option, word)  # a whole command as one word
+    word = _SPACED.sub(_mask_option, word)  # for a whole command as one word
     word = _BEARER.sub(rf"\1 {MASK}", word)
     word = _TOKEN.sub(MASK, word)
-    return _NAMED.sub(_masked_value, word)
+    return _NAMED.sub(_mask_value, word)
 
 
-def _masked_option(match: re.Match[str]) -> str:
+def _mask_option(match: re.Match[str]) -> str:
     return match[0] if _NO_SECRET.search(match[1]) else f"{match[1]} {MASK}"
 
 
-def _masked_value(match: re.Match[str]) -> str:
+def _mask_value(match: re.Match[str]) -> str:
     name = match[1].rstrip("\"' \t:=")
     return match[0] if _NO_SECRET.search(name) else f"{match[1]}{MASK}"

@@ -5,8 +5,8 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Base of the classes of `models` in a package of several revisions.
 
-Such a class stands for the Structs that the revisions have under its name. A message is decoded
-into the Struct of its own revision; a merged class has no objects of its own.
+A merged class stands for the Structs of the same name in each revision. A message is decoded into
+the Struct of the message's revision; a merged class has no instances of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .facts import MergedClass
 
 
 class MergedType(MergedClass):
-    """The type of merged classes.
+    """The metaclass of merged classes.
 
     Attributes:
         struct_names: Names of the Structs that the class stands for.
@@ -34,13 +34,13 @@ class MergedType(MergedClass):
     def __new__(
         mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: bool
     ) -> MergedType:
-        """A class; its options are those of a Struct, and only type checkers look at them."""
-        made = super().__new__(mcs, name, bases, namespace)
-        made.struct_names = frozenset({name, *namespace.get("_other_names", ())})
+        """Create a class; its options are those of a Struct, for type checkers only."""
+        merged = super().__new__(mcs, name, bases, namespace)
+        merged.struct_names = frozenset({name, *namespace.get("_other_names", ())})
         if "_folders" in namespace:
             package = namespace["__module__"].rpartition(".")[0]
-            made.modules = tuple(f"{package}.{each}.models" for each in namespace["_folders"])
-        return made
+            merged.modules = tuple(f"{package}.{each}.models" for each in namespace["_folders"])
+        return merged
 
     def __init__(
         cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **options: bool
@@ -48,7 +48,7 @@ class MergedType(MergedClass):
         super().__init__(name, bases, namespace)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        """Whether a value is an object of one of the Structs."""
+        """Whether a value is an instance of one of the Structs."""
         return cls.__subclasscheck__(type(instance))
 
     def __subclasscheck__(cls, subclass: type) -> bool:
@@ -58,13 +58,13 @@ class MergedType(MergedClass):
         return super().__subclasscheck__(subclass)
 
     def __call__(cls, **keywords: Any) -> Any:
-        """An object of the newest revision that has all members given.
+        """Create an object of the newest revision that has all the passed members.
 
-        A member that is `None` counts as absent, except where null is a value of its own. One that
-        is constant, such as `type`, may be given too. A member may have its name on the wire.
+        `None` counts as absent, except where null is a value of its own. Constant members, such as
+        `type`, may be passed too. A keyword may be the Python name or the wire name of a member.
 
         Raises:
-            TypeError: No revision has these members, or all of them require more.
+            TypeError: No revision has these members, or each of them requires others too.
         """
         for struct in cls.structs():
             own = {field.name: field for field in fields(struct)}
@@ -109,9 +109,9 @@ if TYPE_CHECKING:
 else:
 
     class Merged(metaclass=MergedType):
-        """Base of the merged classes, which for type checkers are Structs themselves.
+        """Base of the merged classes; type checkers take these for Structs.
 
-        A package has a class between, whose `_folders` are those of its revisions.
+        A package derives a class whose `_folders` are those of the package's revisions.
         """
 
         _folders: tuple[str, ...] = ()

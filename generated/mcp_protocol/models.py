@@ -5,10 +5,10 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The types of all revisions, one class for each name.
 
-An object of a session has the class of the session's own revision, and `isinstance` takes each of
-these for the class of its name here. It has every member that any revision has; those that are
-absent, or that its own revision lacks, are `None`. (Where null is a value in a revision, an absent
-one is UNSET there.) Calling a class makes an object of the newest revision that has the
+An object of a session belongs to the class of the session's revision; `isinstance` with the class
+of the same name here is true. To type checkers the object has the members of all revisions; absent
+members, and those of other revisions, are `None`. (An absent member is UNSET if null is a value of
+its own in the revision.) Calling a class creates an object of the newest revision that has the
 members. Importing this module loads no revision.
 """
 
@@ -225,7 +225,7 @@ class CallToolResult(_Merged, kw_only=True, frozen=True):
     def data(self) -> Any:
         """The tool's value: its structured content, else its only text; `None` for anything else.
 
-        A value that was sent as `{"result": value}` is the inner value. `None` for an error.
+        A value that was sent as `{"result": value}` is unwrapped. `None` for an error.
         """
         from .tool_results import plain_value
 

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Errors of names that this package lacks; with its feature, what takes their place.
+"""Errors for names that this package lacks; with the feature `migration`, they name alternatives.
 
 Imported only for the error of an import, an attribute or a keyword that does not exist.
 """
@@ -27,15 +27,15 @@ from .sdk_names import (
 
 
 class NoOptions(TypedDict):
-    """No further keywords. At run time they are collected, so that an error can name another."""
+    """No further keywords. At run time they are collected for an error that names alternatives."""
 
 
 NOT_EXPORTED = frozenset({"TypeError", "errors", "models", "the"})
-"""First words of alternatives that are no public names."""
+"""First words of alternatives that are not public names."""
 
 
 def keyword_error(call: str, names: Iterable[str]) -> TypeError:
-    """The error of keywords that a function does not take.
+    """The error for keywords that a function does not have.
 
     Args:
         call: The function, such as `server.tool`, perhaps with parentheses and more text.
@@ -49,7 +49,7 @@ def keyword_error(call: str, names: Iterable[str]) -> TypeError:
 
 
 def call_error(call: str, expected: str) -> TypeError:
-    """The error of an argument of another type.
+    """The error for an argument of a wrong type.
 
     Args:
         call: The function, such as `server.run`.
@@ -59,11 +59,11 @@ def call_error(call: str, expected: str) -> TypeError:
 
 
 def attribute_error(value: object, kind: str, name: str) -> AttributeError:
-    """The error of an attribute that an object or a class does not have.
+    """The error for an attribute that an object or a class does not have.
 
     Args:
         value: The object or the class.
-        kind: Name of the class that the documents describe.
+        kind: Name of the class in the documentation.
         name: The attribute.
     """
     owner = value if isinstance(value, type) else type(value)
@@ -85,11 +85,11 @@ def name_error_text(name: str, package: str, names: Collection[str], types: str)
 
 
 def module_error(name: str, package: str, names: Collection[str], types: str) -> ImportError | None:
-    """The error of an import that works with another SDK; `None` for any other.
+    """The error for an import that works with another SDK; `None` for any other import.
 
     Args:
-        name: Full name of a module, or of what is imported from a subpackage: Python looks for a
-            module of that name then.
+        name: Full name of a module, or of a name that is imported from a subpackage: Python then
+            looks for a module of that name.
         package: The package.
         names: The public names of the package.
         types: The module of its message types, such as `.models`.
@@ -98,7 +98,7 @@ def module_error(name: str, package: str, names: Collection[str], types: str) ->
     while module and module not in MODULES:
         module = module.rpartition(".")[0]
     if module:
-        alternative = _present(MODULES[module], package, names, types)
+        alternative = _find_available(MODULES[module], package, names, types)
         text = _text(f"{package} has no module {name}", alternative)
         return None if alternative is None else ImportError(text, name=name)
     parent, _, last = name.rpartition(".")
@@ -111,14 +111,16 @@ def module_error(name: str, package: str, names: Collection[str], types: str) ->
 def _alternative(name: str, package: str, names: Collection[str], types: str) -> str | None:
     """The alternative to a name of another SDK; `None` for any other name."""
     if name in NAMES:
-        return _present(NAMES[name], package, names, types)
+        return _find_available(NAMES[name], package, names, types)
     if name[:1].isupper() and hasattr(importlib.import_module(types, package), name):
         return f"{package}{types}.{name}"
     return None
 
 
-def _present(alternative: str, package: str, names: Collection[str], types: str) -> str | None:
-    """The alternative, unless it is a public name that the package was written without."""
+def _find_available(
+    alternative: str, package: str, names: Collection[str], types: str
+) -> str | None:
+    """The alternative; `None` if it is a public name that the package was generated without."""
     if alternative == TYPES:
         return f"{package}{types}"
     if alternative == ERRORS:

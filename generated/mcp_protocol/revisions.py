@@ -22,7 +22,7 @@ FOLDERS = {
 """The subpackage of each revision, oldest first."""
 
 
-def _in(folder: str) -> Callable[[], Revision]:
+def _loader_of(folder: str) -> Callable[[], Revision]:
     def load() -> Revision:
         revision: Revision = importlib.import_module(f".{folder}.methods", __package__).REVISION
         return revision
@@ -32,11 +32,11 @@ def _in(folder: str) -> Callable[[], Revision]:
 
 REVISIONS = Revisions(
     {
-        "2024-11-05": (Lifecycle.HANDSHAKE, _in("r2024_11_05")),
-        "2025-03-26": (Lifecycle.HANDSHAKE, _in("r2025_03_26")),
-        "2025-06-18": (Lifecycle.HANDSHAKE, _in("r2025_06_18")),
-        "2025-11-25": (Lifecycle.HANDSHAKE, _in("r2025_11_25")),
-        "2026-07-28": (Lifecycle.PER_REQUEST, _in("r2026_07_28")),
+        "2024-11-05": (Lifecycle.HANDSHAKE, _loader_of("r2024_11_05")),
+        "2025-03-26": (Lifecycle.HANDSHAKE, _loader_of("r2025_03_26")),
+        "2025-06-18": (Lifecycle.HANDSHAKE, _loader_of("r2025_06_18")),
+        "2025-11-25": (Lifecycle.HANDSHAKE, _loader_of("r2025_11_25")),
+        "2026-07-28": (Lifecycle.PER_REQUEST, _loader_of("r2026_07_28")),
     }
 )
 """Oldest first."""

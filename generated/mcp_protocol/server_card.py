@@ -10,7 +10,7 @@ A draft: SEP-2127 is final, but its format belongs to an experimental extension 
     $schema, name, version, description    and perhaps title, websiteUrl, icons, repository
     remotes                                transport, URL, header fields, revisions
 
-A card lists no tools, and says nothing that a client may rely on before it has connected.
+A card lists no tools, and clients cannot rely on it before they connect.
 
 Source: experimental-ext-server-card/schema, docs/discovery.
 """
@@ -49,7 +49,7 @@ class _Card(msgspec.Struct, rename={"schema": "$schema"}):
 
 
 def parse_card(data: bytes) -> dict[str, Any]:
-    """The members of a card, of which those that clients need have been checked.
+    """The members of a card; those that clients need are checked.
 
     Raises:
         ValueError: Not JSON, or a member is missing or malformed; the text names it.

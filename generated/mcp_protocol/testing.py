@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Testing what is built on this package: both ends in one process, over the real encoding.
+"""Tests of servers and clients: both ends in one process, with the real encoding.
 
 As a context manager:
 
@@ -53,8 +53,8 @@ class PairOf(Generic[AnyClient]):
     Attributes:
         client: The open session.
         server: The server.
-        sent: What the client sent so far, as JSON objects.
-        received: What the server sent so far.
+        sent: The messages that the client sent so far, as JSON objects.
+        received: The messages that the server sent so far.
     """
 
     client: AnyClient
@@ -65,12 +65,12 @@ class PairOf(Generic[AnyClient]):
 
 @dataclass(frozen=True)
 class Pair(PairOf[Client]):
-    """A client of whichever revision was agreed, and the server that it talks to."""
+    """A client of the negotiated revision and the server that it talks to."""
 
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A server that keeps what passes on its channel."""
+    """A server that records the messages of its channel."""
 
     server: Servable
     principal: Principal | None = None
@@ -85,7 +85,7 @@ class _Recorded:
 
 @dataclass(frozen=True)
 class _RecordingChannel(Channel):
-    """A channel that keeps what passes."""
+    """A channel that records its messages."""
 
     channel: Channel
     incoming: list[Any]
@@ -206,13 +206,13 @@ def connected(
     """Connect a client to a server in memory; both end with the block.
 
     Args:
-        server: A `Server`, or whatever serves a channel.
-        revision: The revision to speak, with the types of that revision; by default the newest
-            that both know.
-        handlers: What the client can do for the server.
-        capabilities: What the client declares beyond that, as wire object.
-        extra: Whether the objects of results keep the members that the revision does not know.
-        principal: On whose behalf the server serves the client, as if it had a token.
+        server: A `Server`, or another object that serves a channel.
+        revision: The revision to use, with the types of that revision; by default the newest that
+            both sides support.
+        handlers: The client's handlers for requests of the server.
+        capabilities: Further capabilities that the client declares, as wire object.
+        extra: Whether the objects of results keep members that the revision does not define.
+        principal: The principal of the client, as if it had a token.
 
     Raises:
         RevisionError: The server does not speak the revision.
@@ -241,10 +241,10 @@ async def _connected(
 async def _in_one_task(
     opening: AbstractAsyncContextManager[Pair],
 ) -> AsyncGenerator[Pair, None]:
-    """Enter and exit a context manager in one task, which its cancel scopes require.
+    """Enter and exit a context manager in one task, as its cancel scopes require.
 
-    pytest-asyncio runs the beginning and the end of a fixture in a task each. The plugin of anyio
-    does not, which is the only one for trio.
+    pytest-asyncio runs setup and teardown of a fixture in two tasks. The plugin of anyio, the only
+    one for trio, runs both in one task.
     """
     if not _runs_asyncio():
         async with opening as pair:
@@ -295,22 +295,22 @@ def pair_fixture(
     principal: Principal | None = None,
     fixture: Callable[..., Any] | None = None,
 ) -> Any:
-    """A pytest fixture that gives a `Pair`, fresh for each test.
+    """A pytest fixture that returns a new `Pair` for each test.
 
     The event loop is that of the test, which the plugin of anyio or pytest-asyncio runs.
 
     Args:
-        server: The server, or a function that makes one for each test.
-        revision: As for `connected`, like all that follows.
-        handlers: What the client can do for the server.
-        capabilities: What the client declares beyond that.
+        server: The server, or a function that creates a server for each test.
+        revision: See `connected`, also for the following arguments.
+        handlers: The client's handlers for requests of the server.
+        capabilities: Further capabilities that the client declares.
         extra: Whether the objects of results keep their extra members.
-        principal: On whose behalf the server serves the client.
+        principal: The principal of the client.
         fixture: The decorator of the fixture: `pytest.fixture` by default, `pytest_asyncio.fixture`
             for the strict mode of pytest-asyncio.
 
     Returns:
-        The fixture; its name is that of the variable it is kept in.
+        The fixture; its name is the name of the variable that it is assigned to.
 
     Raises:
         ModuleNotFoundError: pytest is not installed.

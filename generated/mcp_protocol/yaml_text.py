@@ -3,9 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""YAML of strangers with the types of JSON: no dates, no tags, keys are texts; its size is bounded.
+"""Untrusted YAML with the types of JSON: no dates, no tags, keys are strings; size is bounded.
 
-As in YAML 1.2, `yes`, `no`, `on` and `off` are texts, and so are digits with colons.
+As in YAML 1.2, `yes`, `no`, `on` and `off` are strings, and so are digits with colons.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ _YAML_WORDS = frozenset({"yes", "no", "on", "off"})
 
 
 class DocumentTooLargeError(ValueError):
-    """The document is too large as a whole, which leaving out an operation does not help."""
+    """The document as a whole is too large; leaving out an operation does not help."""
 
 
 def read_yaml(data: bytes, label: str, limit: int, needed_by: str) -> Any:
-    """A YAML document with the types of JSON: keys are texts, as in `200:`.
+    """Decode a YAML document with the types of JSON: keys are strings, as in `200:`.
 
     Args:
-        data: Its bytes.
-        label: Its name in error texts.
-        limit: Most characters with a copy for each alias.
-        needed_by: What needs PyYAML, for the error.
+        data: The bytes of the document.
+        label: Name of the document in error texts.
+        limit: Most characters of the document with each alias expanded.
+        needed_by: The feature that needs PyYAML, for the error.
 
     Raises:
         MissingExtraError: PyYAML is not installed.
-        DocumentTooLargeError: It is nested too deep, or too large with a copy for each alias.
-        ValueError: Not YAML.
+        DocumentTooLargeError: The document is nested too deep, or too large with aliases expanded.
+        ValueError: The bytes are not YAML.
     """
     try:
         library: Any = importlib.import_module("yaml")
@@ -71,13 +71,13 @@ def read_yaml(data: bytes, label: str, limit: int, needed_by: str) -> Any:
 
 
 def _expanded_size(events: Iterable[Any], label: str) -> int:
-    """Characters of YAML with a copy for each alias, from its events: nothing is made of it yet.
+    """The number of characters with each alias expanded, counted from parser events.
 
-    Keys that merge objects copy while a document is read, and operations copy its values.
+    Merge keys copy objects while a document is constructed, and operations copy its values.
 
     Raises:
-        ValueError: It is within itself.
-        DocumentTooLargeError: It is nested so deep that composing it would overrun the stack.
+        ValueError: An alias is within its own anchor.
+        DocumentTooLargeError: The nesting is so deep that composing would overflow the stack.
     """
     anchors: dict[str, int] = {}
     within: list[tuple[str | None, int]] = []
@@ -95,7 +95,7 @@ def _expanded_size(events: Iterable[Any], label: str) -> int:
             if anchor is not None:
                 anchors[anchor] = size - before
         elif kind == "AliasEvent":
-            copied = anchors.get(anchor or "", 0)  # without an anchor it is no YAML
+            copied = anchors.get(anchor or "", 0)  # without an anchor: rejected when composed
             if copied < 0:
                 raise ValueError(f"the alias {safe_repr(anchor)} is within its own anchor")
             size += copied
@@ -119,20 +119,20 @@ def _yaml_object(loader: Any, node: Any) -> Any:
 
 
 def _yaml_bool(loader: Any, node: Any) -> Any:
-    """A boolean; `yes`, `no`, `on` and `off` are texts, as in YAML 1.2."""
+    """A boolean; `yes`, `no`, `on` and `off` are strings, as in YAML 1.2."""
     text = _yaml_text(node)
     return text if text.lower() in _YAML_WORDS else loader.construct_yaml_bool(node)
 
 
 def _yaml_int(loader: Any, node: Any) -> Any:
-    """An integer; digits with colons are a text, as in YAML 1.2."""
+    """An integer; digits with colons are a string, as in YAML 1.2."""
     text = _yaml_text(node)
     is_number = ":" not in text and len(text) <= _NUMBER_CHARACTERS
     return loader.construct_yaml_int(node) if is_number else text
 
 
 def _yaml_float(loader: Any, node: Any) -> Any:
-    """A number; digits with colons are a text, as in YAML 1.2."""
+    """A number; digits with colons are a string, as in YAML 1.2."""
     text = _yaml_text(node)
     is_number = ":" not in text and len(text) <= _NUMBER_CHARACTERS
     return loader.construct_yaml_float(node) if is_number else text
@@ -142,7 +142,7 @@ def _yaml_text(node: Any) -> str:
     """The text of a scalar that is tagged as another type.
 
     Raises:
-        ValueError: It is no scalar.
+        ValueError: The node is not a scalar.
     """
     if node.id != "scalar":
         raise ValueError(f"expected a scalar, got a {node.id}")

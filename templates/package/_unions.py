@@ -1,6 +1,6 @@
-"""How JSON is read by types: members of unions without a tag, and integers such as `1.0`.
+"""Decoding of JSON by types: members of unions without a tag, and integers such as `1.0`.
 
-Knows no library of models.
+Does not depend on the library of models.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple, TypeGuard, get_args, get_origin
 
-_TEXT = 300  # characters of a peer's text that an error shows
+_TEXT = 300  # characters of a peer's text that an error quotes
 
 
 class Variant(NamedTuple):
-    """One member of an untagged union, and what a JSON object must hold to be it.
+    """One member of an untagged union, and the tests that a JSON object of this member passes.
 
     Attributes:
         type: The member.
         required: Wire names that must be present.
-        consts: Wire name to the values it may have; an absent name fails the test.
-        inner: Wire name to what the object under it must hold.
-        decides: Whether an object that passes the tests can be no other member.
+        consts: Wire name to the allowed values; an absent name fails the test.
+        inner: Wire name to the names that the object under it must have.
+        decides: Whether an object that passes the tests belongs to no other member.
     """
 
     type: Any
@@ -30,7 +30,7 @@ class Variant(NamedTuple):
 
     @property
     def takes_scalars(self) -> bool:
-        """Whether its values need not be objects."""
+        """Whether values of the member may be scalars or arrays."""
         return not (self.decides or self.required)
 
     def fits(self, value: Mapping[str, Any]) -> bool:
@@ -41,10 +41,10 @@ class Variant(NamedTuple):
         for name, allowed in self.consts.items():
             if value.get(name) not in allowed:
                 return False
-        return all(_holds(value.get(name), names) for name, names in self.inner.items())
+        return all(_has_members(value.get(name), names) for name, names in self.inner.items())
 
 
-def _holds(value: Any, names: tuple[str, ...]) -> bool:
+def _has_members(value: Any, names: tuple[str, ...]) -> bool:
     return is_object(value) and all(name in value for name in names)
 
 
@@ -55,25 +55,25 @@ def _class_of(kind: Any) -> Any:
 
 
 class UntaggedType(type):
-    """The type of unions without a tag: it decides which member a value is."""
+    """The metaclass of unions without a tag; selects the member that a value belongs to."""
 
     variants: tuple[Variant, ...]
 
     def __instancecheck__(cls, instance: object) -> bool:
-        """Whether a value is a member; maps and lists are not looked into."""
+        """Whether a value belongs to a member; the contents of maps and lists are not checked."""
         return any(isinstance(instance, _class_of(variant.type)) for variant in cls.variants)
 
     def decode(cls, value: Any, decode_as: Callable[[Any, Any], Any]) -> Any:
-        """A decoded JSON value as the first member whose tests it passes.
+        """Decode a JSON value as the first member whose tests it passes.
 
-        Members that do not decide are tried in turn; the error is that of the first one.
+        Members that do not decide are tried in turn; the error is that of the first of them.
 
         Args:
             value: The value.
-            decode_as: Turns decoded JSON into a type, or raises ValueError.
+            decode_as: Converts decoded JSON to a type, or raises ValueError.
 
         Raises:
-            ValueError: It is none.
+            ValueError: The value belongs to no member.
         """
         failed: ValueError | None = None
         for variant in cls.variants:
@@ -88,7 +88,7 @@ class UntaggedType(type):
                     failed = failed or error
         if failed is not None:
             raise failed
-        raise ValueError(f"Expected one of {cls.names()}, got {_shape(value)}")
+        raise ValueError(f"Expected one of {cls.names()}, got {_describe_shape(value)}")
 
     def names(cls) -> str:
         """The members by name, for error texts."""
@@ -100,11 +100,11 @@ class UntaggedType(type):
 
 
 def has_integers(kind: Any, members: Callable[[Any], Mapping[str, Any] | None]) -> bool:
-    """Whether values of a type may hold integers, other than as any JSON value.
+    """Whether a type has integers within; `Any` does not count.
 
     Args:
         kind: The type.
-        members: The type of each member by wire name; `None` for a type that is no model.
+        members: Returns the type of each member by wire name; `None` for a type that is no model.
     """
     left, seen = [kind], list[Any]()
     while left:
@@ -125,7 +125,7 @@ def has_integers(kind: Any, members: Callable[[Any], Mapping[str, Any] | None]) 
 
 
 def with_integers(value: Any) -> Any:
-    """Decoded JSON with integers for numbers such as `1.0`, which are integers by JSON Schema."""
+    """Decoded JSON with an integer in place of each float such as `1.0` (see JSON Schema)."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else value
     if is_many(value):
@@ -135,14 +135,14 @@ def with_integers(value: Any) -> Any:
     return value
 
 
-def _shape(value: Any) -> str:
+def _describe_shape(value: Any) -> str:
     if is_object(value):
-        return "an object with " + (shown(", ".join(sorted(value))) or "no members")
+        return "an object with " + (format_text(", ".join(sorted(value))) or "no members")
     return f"`{type(value).__name__}`"
 
 
-def shown(text: str) -> str:
-    """A text on one line, cut. (`foreign_text` is no part of a package with types alone.)"""
+def format_text(text: str) -> str:
+    """A text on one line, shortened. (A package with types alone has no `foreign_text`.)"""
     cut = text[:_TEXT]
     safe = cut if cut.isprintable() else ascii(cut)[1:-1]
     return safe if len(text) <= _TEXT else f"{safe}... ({len(text)} characters)"
@@ -150,9 +150,9 @@ def shown(text: str) -> str:
 
 def is_object(value: object) -> TypeGuard[Mapping[str, Any]]:
     """Whether decoded JSON is an object."""
-    return isinstance(value, (dict, Mapping))  # what it nearly always is comes first: it is quicker
+    return isinstance(value, (dict, Mapping))  # `dict`, the usual type, first: faster
 
 
 def is_many(value: object) -> TypeGuard[Sequence[Any]]:
-    """Whether it is a list or a tuple."""
+    """Whether a value is a list or a tuple."""
     return isinstance(value, list | tuple)

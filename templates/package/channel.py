@@ -23,7 +23,7 @@ MESSAGE_LIMIT = 64 * 1024 * 1024
 
 
 class OutgoingMessage(msgspec.Struct, frozen=True):
-    """An encoded message, with what a transport may need to know about the message.
+    """An encoded message with the metadata that transports need.
 
     Attributes:
         data: The JSON text, without raw newlines.
@@ -31,9 +31,9 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
         id: Id of the request, or of the request that a response answers; `None` if there is none.
         method: Method of the request or notification; empty for responses.
         revision: The revision in whose shape the message was encoded.
-        related_request_id: The received request that the message belongs to: a response to it,
-            its progress and log messages, requests made on its behalf. Transports with one stream
-            per request route by this id.
+        related_request_id: Id of the received request that the message belongs to: the message is
+            the response, a progress or log message, or a request on its behalf. Transports with
+            one stream per request route by this id.
         params: The params before encoding: a Struct, an object or raw JSON.
         error_code: JSON-RPC code of an error response.
     """
@@ -78,7 +78,7 @@ class Channel(Protocol):
         Raises:
             EndOfChannel: The peer is gone.
             FrameError: One frame was unusable, for example too long; receive again.
-            RequestLost: One request of ours will not be answered; receive again.
+            RequestLost: One request of this side will not be answered; receive again.
         """
         ...
 
@@ -97,22 +97,23 @@ class Channel(Protocol):
         """Release the transport. Idempotent; `receive` then raises `EndOfChannel`."""
         ...
 
-    def settle_by(self, take: Callable[[bytes], bool]) -> None:  # most have no use
-        """Pass each message to a function where it arrives, if that costs less than `receive`.
+    def settle_by(self, take: Callable[[bytes], bool]) -> None:  # most channels ignore it
+        """Pass each message to a function on arrival, if that costs less than `receive`.
 
         Args:
-            take: Returns whether it took the message, which is not received then. Does not block.
+            take: Returns whether it handled the message; `receive` then skips the message. Does not
+                block.
         """
         return
 
     def close_request_stream(self, identifier: RequestId) -> bool:
-        """Close the stream of one request of ours whose response is no longer awaited.
+        """Close the stream of one request of this side whose response is no longer awaited.
 
         Does not block; an unknown id is no error.
 
         Returns:
-            Whether each request has a stream of its own, so that closing the stream may stand for
-            the cancellation. `False` where all messages share one stream: nothing was closed.
+            Whether each request has a stream of its own, whose end may stand for the cancellation.
+            `False` if all messages share one stream; then nothing was closed.
         """
         return False
 
@@ -120,15 +121,14 @@ class Channel(Protocol):
         """Close the connection on which a request of the peer is being answered.
 
         Returns:
-            Whether the request has such a connection, to which the peer can reconnect; if not,
-            nothing was closed.
+            Whether a connection was closed, and the peer can reconnect for the response.
         """
         return False
 
 
 @dataclass(frozen=True)
 class TooLong:
-    """Stands for a message over the limit; its bytes were dropped.
+    """A placeholder for a message over the limit, whose bytes were dropped.
 
     Attributes:
         limit: The limit that was exceeded, in bytes.

@@ -15,7 +15,7 @@
     |   +-- UnsupportedRevisionError
     |   +-- URLElicitationRequiredError (in `client_features.input_required`)
     |   +-- HeaderMismatchError     HTTP header fields differ from the body
-    +-- RemoteError                 the peer answered one of our requests with an error
+    +-- RemoteError                 the peer answered a request of this side with an error
     +-- RevisionError               no revision in common
     +-- RequestTimeoutError         no response in time
     +-- RequestCancelledError       this side cancelled the request
@@ -23,7 +23,7 @@
     +-- ToolResultError             a result has no value of the type that the caller named
     |   +-- ToolFailedError         the tool reported an error
     +-- MissingExtraError           an optional dependency is not installed
-    +-- AuthorizationError          no access token could be had
+    +-- AuthorizationError          no access token could be obtained
     |   +-- OAuthError              an authorization server refused, with a code of OAuth
     +-- TransportError
         +-- ConnectionClosedError   the connection ended before the response
@@ -38,8 +38,8 @@
         +-- SessionLostError        the server lost the session, and the one that replaced it
         +-- RequestLost             a channel reports that a request will not be answered
 
-The class tells which side is at fault; attributes hold the data. A text shows foreign text on one
-line, shortened and without control characters; the attributes hold the whole text.
+The class tells which side is at fault; attributes hold the data. Error texts quote a peer's text on
+one line, shortened and without control characters; the attributes hold the whole text.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ RESOURCE_NOT_FOUND = -32002
 
 
 NO_DATA: Any = object()
-"""Stands for an error without `data`, which differs from `data: null`."""
+"""Marks an error without `data`, which differs from `data: null`."""
 
 
 _LONGEST_URI = 2048  # longest URI that is sent as data of an error
 
-_REMOTE_TEXT = 1000  # characters of a peer's error that the text of ours shows
+_REMOTE_TEXT = 1000  # characters of a peer's error text that an error quotes
 
-_SHOWN_LINE = 500  # characters of a line on standard error that an error shows
+_SHOWN_LINE = 500  # characters of a line on standard error that an error quotes
 
 
 class McpError(Exception):
@@ -80,8 +80,8 @@ class ProtocolError(McpError):
 
     Args:
         message: One line for the peer; never a traceback.
-        code: JSON-RPC error code; the class default if not given.
-        data: `error.data`; left out unless given.
+        code: JSON-RPC error code; the default of the class if omitted.
+        data: `error.data`; left out if omitted.
 
     Source: basic/index (error responses).
     """
@@ -184,9 +184,9 @@ class MissingCapabilityError(ProtocolError):
 
 
 class UnsupportedRevisionError(ProtocolError):
-    """A request names a revision that this side does not speak.
+    """A request names a revision that this side does not support.
 
-    It is sent back as `data.requested`, cut at 200 characters.
+    `data.requested` repeats the name, cut at 200 characters.
 
     Source: basic/versioning (2026-07-28).
     """
@@ -225,7 +225,7 @@ class RemoteError(McpError):
         method: The request that failed.
 
     Args:
-        name: What the caller called the tool or prompt, where the peer has another name for it.
+        name: The caller's name of the tool or prompt, if the peer's name differs.
     """
 
     def __init__(
@@ -255,8 +255,8 @@ class RevisionError(McpError):
     """Client and server have no protocol revision in common.
 
     Attributes:
-        supported: Revisions this side speaks.
-        offered: Revisions the other side named; empty if it named none.
+        supported: Revisions of this side.
+        offered: Revisions that the other side named; empty if it named none.
     """
 
     def __init__(self, message: str, supported: Sequence[str], offered: Sequence[str] = ()) -> None:
@@ -267,10 +267,10 @@ class RevisionError(McpError):
 
 
 class RequestTimeoutError(McpError):
-    """No response in time. The request was cancelled where the revision allows that.
+    """No response in time. The request was cancelled if the revision allows that.
 
     Args:
-        more: Further text.
+        more: Further text for the message.
 
     Attributes:
         method: The request.
@@ -278,8 +278,8 @@ class RequestTimeoutError(McpError):
     """
 
     def __init__(self, method: str, seconds: float, more: str = "") -> None:
-        told = f"; {more}" if more else ""
-        super().__init__(f"{method}: no answer within {seconds:g} s{told}")
+        suffix = f"; {more}" if more else ""
+        super().__init__(f"{method}: no answer within {seconds:g} s{suffix}")
         self.method = method
         self.seconds = seconds
 
@@ -289,7 +289,7 @@ class RequestCancelledError(McpError):
 
 
 class ToolError(McpError):
-    """Raised by a tool: the model gets the text, in a result with `isError`.
+    """A tool failed; the model receives the text in a result with `isError`.
 
     Source: server/tools (error handling).
     """
@@ -320,8 +320,8 @@ class ToolFailedError(ToolResultError):
     """
 
     def __init__(self, tool: str, revision: str, result: Any, message: str) -> None:
-        said = safe_text(message, _REMOTE_TEXT) or "no text"
-        super().__init__(tool, revision, result, f"the tool reported an error: {said}")
+        quoted = safe_text(message, _REMOTE_TEXT) or "no text"
+        super().__init__(tool, revision, result, f"the tool reported an error: {quoted}")
         self.message = message
 
 
@@ -334,15 +334,15 @@ class MissingExtraError(McpError):
 
 
 class AuthorizationError(McpError):
-    """No access token could be had. The text holds no token, code or secret."""
+    """No access token could be obtained. The text holds no token, code or secret."""
 
 
 class OAuthError(AuthorizationError):
-    """An authorization server, or the user there, refused with a code of OAuth.
+    """An authorization server, or its user, refused with an OAuth error code.
 
     Attributes:
         code: The code, such as `invalid_grant`.
-        description: What the server says of it; empty if it says nothing.
+        description: The server's description of the error; empty if there is none.
 
     Source: RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2.
     """
@@ -382,14 +382,14 @@ class ServerStartError(TransportError):
     """A server process could not be started, or ended before it answered.
 
     Args:
-        command: The command as a text, with secrets masked.
-        more: Further text, at the end.
+        command: The command as one text, with secrets masked.
+        more: Further text for the end of the message.
 
     Attributes:
         command: As passed.
         argv: The command.
         exit_code: Exit code; negative for a signal; `None` if the process never ran.
-        stderr_tail: The last lines of its standard error.
+        stderr_tail: The last lines of the process's standard error.
     """
 
     def __init__(
@@ -414,7 +414,7 @@ class ServerStartError(TransportError):
         self.reason = reason
 
     def with_more(self, more: str) -> ServerStartError:
-        """The same error with further text."""
+        """A copy of the error with further text."""
         return ServerStartError(
             self.command, self.argv, self.exit_code, self.stderr_tail, self.reason, more
         )
@@ -433,11 +433,11 @@ class ListenFailedError(TransportError):
 
 
 class WorkerFailedError(TransportError):
-    """A worker process could not start to serve; standard error has its reason."""
+    """A worker process could not start to serve; standard error has the reason."""
 
 
 class ConnectFailedError(TransportError):
-    """No connection to the server could be made: nothing was sent.
+    """No connection to the server could be opened: nothing was sent.
 
     Attributes:
         url: URL without credentials and query.
@@ -452,7 +452,7 @@ class HttpStatusError(TransportError):
     """The server refused a message with an HTTP status.
 
     Args:
-        more: Further text.
+        more: Further text for the message.
 
     Attributes:
         url: URL without credentials and query.
@@ -466,9 +466,9 @@ class HttpStatusError(TransportError):
     ) -> None:
         text = " ".join(body[:1000].decode(errors="replace").split())[:300]
         excerpt = f": {safe_text(text, 300)}" if text else ""
-        told = f"; {more}" if more else ""
-        answered = f"{url} answered HTTP {status} {safe_text(reason)}".rstrip()
-        super().__init__(answered + excerpt + told)
+        suffix = f"; {more}" if more else ""
+        status_text = f"{url} answered HTTP {status} {safe_text(reason)}".rstrip()
+        super().__init__(status_text + excerpt + suffix)
         self.url = url
         self.status = status
         self.reason = reason
@@ -476,7 +476,7 @@ class HttpStatusError(TransportError):
         self._more = more
 
     def with_more(self, more: str) -> HttpStatusError:
-        """The same error with further text, after what it has."""
+        """A copy of the error with text appended."""
         more = f"{self._more}; {more}" if self._more else more
         return HttpStatusError(self.url, self.status, self.reason, self.body, more)
 
@@ -496,15 +496,15 @@ class ResponseLostError(TransportError):
 
 
 class SessionLostError(TransportError):
-    """The server lost the session, and then the one that replaced it."""
+    """The server lost the session, and then the session that replaced it."""
 
 
 class RequestLost(TransportError):
-    """A channel reports that one request of ours will not be answered; the channel stays usable.
+    """A channel reports that one request of this side gets no response; the channel stays usable.
 
     Attributes:
-        id: The request's id.
-        error: The error for its caller.
+        id: Id of the request.
+        error: The error for the caller of the request.
     """
 
     def __init__(self, id: int | str, error: McpError) -> None:
@@ -514,11 +514,11 @@ class RequestLost(TransportError):
 
 
 class MissingFeature:
-    """A method that comes with a feature. `mcpgen update DIR --features +NAME` adds it.
+    """A placeholder for a method of a feature. `mcpgen update DIR --features +NAME` adds it.
 
     Args:
         feature: Name of the feature.
-        owner: Name of the class that users know; that of the class itself by default.
+        owner: Name of the public class; by default that of the class itself.
     """
 
     def __init__(self, feature: str, owner: str = "") -> None:
@@ -529,19 +529,19 @@ class MissingFeature:
     def __set_name__(self, owner: type, name: str) -> None:
         self._member = f"{self._owner or owner.__name__}.{name}"
 
-    if not TYPE_CHECKING:  # a type checker says that it can't be called
+    if not TYPE_CHECKING:  # type checkers report a call as an error
 
         def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
             raise AttributeError(missing_text(self._member, self._feature))
 
 
 def missing_text(name: str, feature: str, package: Path | None = None) -> str:
-    """The error text for a name that comes with a feature.
+    """The error text for a name whose feature the package lacks.
 
     Args:
         name: The name.
         feature: Name of the feature.
-        package: The folder of the package, if it is not this one.
+        package: The folder of the package; by default this package.
     """
     import os
     from pathlib import Path

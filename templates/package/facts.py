@@ -1,6 +1,6 @@
 """A revision as data: its methods, and the facts that `revision_facts` defines.
 
-Rendered modules create instances. Other code reads facts, and never compares revisions.
+Rendered modules create the instances. Other code reads facts, and never compares revisions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
-from ._unions import UntaggedType, shown
+from ._unions import UntaggedType, format_text
 from ._wire import STRUCTS, MethodRow, StructType, fields
 from ._wire import Role as Role
 from .errors import RevisionError
@@ -27,7 +27,7 @@ def other(role: Role) -> Role:
 
 
 TTL = "ttlMs"
-"""Wire name of the milliseconds for which a result may be used again."""
+"""Wire name of a result's lifetime in a cache, in milliseconds."""
 
 
 def members_of(kind: Any) -> frozenset[str]:
@@ -47,12 +47,12 @@ def python_names(kind: StructType) -> Mapping[str, str]:
 
 @lru_cache(maxsize=4096)
 def meta_name(kind: StructType) -> str | None:
-    """Python name of the member `_meta` of a Struct: `meta`, unless another one is called so."""
+    """Python name of the member `_meta` of a Struct: `meta`, unless another member is `meta`."""
     return next((field.name for field in fields(kind) if field.encode_name == "_meta"), None)
 
 
 class MergedClass(type):
-    """The type of classes that stand for the Structs of several revisions."""
+    """The metaclass of classes that stand for the Structs of several revisions."""
 
     def structs(cls) -> Iterator[StructType]:
         """The Structs that the class stands for, newest revision first."""
@@ -75,25 +75,25 @@ def structs_of(kind: Any) -> frozenset[StructType]:
 
 
 class Method(MethodRow):
-    """One request or notification of a revision, with what a connection asks of it."""
+    """One request or notification of a revision, with properties for connections."""
 
     @cached_property
     def wire_names(self) -> Mapping[str, str]:
-        """Python name to wire name of each of its params."""
+        """Python name to wire name of each param."""
         if self.params is None:
             return {}
         return {field.name: field.encode_name for field in fields(self.params)}
 
     @cached_property
     def optional(self) -> frozenset[str]:
-        """Python names of the params that are `None` where they are absent."""
+        """Python names of the params that default to `None`."""
         if self.params is None:
             return frozenset()
         return frozenset(f.name for f in fields(self.params) if f.default is None)
 
     @cached_property
     def default_params(self) -> Mapping[str, Any]:
-        """Required params, by wire name, that the connection fills in: `_meta`, or none."""
+        """Params, by wire name, that the connection adds: `_meta` if it is required, or none."""
         if self.params is None:
             return {}
         has_meta = any(f.required and f.name == "meta" for f in fields(self.params))
@@ -101,17 +101,17 @@ class Method(MethodRow):
 
     @cached_property
     def cacheable(self) -> bool:
-        """Whether its result says for how long it may be used."""
+        """Whether the result has a lifetime for caches."""
         return TTL in members_of(self.result)
 
     @cached_property
     def params_structs(self) -> frozenset[StructType]:
-        """The Structs that its params may be."""
+        """The Structs that the params may be."""
         return structs_of(self.params)
 
     @cached_property
     def result_structs(self) -> frozenset[StructType]:
-        """The Structs that its result may be."""
+        """The Structs that the result may be."""
         return structs_of(self.result)
 
 
@@ -125,7 +125,7 @@ class Lifecycle(enum.Enum):
 
 
 HANDSHAKE = Lifecycle.HANDSHAKE.value
-"""The name for any revision with a session, where a revision can be chosen."""
+"""Selects all revisions with a session, in place of the name of a revision."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Revision:
     """One revision of the protocol.
 
     Attributes:
-        name: Its date, such as `2025-06-18`; names are ordered as strings.
+        name: The date of the revision, such as `2025-06-18`; names are ordered as strings.
         lifecycle: Handshake or per request.
         batching: Whether a message may be a JSON array of messages.
         client_requests: Requests of a client, by wire name.
@@ -141,7 +141,7 @@ class Revision:
         client_notifications: Notifications of a client, by wire name.
         server_notifications: Notifications of a server, by wire name.
         input_requests: Requests for input inside results of a server, by wire name.
-        implementation: Type of the description of either side.
+        implementation: Type of the implementation info of either side.
         client_capabilities: Type of the capabilities of a client.
         server_capabilities: Type of the capabilities of a server.
         meta_type: Type of the `_meta` of requests.
@@ -203,7 +203,7 @@ class Revisions(Mapping[str, Revision]):
         return name in self._rows
 
     def of(self, lifecycle: Lifecycle) -> Revisions:
-        """The revisions with a lifecycle; loads none."""
+        """The revisions with this lifecycle; loads none."""
         revisions = self._of.get(lifecycle)
         if revisions is None:
             rows = {name: row for name, row in self._rows.items() if row[0] is lifecycle}
@@ -217,14 +217,14 @@ class Revisions(Mapping[str, Revision]):
             RevisionError: There is no revision of this name.
         """
         if name not in self._rows:
-            raise RevisionError(f"unknown revision {shown(repr(name))}", tuple(self._rows))
+            raise RevisionError(f"unknown revision {format_text(repr(name))}", tuple(self._rows))
         return Revisions({name: self._rows[name]})
 
-    def pinned(self, pin: str | None) -> Revisions:
-        """The revisions that a user chose: one by name, or by `HANDSHAKE` all with a handshake.
+    def select(self, pin: str | None) -> Revisions:
+        """The revisions that a user chose: by name, `HANDSHAKE` for all with a handshake, or all.
 
         Raises:
-            RevisionError: There is no such revision.
+            RevisionError: No revision has the name or a handshake.
         """
         if pin is None:
             return self

@@ -1,7 +1,7 @@
-"""Text, values and addresses of others: made fit for an error or a log line, and checked.
+"""Untrusted texts, values and addresses: formatted for errors and logs, and checked.
 
-A peer, a schema or a URI decides what these hold, so they are shown within bounds, on one line, and
-without characters that a terminal or a log file acts on. An address may lead out of its place.
+They come from peers, schemas and URIs. So they are shown shortened, on one line, and without
+characters that terminals or log files interpret. An address may point outside of its directory.
 
 Source: RFC 3986; client/roots#root, client/elicitation#url-mode-elicitation-requests.
 """
@@ -20,17 +20,17 @@ SHOWN_ERRORS = 10
 """Errors of one value that a text shows."""
 
 ERRORS_TEXT = 2000
-"""Characters of all of these together, unless the first alone is longer."""
+"""Characters of these errors together, unless the first alone is longer."""
 
 _SHOWN_ITEMS = 8
 _SHOWN_LEVELS = 3
 
 
 def safe_text(text: str, limit: int = SHOWN_TEXT) -> str:
-    """A foreign text for an error or a log line: one line, cut at `limit` characters.
+    """An untrusted text for an error or a log line: one line, cut at `limit` characters.
 
     Control characters, escape sequences, bidirectional marks and lone surrogates are written as
-    Python escapes, so that neither a terminal nor a log file acts on them.
+    Python escapes, which neither terminals nor log files interpret.
     """
     cut = text[:limit]
     if not cut.isprintable():
@@ -39,26 +39,26 @@ def safe_text(text: str, limit: int = SHOWN_TEXT) -> str:
 
 
 def safe_repr(value: object, limit: int = SHOWN_TEXT) -> str:
-    """A foreign value for an error or a log line, bounded in depth, in items and in length.
+    """An untrusted value for an error or a log line, bounded in depth, in items and in length.
 
     Never raises: `repr` itself fails for values that are nested too deep and for huge integers.
 
     Args:
         value: Decoded JSON, or any other object.
-        limit: Characters of a single text within the value, and of the whole.
+        limit: Most characters of a text within the value; the whole has at most twice as many.
     """
     text = _bounded_repr(value, limit, _SHOWN_LEVELS)
     return text if len(text) <= 2 * limit else f"{text[: 2 * limit]}..."
 
 
 def safe_list(texts: Sequence[str]) -> str:
-    """Foreign texts for an error or a log line, with commas: the first few, and how many more."""
+    """Untrusted texts for an error or a log line, comma-separated; the rest is counted."""
     shown = [safe_text(text) for text in texts[:_SHOWN_ITEMS]]
     return ", ".join([*shown, *_rest(len(texts) - len(shown))])
 
 
-def joined_errors(errors: Sequence[str]) -> str:
-    """Errors of one value as one text: the first few, and how many more."""
+def join_errors(errors: Sequence[str]) -> str:
+    """Errors of one value as one text: the first few, and the count of the rest."""
     shown: list[str] = []
     left = ERRORS_TEXT
     for error in errors[:SHOWN_ERRORS]:
@@ -109,10 +109,10 @@ def _rest(count: int) -> list[str]:
 
 
 WEB_SCHEMES = frozenset({"http", "https"})
-"""Schemes of the addresses that a server may have its client's user open."""
+"""Schemes of the addresses that a server may ask the user of a client to open."""
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Names of this machine, to itself alone."""
+"""Host names of the loopback interface."""
 
 # Compiled when they are first used.
 _URI = r"[A-Za-z][A-Za-z0-9+.\-]*:[^\s<>\"{}|\\^`\x00-\x1f\x7f]+"
@@ -122,7 +122,7 @@ _BROKEN_PERCENT = r"%(?![0-9A-Fa-f]{2})"
 
 
 def is_uri(text: str) -> bool:
-    """Whether a text is an absolute URI (RFC 3986), letters beyond ASCII let through."""
+    """Whether a text is an absolute URI (RFC 3986); letters beyond ASCII are allowed."""
     return bool(re.fullmatch(_URI, text)) and not re.search(_BROKEN_PERCENT, text)
 
 
@@ -132,11 +132,11 @@ def is_scope(text: str) -> bool:
 
 
 def safe_url(url: str, schemes: Collection[str] = WEB_SCHEMES) -> bool:
-    """Whether an address that a stranger gave may be opened or shown as a link.
+    """Whether an address of an untrusted peer may be opened or shown as a link.
 
-    Addresses come with icons, resource links, `websiteUrl` and elicitations. One of another scheme
-    may run code (`javascript:`), read files (`file:`) or start a program; one with a user name
-    pretends to lead elsewhere (`https://bank.example@evil.example`).
+    Addresses come with icons, resource links, `websiteUrl` and elicitations. Other schemes may run
+    code (`javascript:`), read files (`file:`) or start a program; a user name disguises the host
+    (`https://bank.example@evil.example`).
 
     Args:
         url: The address.
@@ -148,7 +148,7 @@ def safe_url(url: str, schemes: Collection[str] = WEB_SCHEMES) -> bool:
 
 
 def url_complaint(url: str, schemes: Collection[str] = WEB_SCHEMES) -> str | None:
-    """Why an address may not be opened; `None` if it may. See `safe_url`."""
+    """The reason why an address must not be opened; `None` if it may. See `safe_url`."""
     from urllib.parse import urlsplit  # loads slowly, and few servers need it
 
     try:
@@ -166,8 +166,8 @@ def url_complaint(url: str, schemes: Collection[str] = WEB_SCHEMES) -> str | Non
     return None
 
 
-def climbs(uri: str) -> bool:
-    """Whether the path of a URI holds `..`, plain or encoded, even twice."""
+def has_parent_segment(uri: str) -> bool:
+    """Whether the path of a URI has a segment `..`, plain or percent-encoded, once or twice."""
     from urllib.parse import unquote
 
     path = uri.partition(":")[2]
@@ -178,11 +178,11 @@ def climbs(uri: str) -> bool:
     return False
 
 
-def leaves_its_place(value: str) -> bool:
-    """Whether a value, taken as a path below some place, may lead out of it.
+def may_escape_directory(value: str) -> bool:
+    """Whether a value, used as a path in a directory, may lead out of the directory.
 
-    So does a part `..`, an absolute path, a drive letter and a NUL, with `/` or `\\` between parts,
-    also if it is percent-encoded still, once or twice.
+    True for a segment `..`, an absolute path, a drive letter and a NUL, with `/` or `\\` between
+    segments, plain or percent-encoded, once or twice.
     """
     from urllib.parse import unquote
 

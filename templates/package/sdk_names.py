@@ -1,4 +1,4 @@
-"""Names of FastMCP and of the official SDK that this package lacks, and what takes their place."""
+"""Names of FastMCP and of the official SDK that this package lacks, with their alternatives."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ NAMES: Mapping[str, str] = {
     "tool": "Server.tool",
     "types": TYPES,
 }
-"""Names that a package of another SDK has. The first word is a name of this package."""
+"""Alternatives by public name of another SDK. Their first word is a name of this package."""
 
 MODULES: Mapping[str, str] = {
     "client.auth.oauth": "OAuth",
@@ -312,7 +312,7 @@ MODULES: Mapping[str, str] = {
     "utilities": "the names of the package itself",
     "utilities.types": "Image, Audio and File",
 }
-"""Modules of other SDKs below a package. A module in them counts as they do."""
+"""Alternatives by module of another SDK, and for its submodules."""
 
 KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "Server": {
@@ -456,7 +456,7 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "version": "meta=, or a name for each version",
     },
 }
-"""Keywords by function."""
+"""Alternatives by function and keyword."""
 
 ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     "Server": {
@@ -603,7 +603,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "validate_tool_result": "client.call_tool(name, arguments), which validates its result",
     },
 }
-"""Attributes by class."""
+"""Alternatives by class and attribute."""
 
 CALLS: Mapping[str, str] = {
     "Client": "connect(target)",
@@ -611,4 +611,4 @@ CALLS: Mapping[str, str] = {
     "server.run": "run() for stdio, run(http='127.0.0.1:8000') for HTTP",
     "auth": "auth=OAuth(...), or auth=Bearer(token) for a token",
 }
-"""Calls whose arguments are of another type there."""
+"""Alternatives by function whose arguments have other types in another SDK."""

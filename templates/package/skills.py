@@ -1,4 +1,4 @@
-"""Skills: what servers say of the skills that they serve, and clients verify (SEP-2640).
+"""Skills: the entries of skills that servers serve and clients verify (SEP-2640).
 
 A skill is a directory with a file `SKILL.md`, whose frontmatter has name and description. Each file
 is a resource; the entry of the skill names them all, with the digests of their bytes:
@@ -6,7 +6,7 @@ is a resource; the entry of the skill names them all, with the digests of their 
     {"uri": "skill://acme/refunds/SKILL.md", "frontmatter": {"name": "refunds", ...},
      "resources": [{"uri": "skill://acme/refunds/SKILL.md", "digest": "sha256:...", "size": 210}]}
 
-A digest says that content and entry are of one state. It says nothing of whether to trust them.
+A digest shows that content and entry are consistent, not that they can be trusted.
 
 Source: ext-skills/specification/stable/skills; agentskills.io/specification.
 """
@@ -22,7 +22,7 @@ from urllib.parse import quote, unquote
 
 from ._wire import is_many, is_object
 from .errors import RemoteProtocolError
-from .foreign_text import climbs, is_uri, leaves_its_place, safe_repr
+from .foreign_text import has_parent_segment, is_uri, may_escape_directory, safe_repr
 from .yaml_text import read_yaml
 
 SKILLS = "io.modelcontextprotocol/skills"
@@ -30,7 +30,7 @@ SKILLS = "io.modelcontextprotocol/skills"
 
 LIST, GET, READ_DIRECTORY = "skills/list", "skills/get", "resources/directory/read"
 DIRECTORY_READ = "directoryRead"
-"""The setting of servers that have the last of these."""
+"""The setting of servers that support `READ_DIRECTORY`."""
 DIRECTORY_TYPE = "inode/directory"
 """The MIME type of directories."""
 
@@ -63,12 +63,12 @@ class SkillResource:
 
 @dataclass(frozen=True)
 class Skill:
-    """A skill as its server describes it. With another server, the same URI is another skill.
+    """A skill as its server describes it. The same URI at another server is another skill.
 
     Attributes:
         uri: The URI of its `SKILL.md`.
         frontmatter: The frontmatter of that file, as JSON.
-        resources: All its files; `dynamic` if its contents change too often for digests.
+        resources: All files of the skill; `dynamic` if they change too often for digests.
     """
 
     uri: str
@@ -77,28 +77,28 @@ class Skill:
 
     @property
     def name(self) -> str:
-        """Its name; several skills of a server may have it."""
+        """The name in the frontmatter; several skills of a server may share a name."""
         name: str = self.frontmatter["name"]
         return name
 
     @property
     def description(self) -> str:
-        """Its description in the frontmatter."""
+        """The description in the frontmatter."""
         description: str = self.frontmatter["description"]
         return description
 
     @property
     def root(self) -> str:
-        """The URI of its directory."""
+        """The URI of the skill's directory."""
         return self.uri.removesuffix(f"/{SKILL_FILE}")
 
     def resource(self, path: str) -> SkillResource | None:
-        """The file at a path in the skill, such as `references/FORMS.md`; `None` if it is dynamic.
+        """The file at a path such as `references/FORMS.md`; `None` if the skill is dynamic.
 
         Raises:
             ValueError: The path leads out of the skill, or the entry lists no such file.
         """
-        if not path or leaves_its_place(path):
+        if not path or may_escape_directory(path):
             raise ValueError(f"path: expected one within the skill, got {path!r}")
         if self.resources == "dynamic":
             return None
@@ -131,7 +131,7 @@ def read_frontmatter(data: bytes, label: str) -> Mapping[str, Any]:
 
     Raises:
         MissingExtraError: PyYAML is not installed.
-        ValueError: There is none, it is too large, or it lacks name or description.
+        ValueError: The frontmatter is missing, is too large, or lacks name or description.
     """
     match = _FRONTMATTER.match(data)
     if match is None:
@@ -210,13 +210,13 @@ def _resource_of(wire: Any, root: str, label: str) -> SkillResource:
 
 
 def _checked_uri(uri: Any, label: str) -> str:
-    if not isinstance(uri, str) or not is_uri(uri) or climbs(uri):
+    if not isinstance(uri, str) or not is_uri(uri) or has_parent_segment(uri):
         raise ValueError(f"{label}: expected a URI without '..', got {safe_repr(uri)}")
     return uri
 
 
 def verify(skill: Skill, path: str, data: bytes) -> None:
-    """Check that a file is as the entry of its skill says.
+    """Check a file against the entry of its skill.
 
     Args:
         skill: The entry.
@@ -225,7 +225,7 @@ def verify(skill: Skill, path: str, data: bytes) -> None:
 
     Raises:
         MissingExtraError: The file is `SKILL.md`, and PyYAML is not installed.
-        RemoteProtocolError: Its size, digest or frontmatter differs.
+        RemoteProtocolError: Size, digest or frontmatter of the file differs.
         ValueError: The entry lists no such file.
     """
     uri, listed = skill.uri_of(path), skill.resource(path)

@@ -1,14 +1,14 @@
-"""Tools as a client sees them: the value of a result, and the hints at the behaviour.
+"""Tools from a client's view: the value of a result, and the hints at the behaviour.
 
-The value is what the tool's function returned, as far as the result tells.
+The value of a result is the value that the tool's function returned.
 
-A structured value is the value. Servers wrap what is no object as `{"result": value}`, since some
-revisions require an object. Such a value is unwrapped if the content repeats the inner value (as
-one text, or as one text for each item of a list), or if `_meta` says so, as FastMCP does. A result
-without structured value has the value of its only text.
+The structured value, if there is one, is the value. Servers wrap a value that is not an object as
+`{"result": value}`, since some revisions require an object. A wrapped value is unwrapped if the
+content repeats the inner value (as one text, or as one text for each item of a list), or if `_meta`
+marks it as wrapped, as FastMCP does. Without a structured value, the only text is the value.
 
-The annotations of a tool are as trustworthy as its server. Without them, the defaults of the
-specification hold.
+The annotations of a tool are as trustworthy as its server. For a tool without annotations, the
+defaults of the specification apply.
 
 Source: server/tools#structured-content, server/tools (annotations).
 """
@@ -42,9 +42,9 @@ def plain_value(result: Any) -> Any:
 
 
 def structured_value(result: Any) -> Any:
-    """The structured value of a typed result; UNSET for none.
+    """The structured value of a typed result; UNSET if there is none.
 
-    Null is a value in some revisions, and counts as none in the others.
+    Null is a value in some revisions, and counts as absent in the others.
     """
     value = getattr(result, "structured_content", UNSET)
     if value is None and not _may_be_null(result.__class__):
@@ -53,12 +53,12 @@ def structured_value(result: Any) -> Any:
 
 
 def may_be_wrapped(value: Any) -> bool:
-    """Whether a structured value has the form of a wrapped one."""
+    """Whether a structured value has the form of a wrapped value."""
     return is_object(value) and len(value) == 1 and WRAPPER in value
 
 
 def only_text(result: Any) -> str | None:
-    """The text of a result whose content is one text."""
+    """The text of a result whose content is one text; `None` for other content."""
     content_texts = texts(result)
     return content_texts[0] if len(content_texts) == 1 and len(result.content) == 1 else None
 
@@ -76,7 +76,7 @@ def _may_be_null(kind: Any) -> bool:
 
 
 def _is_wrapped(result: Any, value: Mapping[str, Any]) -> bool:
-    """Whether the content or `_meta` tells that an object wraps another value."""
+    """Whether the content or `_meta` shows that an object wraps another value."""
     meta: Any = getattr(result, "meta", None)
     fastmcp: Any = meta.get("fastmcp") if is_object(meta) else None
     if is_object(fastmcp) and fastmcp.get("wrap_result") is True:
@@ -91,7 +91,7 @@ def _is_wrapped(result: Any, value: Mapping[str, Any]) -> bool:
 
 
 def states_value(text: str, value: Any) -> bool:
-    """Whether a text is a value: the value itself, or its JSON."""
+    """Whether a text represents a value: the text is the value, or the value's JSON."""
     if isinstance(value, str):
         return text in (value, msgspec.json.encode(value).decode())
     try:
@@ -103,12 +103,12 @@ def states_value(text: str, value: Any) -> bool:
 
 @dataclass(frozen=True)
 class Hints:
-    """A tool's behaviour; the defaults hold for a tool without annotations.
+    """A tool's behaviour; the defaults apply to a tool without annotations.
 
     Attributes:
         read_only: The tool changes nothing.
         destructive: The tool may delete or overwrite. Ignored for a read-only tool.
-        idempotent: A repeated call with the same arguments changes nothing more. Ignored for a
+        idempotent: A repeated call with the same arguments has no further effect. Ignored for a
             read-only tool.
         open_world: The tool interacts with external entities, as a web search does.
     """
@@ -122,7 +122,7 @@ class Hints:
 def hints_of(tool: Any) -> Hints:
     """The hints of a listed tool, of any revision."""
     annotations = getattr(tool, "annotations", None)
-    given = {
+    hints = {
         name: getattr(annotations, f"{name}_hint", None) for name in Hints.__dataclass_fields__
     }
-    return Hints(**{name: value for name, value in given.items() if isinstance(value, bool)})
+    return Hints(**{name: value for name, value in hints.items() if isinstance(value, bool)})

@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp_protocol import REVISIONS, MemoryStore, OAuth
 from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encoded_record, grant_key
+from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
 
 from .calls import PER_REQUEST
 from .load import Load
@@ -77,7 +77,7 @@ async def added_by_token() -> float:
     store = MemoryStore()
     token = AccessToken("a" * 800, renew_at=time.time() + 3600)
     grant = Grant("https://idp.example", token, "https://idp.example/token")
-    await store.save(grant_key(canonical_resource(URL)), encoded_record(grant))
+    await store.save(grant_key(canonical_resource(URL)), encode_record(grant))
     authorizer = OAuth("bench", store=store).authorizer(URL, REVISIONS)
     request, every = ("POST", URL, b"{}"), {"Content-Type": "application/json"}
     response: Any = Accepted()

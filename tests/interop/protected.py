@@ -22,8 +22,8 @@ from mcp_protocol.auth.identifiers import canonical_resource
 from mcp_protocol.auth.token_endpoint import (
     AccessToken,
     Grant,
-    decoded_record,
-    encoded_record,
+    decode_record,
+    encode_record,
     grant_key,
 )
 
@@ -169,7 +169,7 @@ def signed_in(redirect: Redirect, **more: Any) -> OAuth:
 
 async def stored_token(store: MemoryStore, url: str) -> AccessToken:
     """The token of a server that a store holds."""
-    grant = decoded_record(await store.load(grant_key(canonical_resource(url))), Grant)
+    grant = decode_record(await store.load(grant_key(canonical_resource(url))), Grant)
     assert grant is not None
     assert grant.token is not None
     return grant.token
@@ -178,11 +178,11 @@ async def stored_token(store: MemoryStore, url: str) -> AccessToken:
 async def end_token(store: MemoryStore, url: str) -> AccessToken:
     """Have the token that a store holds for a server be one that has ended."""
     key = grant_key(canonical_resource(url))
-    grant = decoded_record(await store.load(key), Grant)
+    grant = decode_record(await store.load(key), Grant)
     assert grant is not None
     assert grant.token is not None
     ended = replace(grant.token, renew_at=0.0)
-    await store.save(key, encoded_record(replace(grant, token=ended)))
+    await store.save(key, encode_record(replace(grant, token=ended)))
     return ended
 
 

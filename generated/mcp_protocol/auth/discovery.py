@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Discovery of the authorization server of an MCP server, by the metadata documents of both.
+"""Discovery of the authorization server of an MCP server, from the metadata documents of both.
 
 Errors about a document name the document and the member, and contain no text of the document.
 
@@ -112,7 +112,7 @@ class FlowContext:
 
 @dataclass(frozen=True)
 class AuthorizationServer:
-    """The authorization server of an MCP server, with what discovery found about both.
+    """The authorization server of an MCP server: the result of discovery.
 
     Attributes:
         metadata: The metadata of the authorization server.
@@ -144,20 +144,20 @@ def discover(
     """Find the authorization server of an MCP server.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         challenges: The challenges of the MCP server's refusal; empty without a refusal.
         required_issuer: The issuer that the client's credentials belong to; `None` for any issuer.
 
     Raises:
-        AuthorizationError: The MCP server names no authorization server or another one, or the
-            metadata is malformed.
+        AuthorizationError: The MCP server names no authorization server, or does not list the
+            required issuer, or the metadata is malformed.
     """
     context.addresses.check_server(context.server_url)
     if context.revision.facts.authorization.discovery == "origin":
         return (yield from _discover_at_origin(context, context.revision))
     metadata = yield from _find_resource_metadata(context, challenges)
     if metadata is not None:
-        issuer = _selected_issuer(context, metadata.authorization_servers, required_issuer)
+        issuer = _select_issuer(context, metadata.authorization_servers, required_issuer)
         resource, scopes = metadata.resource, metadata.scopes_supported
     elif required_issuer is not None:
         issuer, resource, scopes = required_issuer, canonical_resource(context.server_url), None
@@ -172,13 +172,11 @@ def discover(
     )
 
 
-def _selected_issuer(
-    context: FlowContext, listed: Sequence[str], required_issuer: str | None
-) -> str:
-    """The authorization server to use: the required one, or the first that the metadata lists.
+def _select_issuer(context: FlowContext, listed: Sequence[str], required_issuer: str | None) -> str:
+    """The issuer to use: the required issuer, or the first that the metadata lists.
 
     Raises:
-        AuthorizationError: The metadata does not list the required one.
+        AuthorizationError: The metadata does not list the required issuer.
     """
     if required_issuer is None:
         return listed[0]
@@ -303,7 +301,7 @@ def step_up_scopes(
     configured: Sequence[str],
     requested: Sequence[str],
 ) -> tuple[str, ...]:
-    """The scopes to request after a token lacked scopes.
+    """The scopes to request after a server refused a token for missing scopes.
 
     Source: basic/authorization (step-up authorization flow).
     """
@@ -327,7 +325,7 @@ def _lists_offline_access(server: AuthorizationServer) -> bool:
 
 
 def read_object(body: bytes, where: str) -> dict[str, Any]:
-    """A JSON object.
+    """Decode a JSON object.
 
     Raises:
         AuthorizationError: The body is not a JSON object.
@@ -359,7 +357,7 @@ def read_server_metadata(body: bytes, where: str, issuer: str) -> AuthorizationS
 
     Args:
         body: The document.
-        where: The document, for errors.
+        where: Name of the document, for errors.
         issuer: The issuer that the document must name, character by character.
 
     Raises:

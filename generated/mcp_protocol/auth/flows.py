@@ -3,11 +3,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Flows that obtain a grant: authorization code, device code, and those without a user.
+"""Flows that obtain a grant: authorization code, device code, and flows without a user.
 
 The authorization code flow has two halves. The first half ends with the URL to send the user to,
-the second half begins with the authorization response. The state between them is a serializable
-value, so that another process can continue.
+the second half begins with the authorization response. The state between them can be serialized, so
+another process can continue.
 
 Source: basic/authorization (authorization flow); OAuth 2.1, section 4.1; RFC 7636; RFC 8707;
 RFC 9207; RFC 8628 (device code); ext-auth (client credentials, enterprise-managed authorization);
@@ -54,7 +54,7 @@ _USER_CODE_CHARACTERS = 64  # longest user code
 _POLL_SECONDS = 5.0  # default seconds between two requests, and the increment for `slow_down`
 
 VISIT_CHARACTERS = 16 * 1024
-"""Longest URL that a user is sent to. The servers decide about its endpoint and its scopes."""
+"""Longest URL that a user is sent to. Endpoint and scopes in the URL come from servers."""
 
 SHORTEST_POLL = 1.0
 """Shortest time between two requests for the token of a device, in seconds."""
@@ -93,7 +93,7 @@ def begin_code_flow(
     server: AuthorizationServer,
     scopes: tuple[str, ...],
 ) -> Flow[CodeRequest]:
-    """The first half: identify the client, and make the URL to send the user to.
+    """The first half: identify the client, and build the URL to send the user to.
 
     Raises:
         OAuthError: The registration was refused.
@@ -166,7 +166,7 @@ def finish_code_flow(
     """The second half: check the authorization response, and exchange the code for a token.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         profile: The client, with the key that signs its assertions.
         request: The first half.
         response_url: The redirect URI with the authorization response.
@@ -178,12 +178,12 @@ def finish_code_flow(
     try:
         return (yield from _finish(context, profile, request, response_url))
     except OAuthError as error:
-        yield from _refused_scopes(request, error)
+        yield from _record_refused_scopes(request, error)
         raise
 
 
-def _refused_scopes(request: CodeRequest, error: OAuthError) -> Flow[bool]:
-    """Whether an authorization was refused because the client was registered without its scopes."""
+def _record_refused_scopes(request: CodeRequest, error: OAuthError) -> Flow[bool]:
+    """Record that scopes were refused; return whether registering the client again may help."""
     if error.code != "invalid_scope":
         return False
     grant = request.grant
@@ -209,8 +209,8 @@ def _finish(
 def has_same_state(response_url: str, url: str) -> bool:
     """Whether an authorization response has the `state` of an authorization URL.
 
-    Any web page can send the browser to a redirect URI: a response with another `state` says
-    nothing about the pending authorization, which goes on.
+    Any web page can send the browser to a redirect URI: a response with another `state` does not
+    affect the pending authorization.
     """
     try:
         return _is_state(_state_of(response_url), _state_of(url))
@@ -264,7 +264,7 @@ def _authorization_code(request: CodeRequest, response_url: str) -> str:
 
 
 def client_of(grant: Grant, profile: ClientProfile) -> ClientIdentity | None:
-    """The client that a grant was made to; `None` if the grant stores no client."""
+    """The client of a grant; `None` if the grant stores no client."""
     if grant.client_id is None:
         return None
     return ClientIdentity(
@@ -280,10 +280,10 @@ def code_flow(
 ) -> Flow[Grant]:
     """The whole authorization code flow.
 
-    A client that is refused scopes because it was registered without them is registered anew.
+    If scopes are refused because the client was registered without them, it is registered again.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         profile: The client.
         server: The authorization server.
         scopes: The scopes to request; empty to omit the parameter.
@@ -298,7 +298,7 @@ def code_flow(
         try:
             return (yield from _finish(context, profile, request, response_url))
         except OAuthError as error:
-            if not (yield from _refused_scopes(request, error)):
+            if not (yield from _record_refused_scopes(request, error)):
                 raise
 
 
@@ -308,10 +308,10 @@ def device_flow(
     server: AuthorizationServer,
     scopes: tuple[str, ...],
 ) -> Flow[Grant]:
-    """The whole flow: show the user a code, and poll for the token until the user has authorized.
+    """The whole device flow: show the user a code, and poll until the user has authorized.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         profile: The client.
         server: The authorization server.
         scopes: The scopes to request; empty to omit the parameter.
@@ -358,7 +358,7 @@ def device_flow(
 
 
 def _device_code(members: Mapping[str, Any], context: FlowContext) -> DeviceCode:
-    """The members of a response to show the user.
+    """The code to show the user, from the members of a response.
 
     Raises:
         AuthorizationError: The code is not short printable ASCII, or a URL is not allowed.
@@ -417,7 +417,7 @@ def client_credentials(
     """Obtain a token for the client itself.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         client: The pre-registered client.
         server: The authorization server.
         scopes: The scopes to request; empty to omit the parameter.
@@ -436,7 +436,7 @@ def workload_identity(
     """Exchange the assertion of a platform for a token. The assertion is sent once, unchanged.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         fetch: Returns the assertion for an issuer and its token endpoint.
         client: The client; `None` if the assertion identifies it.
         server: The authorization server.
@@ -458,7 +458,7 @@ def enterprise_managed(
     """Exchange an assertion of an identity provider about the user (ID-JAG) for a token.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         source: The identity provider, or a function that returns the assertion.
         client: The client at the authorization server of the MCP server.
         server: The authorization server.

@@ -5,11 +5,10 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Identifiers of resources and issuers, and lists of scopes.
 
-Of identifiers: canonical form, and the well-known URLs of their metadata.
-
-Resource identifiers, issuers and request URLs are compared in canonical form, in which only scheme,
-host and a path of a single slash are normalized. All other text is kept, because identifiers are
-sent and compared as they were written.
+For identifiers: the canonical form, and the well-known URLs of their metadata. Resource
+identifiers, issuers and request URLs are compared in canonical form, in which only scheme, host and
+a path of a single slash are normalized. All other text is kept, because identifiers are sent and
+compared as they were written.
 
 Source: basic/authorization (canonical server URI, protected resource metadata discovery,
 authorization server metadata discovery); RFC 3986, section 6.2; RFC 8414, section 3.1; RFC 9728,
@@ -100,7 +99,7 @@ def protected_resource_url(resource: str) -> str:
 
 
 def protected_resource_urls(endpoint: str) -> tuple[ProtectedResourceUrl, ...]:
-    """The URLs at which a client looks for the metadata of an MCP server that named no URL.
+    """The URLs to try for the metadata of an MCP server that named no URL.
 
     Args:
         endpoint: The URL of the server.
@@ -124,14 +123,15 @@ def protected_resource_urls(endpoint: str) -> tuple[ProtectedResourceUrl, ...]:
 
 
 def authorization_server_urls(issuer: str) -> tuple[str, ...]:
-    """The possible URLs of the metadata of an authorization server, in the order of trying.
+    """The possible URLs of the metadata of an authorization server, in the order to try.
 
     Args:
         issuer: The issuer identifier, an absolute URL. A trailing slash is omitted.
 
     Returns:
-        RFC 8414 before OpenID Connect Discovery. For an issuer with a path, both insert the suffix
-        before the path, and OpenID Connect also appends it. The root of the host is not tried.
+        The URL of RFC 8414, then those of OpenID Connect Discovery. For an issuer with a path, both
+        insert the suffix before the path, and OpenID Connect also appends the suffix. The root of
+        the host is not tried.
 
     Raises:
         ValueError: The identifier is malformed.
@@ -143,7 +143,7 @@ def authorization_server_urls(issuer: str) -> tuple[str, ...]:
 
 
 def _split(uri: str) -> tuple[str, str, str]:
-    """Scheme, authority, and everything behind it, as written; no authority without `://`."""
+    """Scheme, authority, and the text after it, as written; no authority without `://`."""
     scheme, _, behind = uri.partition("://")
     end = min((at for at in map(behind.find, "/?#") if at >= 0), default=len(behind))
     return scheme, behind[:end], behind[end:]

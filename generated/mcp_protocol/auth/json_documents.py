@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""JSON of authorization servers and of tokens, whose numbers and depth have no bound.
+"""JSON of authorization servers and of tokens, with unbounded numbers and depth.
 
-Documents may hold integers that no float represents, and arrays that no parser can nest. Neither
-raises anything here: the reader of a document decides about the error.
+Documents may hold integers beyond all floats, and arrays that are nested too deep for a parser. The
+functions return `None` for these; the caller raises the error.
 """
 
 from __future__ import annotations

@@ -41,11 +41,11 @@ ASSERTION_SECONDS = 60
 """Lifetime of an assertion."""
 
 RENEWAL_SECONDS = 30.0
-"""Seconds before its expiry at which a token is refreshed. A token that lives for less than twice
-as long is refreshed after half of its lifetime."""
+"""Seconds before the expiry at which a token is refreshed. A token with a lifetime of less than
+twice as long is refreshed after half of the lifetime."""
 
 SHORTEST_RENEWAL = 1.0
-"""Shortest time between two refreshes before the expiry, in seconds, whatever `expires_in` is."""
+"""Shortest time between two refreshes before the expiry, in seconds, for any `expires_in`."""
 
 UNUSABLE_REFRESH_TOKEN = frozenset({"invalid_client", "invalid_grant", "unauthorized_client"})
 """Error codes after which a refresh token cannot be used again."""
@@ -60,7 +60,7 @@ class ClientIdentity:
     Attributes:
         client_id: The client id.
         client_secret: The client secret; `None` for a public client.
-        method: The authentication method; `None` to choose one that the server supports.
+        method: The authentication method; `None` to choose a method that the server supports.
         key: The key that signs assertions.
         audience: The audience of assertions; `None` for the issuer.
     """
@@ -96,13 +96,13 @@ class Grant:
     """The authorization of a client for one MCP server.
 
     Attributes:
-        issuer: The authorization server that granted it.
+        issuer: The authorization server that issued the grant.
         token: The access token and the refresh token; `None` without a usable token.
         token_endpoint: The token endpoint of the issuer.
         methods: The authentication methods of the token endpoint; `None` if unknown.
-        client_id: The client that the authorization was granted to; `None` for a configured one.
+        client_id: The client that the grant was issued to; `None` for a configured client.
         client_secret: The client secret.
-        method: The authentication method of the client; `None` to choose one.
+        method: The authentication method of the client; `None` to choose a method.
         resource: The `resource` parameter of requests; `None` to omit it.
         requested: The requested scopes.
         proof_key: The private key that the token is bound to, as JSON Web Key; `None` for none.
@@ -130,14 +130,14 @@ def new_grant(
     scopes: tuple[str, ...],
     client: ClientIdentity | None = None,
 ) -> Grant:
-    """A grant to request, which has no token yet.
+    """A grant without a token, to request the token for.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         server: The authorization server.
         scopes: The scopes to request; empty to omit the parameter.
-        client: The client to store in the grant; `None` for a client that is configured, and so
-            not stored.
+        client: The client to store in the grant; `None` for a configured client, which is not
+            stored.
 
     Raises:
         AuthorizationError: The authorization server has no usable token endpoint.
@@ -238,7 +238,7 @@ def post_form(
     """Post a form to a token endpoint.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         url: The endpoint.
         form: The form fields, without client authentication.
         client: The client; `None` to send no client authentication.
@@ -325,7 +325,7 @@ def authentication_fields(
         client: The client.
         method: The authentication method.
         issuer: The issuer, which is the default audience of an assertion.
-        now: The time, in seconds since 1970.
+        now: Returns the time, in seconds since 1970.
 
     Raises:
         AuthorizationError: The client has no secret or no key, and the method requires one.
@@ -365,7 +365,7 @@ def read_token(response: Fetched, where: str, now: float) -> AccessToken:
 
     Args:
         response: The response.
-        where: The endpoint, for errors.
+        where: Name of the endpoint, for errors.
         now: The time, in seconds since 1970.
 
     Raises:
@@ -403,7 +403,7 @@ def read_success(response: Fetched, where: str) -> Mapping[str, Any]:
 
 
 def refusal(response: Fetched, where: str) -> AuthorizationError:
-    """The error for an unsuccessful response. It contains only `error` and `error_description`."""
+    """The error for an unsuccessful response; it quotes only `error` and `error_description`."""
     if response.status >= 500:
         return AuthorizationError(f"{where}: HTTP {response.status}")
     try:
@@ -430,13 +430,13 @@ def grant_key(server: str) -> str:
     return f"grant {server}"
 
 
-def encoded_record(record: object) -> bytes:
-    """A record as JSON."""
+def encode_record(record: object) -> bytes:
+    """Encode a record as JSON."""
     return msgspec.json.encode(record)
 
 
-def decoded_record(data: bytes | None, kind: type[_Record]) -> _Record | None:
-    """A record from JSON; `None` if there is no record, or it is malformed."""
+def decode_record(data: bytes | None, kind: type[_Record]) -> _Record | None:
+    """Decode a record from JSON; `None` if there is no record, or it is malformed."""
     if data is None:
         return None
     try:

@@ -1272,7 +1272,7 @@ def connect(
         from ..client.handler_checks import check_handlers  # many clients have no handlers
 
         check_handlers(handlers)
-    chosen = REVISIONS.pinned(revision)
+    chosen = REVISIONS.select(revision)
     client_class: type[ClientBase] = Client
     if revision in FOLDERS:
         client_class = importlib.import_module(f"..{FOLDERS[revision]}.client", __package__).Client

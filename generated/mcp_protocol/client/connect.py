@@ -35,7 +35,7 @@ from ..protocol.client_connection import ClientConnection
 from ..protocol.receiver import Event, Opened, OpenFailed, Send
 from ..runtime.peer import Peer
 from ..runtime.time_limits import PausableLimit, pausable
-from ..runtime.tracing import traced
+from ..runtime.tracing import trace_channel
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
 
@@ -174,7 +174,7 @@ class ClientPeer(Peer):
                 await super()._handle(event)
 
     def _settle_all(self) -> None:
-        self._opening.settle(failure=self._gone())
+        self._opening.settle(failure=self._closed_error())
         super()._settle_all()
 
 
@@ -213,7 +213,7 @@ def new_peer(channel: Channel, revisions: Revisions, application: ClientApplicat
     )
     return ClientPeer(
         connection,
-        traced(channel, "client"),
+        trace_channel(channel, "client"),
         application,
         max_concurrent_requests=settings.max_concurrent_requests,
     )

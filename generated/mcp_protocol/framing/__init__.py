@@ -3,6 +3,6 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""How messages are cut from bytes and headers: lines, server-sent events, HTTP. No I/O."""
+"""Framing without I/O: messages as lines and as server-sent events, and HTTP header fields."""
 
 from __future__ import annotations

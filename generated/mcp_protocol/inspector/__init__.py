@@ -3,4 +3,4 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The web page of `python -m <package> inspect TARGET --web`, and what it is served by."""
+"""The web page of `python -m <package> inspect TARGET --web`, and its server."""

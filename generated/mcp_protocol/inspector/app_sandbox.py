@@ -3,14 +3,14 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Sandboxes of user interfaces of tools (MCP Apps), each a page of another origin.
+"""Sandboxes for user interfaces of tools (MCP Apps): pages of another origin.
 
     http://127.0.0.1:PORT/                 the page of the inspector, which has the token
     http://localhost:PORT/sandbox/KEY      the sandbox of one document, under the document's policy
-        about:srcdoc                       the document: scripts alone, with an origin of no one
+        about:srcdoc                       the document: scripts alone, with an opaque origin
 
-The sandbox passes messages on between page and document. The document inherits the policy of the
-sandbox, so that it reaches no other origin than its server declared, and neither page nor token.
+The sandbox passes messages between page and document. The document inherits the policy of the
+sandbox, so it can reach only the origins that its server declared, and neither page nor token.
 
 Source: ext-apps/specification/2026-01-26/apps (sandbox proxy).
 """
@@ -25,7 +25,7 @@ from ..apps import UiResource
 
 PATH = "/sandbox/"
 KEPT = 100
-"""Documents whose sandboxes can be opened; the oldest are forgotten."""
+"""Most documents whose sandboxes can be opened; the oldest are removed."""
 
 
 class AppSandbox:
@@ -35,7 +35,7 @@ class AppSandbox:
         self._policies: OrderedDict[str, str] = OrderedDict()
 
     def add(self, document: UiResource) -> str:
-        """The path of a sandbox for a document."""
+        """Add a sandbox for a document, and return its path."""
         key = secrets.token_urlsafe(24)
         self._policies[key] = document.csp.policy
         while len(self._policies) > KEPT:
@@ -43,11 +43,11 @@ class AppSandbox:
         return PATH + key
 
     def policy(self, path: str) -> str | None:
-        """The Content-Security-Policy of the sandbox with a path; `None` if there is none."""
+        """The Content-Security-Policy of the sandbox at a path; `None` without a sandbox."""
         return self._policies.get(path.removeprefix(PATH))
 
 
 def sandbox_page(host: str) -> str:
-    """The page of every sandbox, for messages of one origin."""
+    """The page of a sandbox that accepts messages of one origin."""
     text = Path(__file__).with_name("sandbox.html").read_text(encoding="utf-8")
     return text.replace("{{host}}", host)

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Validation by any JSON Schema, if the package has the feature for it, or by flat ones alone."""
+"""Validation by any JSON Schema with the feature `schemas`; otherwise by flat schemas alone."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """JSON Schema keywords with bounded cost, in place of those of the library `jsonschema`.
 
-The keywords take linear time and count their work beforehand: values are compared by canonical
+The keywords take linear time and count their work in advance: values are compared by canonical
 texts, and `patterns` searches patterns. Values and schemas are copied first, into containers with a
 bounded `repr`, since the library writes the value into each error.
 
@@ -26,7 +26,7 @@ MULTIPLE_BITS = 8192
 """Most bits of a number that `multipleOf` is applied to."""
 
 ID_CHARACTERS = 20_000
-"""Most characters in all identifiers of one schema: nested identifiers are joined."""
+"""Most characters of all identifiers in a schema together: nested identifiers are joined."""
 
 Keyword: TypeAlias = Callable[[Any, Any, Any, Any], Iterable[Any] | None]
 """Takes validator, value of the keyword, instance and schema; returns errors."""
@@ -61,7 +61,7 @@ class _Integer(int):
 
 
 class _Array(list[Any]):
-    """An array; for an `enum`, with the canonical texts of its values, made on first use."""
+    """An array; for an `enum`, with the canonical texts of its values, created at first use."""
 
     __slots__ = ("keys",)
     keys: frozenset[str]
@@ -71,7 +71,7 @@ class _Array(list[Any]):
 
 
 class _Object(dict[str, Any]):
-    """An object; for a schema, with the canonical text of its `const`, made on first use."""
+    """An object; for a schema, with the canonical text of its `const`, created at first use."""
 
     __slots__ = ("const_key",)
     const_key: str
@@ -84,7 +84,7 @@ class Copier:
     """Copies decoded JSON into containers with a bounded `repr`.
 
     Args:
-        count: Called with the number of parts so far before a container is copied; may raise.
+        count: Called before a container is copied, with the number of parts so far; may raise.
 
     Attributes:
         parts: Number of parts: objects, arrays, and their members and items.
@@ -97,7 +97,7 @@ class Copier:
         self.id_characters = 0
 
     def copy(self, value: Any) -> Any:
-        """A copy of a value; an object that is not JSON is returned as it is.
+        """Copy a value; an object that is not JSON is returned unchanged.
 
         Raises:
             RecursionError: The value is nested too deep.
@@ -125,10 +125,10 @@ class Copier:
 
 
 def key_of(value: Any, take: Take) -> str:
-    """The canonical text of a JSON value: equal for equal values only.
+    """The canonical text of a JSON value, equal only for equal values.
 
-    Numbers are compared mathematically: `1` equals `1.0`. Texts can be looked up in a set safely:
-    their hashes are unpredictable, while hashes of numbers are predictable.
+    Numbers are compared mathematically: `1` equals `1.0`. Texts are safe in a set: their hashes are
+    unpredictable, unlike hashes of numbers.
 
     Raises:
         RecursionError: The value is nested too deep.
@@ -159,7 +159,7 @@ class Keywords:
 
     Args:
         error: The library's class of errors.
-        take: Counts steps before they are run.
+        take: Counts steps before they are executed.
     """
 
     def __init__(self, error: Callable[[str], Any], take: Take) -> None:
@@ -383,11 +383,11 @@ class Keywords:
 
 def _references(validator: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
     """The schemas that a schema refers to, resolved by the library `referencing`."""
-    known = validator.VALIDATORS.keys() & schema.keys()
+    keywords = validator.VALIDATORS.keys() & schema.keys()
     for keyword in ("$ref", "$dynamicRef"):
-        if keyword in known:
+        if keyword in keywords:
             yield validator._resolver.lookup(schema[keyword])
-    if "$recursiveRef" in known:
+    if "$recursiveRef" in keywords:
         library: Any = importlib.import_module("referencing.jsonschema")
         yield library.lookup_recursive_ref(validator._resolver)
 

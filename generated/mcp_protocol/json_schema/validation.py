@@ -3,13 +3,13 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Validation of values against JSON Schemas that are data: of a user, or of a server.
+"""Validation of values against JSON Schemas that arrive as data, from a user or a server.
 
-The library `jsonschema` validates; it is imported when it is used first. References to other
-documents are never fetched. A short schema can require unlimited work, so the work is bounded for
-every keyword: it is counted in steps of some microseconds, and checked against the clock. A small
-validation runs in the event loop. A larger one is restarted in a worker thread, so that the event
-loop is not blocked, and is abandoned at its deadline.
+The library `jsonschema` validates; it is imported at its first use. References to other documents
+are never fetched. A short schema can require unlimited work, so the work of every keyword is
+bounded: it is counted in steps of some microseconds, and checked against the clock. A small
+validation runs in the event loop. A larger validation is restarted in a worker thread, so that the
+event loop is not blocked, and is abandoned at its deadline.
 
 Source: basic/index#json-schema-usage.
 """
@@ -31,20 +31,20 @@ import anyio.to_thread
 
 from .._wire import is_many, is_object
 from ..errors import MissingExtraError
-from ..foreign_text import SHOWN_TEXT, joined_errors, safe_repr, safe_text
+from ..foreign_text import SHOWN_TEXT, join_errors, safe_repr, safe_text
 from . import CheckedSchema, Complaint, Deadline, JsonSchema
 
 if TYPE_CHECKING:  # imported where they are used: they load slowly, and few programs need them
     from .keywords import Keyword
 
 STEPS = 50_000
-"""Steps allowed for any value: keywords applied, or work that takes as long."""
+"""Steps allowed for any value: applied keywords, or work of the same duration."""
 
 STEPS_PER_PART = 50
 """Further steps allowed for each part of the value: each object, array, member and item."""
 
 SCHEMA_PARTS = 100_000
-"""Most parts of a schema, counted as those of a value."""
+"""Most parts of a schema, counted like the parts of a value."""
 
 INLINE_STEPS = 2_000
 """Steps run in the event loop, some milliseconds, before a worker thread takes over."""
@@ -58,7 +58,7 @@ THREADS = 2
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 """The dialect of a schema without `$schema`."""
 
-_ERRORS = 32  # errors of one value and one schema, and choices among which the best one is
+_ERRORS = 32  # most errors of one value and one schema, and most candidates for the best error
 _STEPS_PER_CLOCK = 200
 
 Result = TypeVar("Result")
@@ -73,7 +73,7 @@ class _OutOfTimeError(Exception):
 
 
 class _SchemaError(ValueError):
-    """Not a schema, or a schema that can't be read."""
+    """The data is not a schema, or is a schema that can't be used."""
 
     def __init__(self, reason: str, kind: str = "not a JSON Schema that can be read") -> None:
         super().__init__(f"{kind}: {reason}")
@@ -95,11 +95,11 @@ class _Work(local):
         self._until_clock = 0
 
     def begin(self, parts: int) -> None:
-        """Start with a value of so many parts, the value itself included."""
+        """Start with a value of this many parts, including the value itself."""
         self._left = INLINE_STEPS if self.is_inline else STEPS + STEPS_PER_PART * parts
 
     def take(self, steps: int = 1) -> None:
-        """Count steps before they are run.
+        """Count steps before they are executed.
 
         Raises:
             _TooManyStepsError: The steps are used up.
@@ -123,7 +123,7 @@ class _Work(local):
             raise _OutOfTimeError
 
     def count(self, parts: int) -> None:
-        """Check the number of parts found in a value so far.
+        """Check the number of parts of a value so far.
 
         Raises:
             _OutOfTimeError: There are too many for the event loop, or the deadline has passed.
@@ -133,7 +133,7 @@ class _Work(local):
         self.look_at_clock()
 
     def count_in_schema(self, parts: int) -> None:
-        """Check the number of parts found in a schema so far.
+        """Check the number of parts of a schema so far.
 
         Raises:
             _SchemaError: There are too many.
@@ -144,7 +144,7 @@ class _Work(local):
         self.count(parts)
 
     @contextmanager
-    def limited(self, *, is_inline: bool, end: float) -> Generator[None]:
+    def limit(self, *, is_inline: bool, end: float) -> Generator[None]:
         """Limit the work in the block."""
         self.is_inline, self.end = is_inline, end
         try:
@@ -161,12 +161,12 @@ def validator(schema: JsonSchema, feature: str) -> Complaint:
     """Compile a schema. If a reference can't be resolved, no value is valid.
 
     Args:
-        schema: The schema. A `CheckedSchema` costs nothing before its first use.
+        schema: The schema. A `CheckedSchema` is compiled at its first use.
         feature: The feature that needs validation, for error texts.
 
     Raises:
         MissingExtraError: `jsonschema` is not installed.
-        ValueError: Not a schema of its dialect, an unknown dialect, or a schema that is too large.
+        ValueError: The schema is invalid in its dialect or too large, or the dialect is unknown.
     """
     try:
         library: Any = importlib.import_module("jsonschema")
@@ -174,17 +174,17 @@ def validator(schema: JsonSchema, feature: str) -> Complaint:
         raise MissingExtraError(feature, "jsonschema") from error
     if isinstance(schema, CheckedSchema):
         return _late_complaint(library, schema)
-    return partial(_complaint, _compiled(library, schema))
+    return partial(_complaint, _compile(library, schema))
 
 
 def _late_complaint(library: Any, schema: JsonSchema) -> Complaint:
-    """A complaint that compiles its schema for the first value."""
+    """A check of values that compiles the schema for the first value."""
     checker: Any = None
 
     def complain(value: Any) -> str | None:
         nonlocal checker
         try:
-            checker = checker or _compiled(library, schema)
+            checker = checker or _compile(library, schema)
         except _SchemaError as error:
             return str(error)
         return _complaint(checker, value)
@@ -192,8 +192,8 @@ def _late_complaint(library: Any, schema: JsonSchema) -> Complaint:
     return complain
 
 
-def _compiled(library: Any, schema: JsonSchema) -> Any:
-    """The library's validator for a schema; its errors are those of `validator`."""
+def _compile(library: Any, schema: JsonSchema) -> Any:
+    """Compile a schema to the library's validator; errors are those of `validator`."""
     try:
         return _checker(library, schema)
     except (_OutOfTimeError, _SchemaError):
@@ -201,7 +201,7 @@ def _compiled(library: Any, schema: JsonSchema) -> Any:
     except RecursionError:
         raise _SchemaError("it is nested too deep") from None
     except Exception as error:
-        raise _SchemaError(_named(error)) from error
+        raise _SchemaError(_type_name(error)) from error
 
 
 async def validator_in_time(schema: JsonSchema, feature: str, deadline: Deadline) -> Complaint:
@@ -218,9 +218,9 @@ async def validator_in_time(schema: JsonSchema, feature: str, deadline: Deadline
 
 
 async def complaint_in_time(complaint: Complaint, value: Any, deadline: Deadline) -> str | None:
-    """The error of a value, or `None`; found in a worker thread if it takes long.
+    """The errors of a value, or `None`; validates in a worker thread if it takes long.
 
-    If the deadline passes, that is the error.
+    If the deadline passes, the error says so.
     """
     try:
         return await _in_time(partial(complaint, value), deadline.end)
@@ -229,19 +229,19 @@ async def complaint_in_time(complaint: Complaint, value: Any, deadline: Deadline
 
 
 async def _in_time(work: Callable[[], Result], end: float) -> Result:
-    """Run little work here, and more work in a worker thread.
+    """Run a little work in the event loop, and more work in a worker thread.
 
     Raises:
         _OutOfTimeError: The deadline has passed.
     """
     try:
-        with _work.limited(is_inline=True, end=end):
+        with _work.limit(is_inline=True, end=end):
             return work()
     except _OutOfTimeError:
         pass
 
-    def limited() -> Result:
-        with _work.limited(is_inline=False, end=end):
+    def run_limited() -> Result:
+        with _work.limit(is_inline=False, end=end):
             return work()
 
     try:
@@ -250,7 +250,7 @@ async def _in_time(work: Callable[[], Result], end: float) -> Result:
         limiter = anyio.CapacityLimiter(THREADS)
         _limiter.set(limiter)
     with anyio.move_on_after(max(end - time.monotonic(), 0.0)):
-        return await anyio.to_thread.run_sync(limited, limiter=limiter, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(run_limited, limiter=limiter, abandon_on_cancel=True)
     raise _OutOfTimeError
 
 
@@ -258,7 +258,7 @@ def _checker(library: Any, schema: JsonSchema) -> Any:
     """The library's validator for a schema.
 
     Raises:
-        ValueError: Not a schema, or of an unknown dialect.
+        ValueError: The schema is invalid, or its dialect is unknown.
         _OutOfTimeError: The check takes too long.
     """
     from .keywords import ID_CHARACTERS, Copier
@@ -285,7 +285,7 @@ def _checker(library: Any, schema: JsonSchema) -> Any:
     resource = dialects.specification_with(kind.META_SCHEMA["$schema"]).create_resource(copied)
     uri = resource.id() or ""
     registry = specifications.REGISTRY.with_resource(uri, resource).crawl()
-    return _bounded(kind)(copied, registry=registry, _resolver=registry.resolver(uri))
+    return _bounded_class(kind)(copied, registry=registry, _resolver=registry.resolver(uri))
 
 
 @lru_cache
@@ -296,11 +296,11 @@ def _meta_checker(library: Any, kind: Any) -> Any:
 
     formats = library.FormatChecker(formats=())
     formats.checks("regex", raises=PatternError)(_is_pattern)
-    schema = Copier(_nothing).copy(kind.META_SCHEMA)
-    return _bounded(kind)(schema, format_checker=formats)
+    schema = Copier(_accept_parts).copy(kind.META_SCHEMA)
+    return _bounded_class(kind)(schema, format_checker=formats)
 
 
-def _nothing(parts: int) -> None:
+def _accept_parts(parts: int) -> None:
     """Accept any number of parts."""
 
 
@@ -324,7 +324,7 @@ def _complaint(checker: Any, value: Any) -> str | None:
         _work.begin(copier.parts)
         errors: list[Any] = list(islice(checker.iter_errors(copied), _ERRORS))
         texts = [_text_of(library.exceptions.best_match([error])) for error in errors]
-        return joined_errors(list(dict.fromkeys(texts))) or None
+        return join_errors(list(dict.fromkeys(texts))) or None
     except _TooManyStepsError:
         return "the schema asks for more work than the value is worth"
     except _OutOfTimeError:
@@ -334,18 +334,18 @@ def _complaint(checker: Any, value: Any) -> str | None:
     except PatternError as error:
         return f"the schema has a {error}"
     except Exception as error:
-        if isinstance(error, _unresolvable()):
+        if isinstance(error, _unresolvable_error()):
             shown = safe_repr(getattr(error, "ref", ""))
             return f"the schema has a reference that leads nowhere: {shown}"
-        return f"the schema can't be applied to it ({_named(error)})"
+        return f"the schema can't be applied to it ({_type_name(error)})"
 
 
-def _named(error: Exception) -> str:
-    """The type of a library's exception; its text may contain the whole schema."""
+def _type_name(error: Exception) -> str:
+    """The type of a library's exception, whose text may contain the whole schema."""
     return type(error).__name__
 
 
-def _unresolvable() -> type[Exception]:
+def _unresolvable_error() -> type[Exception]:
     library: Any = importlib.import_module("referencing.exceptions")
     kind: type[Exception] = library.Unresolvable
     return kind
@@ -368,10 +368,10 @@ def _text_of(error: Any) -> str:
 
 
 @lru_cache
-def _bounded(kind: Any) -> Any:
+def _bounded_class(kind: Any) -> Any:
     """A class of validators like `kind`, with bounded work.
 
-    A subschema may have another dialect; the class for that dialect is bounded as well.
+    A subschema may have another dialect; the class for its dialect is bounded as well.
     """
     from .keywords import Keywords
 
@@ -379,7 +379,7 @@ def _bounded(kind: Any) -> Any:
     fields: Any = importlib.import_module("attrs").fields
     bounded = Keywords(library.ValidationError, _work.take)
     keywords = {
-        name: _counted(name, bounded.implementation(name, original))
+        name: _count_work(name, bounded.implementation(name, original))
         for name, original in kind.VALIDATORS.items()
     }
     extended = library.validators.extend(kind, keywords)
@@ -392,7 +392,7 @@ def _bounded(kind: Any) -> Any:
         if type(evolved) is extended:
             return evolved
         members = {f.alias: getattr(evolved, f.name) for f in fields(evolved.__class__) if f.init}
-        return _bounded(evolved.__class__)(**members)
+        return _bounded_class(evolved.__class__)(**members)
 
     def descend(self: Any, *arguments: Any, **options: Any) -> Iterator[Any]:
         _work.take()
@@ -402,8 +402,8 @@ def _bounded(kind: Any) -> Any:
     return extended
 
 
-def _counted(name: str, keyword: Keyword) -> Keyword:
-    """A keyword that counts its work beforehand, and the length of its errors."""
+def _count_work(name: str, keyword: Keyword) -> Keyword:
+    """A keyword that counts its work in advance, and the length of its errors."""
 
     def apply(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[Any]:
         _work.take(_steps(name, value, instance))
@@ -415,7 +415,7 @@ def _counted(name: str, keyword: Keyword) -> Keyword:
 
 
 def _steps(name: str, value: Any, instance: Any) -> int:
-    """Steps of a keyword, without those of its subschemas."""
+    """The steps of a keyword, without those of its subschemas."""
     if name in _REFERENCES and isinstance(value, str):
         return 1 + len(value) // 50 + value.count("/") ** 2 // 50
     steps = 1

@@ -65,7 +65,7 @@ class _End:
             self.settled = True
             self._on_end()
 
-    def tell(self, *arguments: Any) -> None:
+    def deliver(self, *arguments: Any) -> None:
         """Notifications do not matter."""
 
 

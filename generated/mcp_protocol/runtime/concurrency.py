@@ -5,10 +5,10 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Concurrency that anyio does not have: eager execution and one-shot events.
 
-Most handlers finish without suspending. A task of its own would cost more than such a handler, so
-the reading task runs it (eager execution), and passes reading on to a new task only if the handler
-suspends. A coroutine stays in one task from start to end, so what asyncio, trio and anyio keep per
-task (cancel scopes, timeouts, locks) works as usual.
+Most handlers finish without suspending. A task for each handler would cost more than the handler,
+so the reading task runs it (eager execution), and a new task continues to read only if the handler
+suspends. A coroutine stays in one task from start to end, so the state of asyncio, trio and anyio
+for each task (cancel scopes, timeouts, locks) works as usual.
 
 A one-shot event wakes one waiting task at the least cost on the running event loop.
 """
@@ -38,44 +38,44 @@ def run_eagerly(
     coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
 ) -> Awaitable[Result]:
     """Run a coroutine in a copy of the context; call `on_wait` once when it first suspends."""
-    return _driven(coroutine, on_wait, copy_context().run)
+    return _run_steps(coroutine, on_wait, copy_context().run)
 
 
-def pausing(
+def run_eagerly_here(
     coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
 ) -> Awaitable[Result]:
-    """The same for a coroutine of our own, whose context variables are those of this task."""
-    return _driven(coroutine, on_wait, call)
+    """Run a coroutine of this package as `run_eagerly` does, in the context of this task."""
+    return _run_steps(coroutine, on_wait, call)
 
 
 @types.coroutine
-def _driven(
+def _run_steps(
     coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object], step: _Step
 ) -> Generator[Any, Any, Result]:
-    """Run a coroutine to its end, each step by `step`."""
+    """Run a coroutine to its end; `step` calls each step."""
     try:
         awaited = step(coroutine.send, None)
     except StopIteration as end:
         result: Result = end.value
         return result
     on_wait()
-    result = yield from _resumed(coroutine, awaited, step)
+    result = yield from _resume(coroutine, awaited, step)
     return result
 
 
 @types.coroutine
-def resumed(coroutine: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
-    """Run a coroutine to its end that was begun in this task, and has suspended.
+def resume(coroutine: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
+    """Run a coroutine to its end that was started in this task and has suspended.
 
     Args:
         coroutine: The coroutine.
-        awaited: What it yielded.
+        awaited: The object that it yielded.
     """
-    result = yield from _resumed(coroutine, awaited, call)
+    result = yield from _resume(coroutine, awaited, call)
     return result
 
 
-def _resumed(
+def _resume(
     coroutine: Coroutine[Any, Any, Result], awaited: Any, step: _Step
 ) -> Generator[Any, Any, Result]:
     while True:
@@ -98,7 +98,7 @@ def _resumed(
 
 
 def never_suspends(function: object) -> TypeGuard[Callable[..., Coroutine[Any, Any, Any]]]:
-    """Whether a function is a coroutine function whose code has no place to suspend at."""
+    """Whether a function is a coroutine function whose code has no suspension point."""
     function = getattr(function, "__func__", function)  # of a bound method
     return isinstance(function, types.FunctionType) and _never_suspends(function.__code__)
 
@@ -127,11 +127,11 @@ async def check_own_failure(error: BaseException) -> None:
     from anyio.lowlevel import checkpoint_if_cancelled  # loaded with the event loop
 
     await checkpoint_if_cancelled()
-    if isinstance(error, anyio.get_cancelled_exc_class()) and _cancelled_by_loop():
+    if isinstance(error, anyio.get_cancelled_exc_class()) and _is_cancelled_by_loop():
         raise error
 
 
-def _cancelled_by_loop() -> bool:
+def _is_cancelled_by_loop() -> bool:
     """Whether asyncio itself cancelled this task, which anyio does not report."""
     import asyncio  # already loaded if it runs the loop
 
@@ -159,7 +159,7 @@ class OneShotEvent(Protocol):
 
 
 class _AnyioEvent:
-    """The event on any other event loop."""
+    """The event on event loops other than asyncio's."""
 
     __slots__ = ("_event",)
 
@@ -179,8 +179,8 @@ class _AnyioEvent:
 def event_type() -> Callable[[], OneShotEvent]:
     """A factory of events for the running event loop.
 
-    Each message wakes several tasks. `anyio.Event` detects the loop each time, which doubles the
-    cost of a message.
+    Each message wakes several tasks. `anyio.Event` detects the event loop each time, which doubles
+    the cost of a message.
     """
     if "asyncio" in sys.modules:
         import asyncio

@@ -3,15 +3,15 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Secrets in messages, masked before a message is written down: by member name, and within text.
+"""Masking of secrets in messages before they are recorded: by member name, and within text.
 
-Member names decide where a message is JSON. Within text, and in messages that cannot be decoded,
-secrets are found by shape: what is assigned to such a name, HTTP header fields, credentials in
-URLs, and tokens of well-known forms. Masking too much costs a look at the source; masking too
-little costs a secret. So where a value ends is guessed generously.
+In JSON, member names decide. Within text, and in messages that cannot be decoded, secrets are found
+by form: values assigned to secret names, HTTP header fields, credentials in URLs, and tokens of
+well-known forms. Masking too much is harmless; masking too little discloses a secret. So in doubt
+the longer value is masked.
 
 All patterns take time in proportion to the text: repetitions are bounded or possessive, and the
-end of a value is searched from its start only, after which the search goes on behind it.
+end of a value is searched once, from its start; the search continues after it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 MASK = "***"
 
 SEARCH_LIMIT = 1024 * 1024
-"""Characters of one message that are searched for secrets; of texts beyond, only the length is
-shown. Texts in which nothing can look like a secret do not count: Base64 data, for one."""
+"""Characters of one message that are searched for secrets; later texts show only their length.
+Texts that cannot contain a secret, such as Base64 data, do not count."""
 
 # Parts of a name, in any case.
 _PARTS = (
@@ -34,9 +34,9 @@ _PARTS = (
 )
 # Whole words within a name, as snake_case, camelCase and constants write them.
 _WORDS = ("auth", "bearer", "jwt", "otp", "pwd", "sid")
-# The same; numbers are readable under these names, since they count or name something else.
+# Whole words whose numbers are not masked, since they count or number something else.
 _COUNTED_WORDS = ("pin", "pins", "tokens")
-# Not those of progress and of pages, and nothing about a token but its value.
+# Not tokens of progress and of pages, and no properties of a token except its value.
 _TOKEN = (
     r"(?<!progress)(?<!progress[-_])(?<!page)(?<!page[-_])(?<!continuation)"
     r"token(?:secret|string|value)?"
@@ -77,7 +77,7 @@ _rest_of_line = re.compile(r"(?:[^\r\n\\]|\\(?![rn]))*+").match
 _brackets = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL).finditer
 _is_number = re.compile(r"[-+.\deE]+[,;)\]}]{0,8}\Z").match
 
-# What every name in lower case has in it.
+# Each secret name contains one of these, in lower case.
 _STEMS = (
     *("pass", "secret", "cookie", "credential", "key", "session", "verifier"),
     *("assertion", "mnemonic", "csrf", "xsrf", "token", *_WORDS, *_COUNTED_WORDS),
@@ -89,14 +89,14 @@ _ELEMENT_LIMIT = 4096
 _Match: TypeAlias = Callable[[str, int, int], "re.Match[str] | None"]
 
 _WHOLE_LINE = re.compile(r"authorization|cookie|passphrase|mnemonic", re.IGNORECASE).search
-"""Names whose value, if it is not quoted, goes on to the end of the line."""
+"""Names whose value, if it is not quoted, extends to the end of the line."""
 
 
 class _Shape(NamedTuple):
-    """The forms of secrets that have no name.
+    """A form of secrets that have no name.
 
     Attributes:
-        keywords: A text without any of them, in lower case, has no secret of this shape.
+        keywords: Texts in lower case; each secret of this form contains at least one of them.
     """
 
     keywords: tuple[str, ...]
@@ -105,7 +105,7 @@ class _Shape(NamedTuple):
 
 
 _SHAPES = (
-    # Schemes of HTTP authentication; some are words of English too.
+    # Schemes of HTTP authentication; some are also English words.
     _Shape(
         ("bearer",),
         re.compile(r"\b(bearer[ \t]{1,16})[\w.~+/=-]{8,}", re.IGNORECASE),
@@ -124,7 +124,7 @@ _SHAPES = (
         ),
         rf"\1{MASK}",
     ),
-    # The password of a URL, up to the last "@" of the authority; a user name that is a token.
+    # The password in a URL, up to the last "@" of the authority; or a user name that is a token.
     _Shape(
         ("://",),
         re.compile(
@@ -133,7 +133,7 @@ _SHAPES = (
         rf"\1{MASK}@",
     ),
     _Shape(("://",), re.compile(r"(://)[^/\s:@\"'<>]{16,}@"), rf"\1{MASK}@"),
-    # JSON Web Tokens, private keys, and tokens that say by a prefix whose they are.
+    # JSON Web Tokens, private keys, and tokens with the prefix of a service.
     _Shape(("eyj",), re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"), MASK),
     _Shape(
         ("private key",),
@@ -167,8 +167,8 @@ _SHAPES = (
 _SCHEMAS = ("properties", "$defs")
 
 
-def masked(value: Any) -> Any:
-    """A copy of decoded JSON without secrets: members by name, secrets within text by shape.
+def mask_value(value: Any) -> Any:
+    """A copy of decoded JSON without secrets: members by name, secrets within text by form.
 
     Members of a JSON Schema's `properties` keep their schemas; only plain values are masked there.
 
@@ -178,8 +178,8 @@ def masked(value: Any) -> Any:
     return _Masking().value(value)
 
 
-def masked_text(text: str) -> str:
-    """A text without what looks like a secret."""
+def mask_text(text: str) -> str:
+    """A text with everything masked that looks like a secret."""
     return _Masking().text(text)
 
 
@@ -213,7 +213,7 @@ class _Masking:
         if size > limit:
             text, lower = text[:limit], lower[:limit]
         if assigned:
-            text = _masked_assignments(text, lower)
+            text = _mask_assignments(text, lower)
         for shape in shapes:
             text = shape.pattern.sub(shape.replacement, text)
         return text if size <= limit else f"{text}... ({size} characters)"
@@ -231,7 +231,7 @@ class _Masking:
         return MASK
 
     def _items(self, items: list[Any]) -> list[Any]:
-        """The items of an array; what follows an option such as `--password` is its value."""
+        """The items of an array; an item after an option such as `--password` is masked."""
         copies: list[Any] = []
         option = False
         for item in items:
@@ -241,7 +241,7 @@ class _Masking:
 
 
 def _names_secret(option: str) -> bool:
-    """Whether an argument of a command is an option whose value, a secret, comes next."""
+    """Whether an argument of a command is an option whose secret value is the next argument."""
     return (
         option.startswith("--")
         and len(option) < _OPTION_LIMIT
@@ -251,12 +251,12 @@ def _names_secret(option: str) -> bool:
 
 
 def _in_lower_case(text: str) -> str:
-    """The text in lower case, at its length: there is one character that would grow."""
+    """The text in lower case, with its length kept: one character would grow."""
     return text.replace("\u0130", "i").lower()
 
 
 def _may_be_assigned(lower: str) -> bool:
-    """Whether there can be an assignment to a secret name at all."""
+    """Whether the text may contain an assignment to a secret name."""
     if not any(sign in lower for sign in (":", ">", "--")) and "=" not in lower.rstrip("="):
         return False
     return any(stem in lower for stem in _STEMS)
@@ -270,8 +270,8 @@ def _is_array(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def _masked_assignments(text: str, lower: str) -> str:
-    """A text without the values that are assigned to secret names."""
+def _mask_assignments(text: str, lower: str) -> str:
+    """A text with the values masked that are assigned to secret names."""
     candidate = _candidate(lower)
     if candidate is None:
         return text
@@ -297,7 +297,7 @@ def _is_plain_count(assigned: re.Match[str], value: str) -> bool:
 
 
 def _value_span(text: str, assigned: re.Match[str]) -> tuple[int, int]:
-    """Where the value of a secret name begins and ends; nothing if it has none."""
+    """Start and end of the value of a secret name; both are equal if it has no value."""
     start = assigned.end()
     if assigned["tag"]:
         return start, _element_end(text, assigned)
@@ -313,14 +313,14 @@ def _value_span(text: str, assigned: re.Match[str]) -> tuple[int, int]:
         return start, _container_end(text, start)
     start = _behind_scheme(text, start, assigned)
     if not _WHOLE_LINE(assigned["name"]):
-        return start, _matched_to(_word, text, start, len(text))
+        return start, _match_end(_word, text, start, len(text))
     before = text[max(0, assigned.start() - 1) : assigned.start()]
     close = text.find(before, start) if before in _QUOTES else -1  # as in -H "name: value"
-    return start, _matched_to(_rest_of_line, text, start, len(text) if close < 0 else close)
+    return start, _match_end(_rest_of_line, text, start, len(text) if close < 0 else close)
 
 
 def _element_end(text: str, assigned: re.Match[str]) -> int:
-    """Where the text of an element of XML ends whose name is secret."""
+    """The end of the text in an XML element with a secret name."""
     if "<" not in text[max(0, assigned.start() - 64) : assigned.start()]:
         return assigned.end()
     limit = assigned.end() + _ELEMENT_LIMIT
@@ -329,18 +329,18 @@ def _element_end(text: str, assigned: re.Match[str]) -> int:
 
 
 def _behind_scheme(text: str, start: int, assigned: re.Match[str]) -> int:
-    """Where credentials begin in the value of a header field: the scheme stays readable."""
+    """The start of the credentials in the value of a header field, after the scheme."""
     scheme = _scheme(text, start) if "auth" in assigned["name"].lower() else None
     return start if scheme is None else scheme.end()
 
 
-def _matched_to(match: _Match, text: str, start: int, limit: int) -> int:
+def _match_end(match: _Match, text: str, start: int, limit: int) -> int:
     matched = match(text, start, limit)
     return start if matched is None else matched.end()
 
 
 def _closing_quote(text: str, start: int, opening: str) -> int:
-    """Where a quoted value ends: before a quote with no more backslashes than the opening one."""
+    """The end of a quoted value: a quote with at most as many backslashes as the opening quote."""
     quote, escapes = opening[-1], len(opening) - 1
     at = text.find(quote, start)
     while at >= 0:
@@ -354,7 +354,7 @@ def _closing_quote(text: str, start: int, opening: str) -> int:
 
 
 def _container_end(text: str, start: int) -> int:
-    """Where an array or object of JSON ends; the end of the text if nothing closes it."""
+    """The end of a JSON array or object; the end of the text if it is not closed."""
     depth = 0
     for token in _brackets(text, start):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(token[0], 0)

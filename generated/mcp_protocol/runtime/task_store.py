@@ -5,13 +5,13 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Records of tasks, and where they are stored.
 
-A record does not depend on the design of tasks: those of 2025-11-25, and the extension of
-2026-07-28, show it in their own words. Whoever changes a record names the version that the change
-replaces, so that of two writers one is refused; a record that has ended is never changed.
+The format of a record is independent of the wire: tasks of 2025-11-25 and of the extension of
+2026-07-28 are rendered from it. A change names the version that it replaces, so of two concurrent
+writers one is refused; the record of a task that has ended never changes.
 
-The process that runs a task has a lease on it, which it renews. If that has run out, another one
-may claim the task. The fence of the record grows with each claim, so a process that was paused for
-so long, and goes on, changes nothing.
+The process that runs a task holds a lease on it, which it renews. After the lease has run out,
+another process may claim the task. Each claim increments the fence of the record, so a process that
+was paused beyond its lease can no longer change it.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
@@ -33,19 +33,19 @@ from ..foreign_text import safe_repr
 TaskStatus: TypeAlias = Literal["working", "input_required", "completed", "failed", "cancelled"]
 
 TERMINAL: frozenset[TaskStatus] = frozenset({"completed", "failed", "cancelled"})
-"""Statuses that never change."""
+"""Statuses of tasks that have ended."""
 
 RECORDS = 10_000
-"""Most records of a `MemoryTaskStore`; see `Shares` for one client."""
+"""Most records of a `MemoryTaskStore`; see `Shares` for the limit of one client."""
 
 RECORD_BYTES = 128 * 1024 * 1024
-"""Most bytes of the records of a `MemoryTaskStore` that have more than `SMALL_RECORD`; likewise."""
+"""Most bytes of the larger records (see `SMALL_RECORD`) of a `MemoryTaskStore`; see `Shares`."""
 
 SMALL_RECORD = 4096
-"""Bytes of a record that only the number of records bounds: its end can always be stored."""
+"""Longest record, in bytes, that does not count towards `RECORD_BYTES`: its end always fits."""
 
 LEASE_SECONDS = 3.0
-"""Seconds after its creation, claim or last renewal for which a task belongs to its process."""
+"""Seconds of a lease, from the creation, claim or last renewal of a task."""
 
 _NO_RESULT: Mapping[str, Any] = {}
 
@@ -54,12 +54,12 @@ class RecordedCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call that another process may run again, on behalf of the client that made it.
 
     Attributes:
-        params: Its params, as wire object.
-        revision: Name of its revision.
+        params: The params, as wire object.
+        revision: Name of the revision.
         info: The client's implementation info, if it stated one.
-        capabilities: What the client declared.
-        session: Id of its session, if it belongs to one.
-        principal: Members of the principal, without credentials; `None` if nobody authenticated.
+        capabilities: The declared capabilities of the client.
+        session: Id of the session, if there is one.
+        principal: Members of the principal, without credentials; `None` without authentication.
     """
 
     params: Mapping[str, Any]
@@ -74,21 +74,21 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The state of one task. `msgspec.json` encodes and decodes it.
 
     Attributes:
-        task_id: Its id, which nobody can guess.
-        owner: Identifies the principal that it belongs to; empty without authentication.
-        client: Identifies the client whose share of a store it takes: the principal, else the
-            network address, else the connection.
-        version: Number of changes, its creation included.
-        worker: The process that runs it.
-        fence: Number of processes that it has belonged to.
-        status: Its status. The call of a tool whose result has `isError` is completed.
-        created: When it was created, in seconds since the epoch.
-        updated: When it changed last, in seconds since the epoch.
-        ttl_ms: Milliseconds from its creation after which it may be discarded; `None` for never.
-        poll_interval_ms: Milliseconds between polls that clients are asked to keep.
-        message: A description of its state.
+        task_id: The id, which cannot be guessed.
+        owner: Identifies the principal that the task belongs to; empty without authentication.
+        client: Identifies the client whose share of a store the record takes: the principal, else
+            the network address, else the connection.
+        version: Number of changes, including the creation.
+        worker: The process that runs the task.
+        fence: Number of processes that the task has belonged to.
+        status: The status. A tool call whose result has `isError` is completed.
+        created: Time of the creation, in seconds since the epoch.
+        updated: Time of the last change, in seconds since the epoch.
+        ttl_ms: Milliseconds after the creation until the record may be discarded; `None` for never.
+        poll_interval_ms: Milliseconds that clients should wait between polls.
+        message: A description of the state.
         input_requests: The open input requests by key, as wire objects.
-        input_responses: Answers by key that the process which runs it has not taken yet.
+        input_responses: Responses by key that the process of the task has not taken yet.
         result: The result of a completed task, as wire object.
         error: The JSON-RPC error of a failed task.
         call: The call, if another process may run it again.
@@ -114,26 +114,26 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether it has ended."""
+        """Whether the task has ended."""
         return self.status in TERMINAL
 
     @property
     def expires(self) -> float:
-        """When it may be discarded, in seconds since the epoch."""
+        """The time from which the record may be discarded, in seconds since the epoch."""
         return float("inf") if self.ttl_ms is None else self.created + self.ttl_ms / 1000
 
-    def changed(self, **changes: Any) -> TaskRecord:
-        """The next version, with other members."""
+    def next_version(self, **changes: Any) -> TaskRecord:
+        """The next version of the record, with some members changed."""
         return msgspec.structs.replace(
             self, **changes, version=self.version + 1, updated=time.time()
         )
 
     def seed(self) -> dict[str, Any]:
-        """The task of the extension, without input requests, result and error."""
-        return self._shown(self.status, self.message, "ttlMs", "pollIntervalMs")
+        """The wire object of the extension, without input requests, result and error."""
+        return self._wire_members(self.status, self.message, "ttlMs", "pollIntervalMs")
 
     def wire(self) -> dict[str, Any]:
-        """The whole task of the extension."""
+        """The complete wire object of the extension."""
         wire = self.seed()
         match self.status:
             case "input_required":
@@ -147,16 +147,16 @@ class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
         return wire
 
     def core_wire(self) -> dict[str, Any]:
-        """The task of 2025-11-25, which has failed if the result of the tool has `isError`."""
+        """The wire object of 2025-11-25; `failed` if the result of a tool has `isError`."""
         status, message = self.status, self.message
         result = self.result or _NO_RESULT
         if status == "completed" and result.get("isError"):
             content: list[dict[str, Any]] = result.get("content", [])
             texts = (each["text"] for each in content if each.get("text"))
             status, message = "failed", next(texts, "the tool reported an error")
-        return self._shown(status, message, "ttl", "pollInterval")
+        return self._wire_members(status, message, "ttl", "pollInterval")
 
-    def _shown(
+    def _wire_members(
         self, status: TaskStatus, message: str | None, ttl: str, interval: str
     ) -> dict[str, Any]:
         wire: dict[str, Any] = {
@@ -176,8 +176,8 @@ class TaskPage(NamedTuple):
     """Some records of one owner.
 
     Attributes:
-        records: The records, those created first before others.
-        next_cursor: Where the next page begins; `None` after the last record.
+        records: The records, in the order of creation.
+        next_cursor: Cursor of the next page; `None` on the last page.
     """
 
     records: tuple[TaskRecord, ...]
@@ -187,70 +187,70 @@ class TaskPage(NamedTuple):
 class TaskStore(Protocol):
     """Stores the records of tasks, which several processes may share.
 
-    A record can be loaded from its creation until its time to live is over, by each process that
-    serves. Records contain arguments and results of tools.
+    Each serving process can load a record from its creation to the end of its time to live. Records
+    contain arguments and results of tools.
     """
 
     async def create(self, record: TaskRecord) -> None:
         """Store the first version of a record, with a lease.
 
         Raises:
-            InternalError: There is no room for it.
+            InternalError: The store is full.
         """
         ...
 
     async def load(self, task_id: str) -> TaskRecord | None:
-        """The record of a task; `None` if there is none, or it has expired."""
+        """The record of a task; `None` if it does not exist or has expired."""
         ...
 
     async def change(self, record: TaskRecord) -> bool:
-        """Store a record in place of the version before.
+        """Store a record in place of its previous version.
 
         Returns:
-            `False`, and nothing was written, if the stored version is not the one before, or has
-            another fence, if the stored record has ended, or if there is none.
+            `False`, and nothing was written, if the stored record is not the previous version, has
+            another fence, has ended, or does not exist.
 
         Raises:
-            InternalError: There is no room for it. What was stored before stays.
+            InternalError: The store is full; the previous version stays.
         """
         ...
 
     async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
-        """Take a task whose lease has run out, with a lease and the next fence.
+        """Take over a task whose lease has run out, with a new lease and the next fence.
 
         Returns:
-            `None` if the lease has not run out, the task has ended, or there is none.
+            `None` if the lease has not run out, or the task has ended or does not exist.
         """
         ...
 
     async def renew(self, record: TaskRecord) -> int | None:
-        """Renew the lease of a task; gives the stored version.
+        """Renew the lease of a task, and return the stored version.
 
         Returns:
-            `None` if it is another process's now, has ended, or there is none.
+            `None` if the task belongs to another process, has ended, or does not exist.
         """
         ...
 
     async def page(self, owner: str | None, cursor: str | None, limit: int) -> TaskPage:
-        """The records of an owner that have not expired, in the order of their creation.
+        """The records of an owner that have not expired, in the order of creation.
 
         Args:
-            owner: See `TaskRecord`. `None` stands for tasks of all owners whose lease may have run
-                out: one page, in any order, which other processes may lack meanwhile.
-            cursor: The `next_cursor` of the page before; `None` for the first page.
+            owner: See `TaskRecord`. `None` returns tasks of all owners whose lease may have run
+                out: one page, in any order; other processes may claim these meanwhile.
+            cursor: The `next_cursor` of the previous page; `None` for the first page.
             limit: Most records of the page.
 
         Raises:
-            InvalidParamsError: No page has this cursor.
+            InvalidParamsError: The cursor is not valid.
         """
         ...
 
 
 class Shares:
-    """Divides a bounded amount among clients, so that none leaves nothing to the others.
+    """Divides a bounded amount among clients, so that no client can take everything.
 
-    A client may take what leaves at least as much free as it then has. So one alone gets a half, a
-    second one a half of the rest, and a client that has nothing gets something while any is free.
+    A client may take an amount if at least as much stays free as the client then has. So the first
+    client gets at most a half, a second client a half of the rest, and so on.
 
     Args:
         limit: The amount.
@@ -261,11 +261,11 @@ class Shares:
         self._taken: dict[str, int] = {}
 
     def has(self, client: str, amount: int = 1) -> bool:
-        """Whether a client may take an amount more."""
+        """Whether a client may take a further amount."""
         return self._taken.get(client, 0) + amount <= self._free
 
     def take(self, client: str, amount: int = 1) -> None:
-        """Take an amount; a negative one is given back."""
+        """Take an amount; a negative amount is returned."""
         self._free -= amount
         taken = self._taken.get(client, 0) + amount
         if taken:
@@ -278,13 +278,13 @@ class _Stored(NamedTuple):
     """A record in memory.
 
     Attributes:
-        data: The record as JSON, which takes less memory than its objects.
-        number: Its place in the order of creation.
+        data: The record as JSON, which takes less memory than Python objects.
+        number: The place in the order of creation.
         owner: See `TaskRecord`.
         client: See `TaskRecord`.
         version: See `TaskRecord`.
         fence: See `TaskRecord`.
-        is_terminal: Whether it has ended.
+        is_terminal: Whether the task has ended.
     """
 
     data: bytes
@@ -297,7 +297,7 @@ class _Stored(NamedTuple):
 
     @property
     def counted(self) -> int:
-        """The bytes that count: none of a small record."""
+        """The bytes that count towards the limit; 0 for a small record."""
         return len(self.data) if len(self.data) > SMALL_RECORD else 0
 
 
@@ -306,8 +306,8 @@ class MemoryTaskStore:
 
     Args:
         limit: Most records. At the limit no task can be created.
-        clock: Gives the time in seconds since the epoch.
-        size: Most bytes of records that are not small. A result beyond fails its task.
+        clock: Returns the time in seconds since the epoch.
+        size: Most bytes of records that are not small. A task whose result exceeds it fails.
     """
 
     def __init__(
@@ -335,12 +335,12 @@ class MemoryTaskStore:
         """See `TaskStore.create`.
 
         Raises:
-            InternalError: There are too many records that have not expired, or their bytes are too
-                many, altogether or of this client.
+            InternalError: The records that have not expired, of all clients or of this client, are
+                too many or have too many bytes.
         """
         self._discard_expired()
         if not self._shares.has(record.client):
-            raise self._full()
+            raise self._full_error()
         self._store(record, self._last + 1)
         self._last += 1
         self._lease(record.task_id)
@@ -358,7 +358,7 @@ class MemoryTaskStore:
         """See `TaskStore.change`.
 
         Raises:
-            InternalError: The bytes of the records are too many, altogether or of this client.
+            InternalError: The records, of all clients or of this client, have too many bytes.
         """
         self._discard_expired()
         before = self._records.get(record.task_id)
@@ -378,7 +378,7 @@ class MemoryTaskStore:
         has_lease = self._leases.get(task_id, 0.0) > self._clock()
         if before is None or before.is_terminal or has_lease:
             return None
-        record = _decode(before.data).changed(worker=worker, fence=before.fence + 1)
+        record = _decode(before.data).next_version(worker=worker, fence=before.fence + 1)
         self._store(record, before.number)
         self._lease(task_id)
         return record
@@ -396,7 +396,7 @@ class MemoryTaskStore:
         self._leases.pop(task_id, None)
         self._leases[task_id] = self._clock() + LEASE_SECONDS
 
-    def _lost(self, limit: int) -> tuple[TaskRecord, ...]:
+    def _expired_leases(self, limit: int) -> tuple[TaskRecord, ...]:
         """Tasks whose lease has run out."""
         now = self._clock()
         expired = itertools.takewhile(lambda each: each[1] <= now, self._leases.items())
@@ -408,8 +408,8 @@ class MemoryTaskStore:
         """See `TaskStore.page`."""
         self._discard_expired()
         if owner is None:
-            return TaskPage(self._lost(limit), None)
-        begin = 0 if cursor is None else self._number_in(cursor)
+            return TaskPage(self._expired_leases(limit), None)
+        begin = 0 if cursor is None else self._parse_cursor(cursor)
         own = (
             each for each in self._records.values() if each.owner == owner and each.number >= begin
         )
@@ -420,7 +420,7 @@ class MemoryTaskStore:
             records.append(_decode(stored.data))
         return TaskPage(tuple(records), None)
 
-    def _number_in(self, cursor: str) -> int:
+    def _parse_cursor(self, cursor: str) -> int:
         is_number = cursor.isascii() and cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS
         if not is_number or int(cursor) > self._last:
             raise InvalidParamsError(
@@ -429,7 +429,7 @@ class MemoryTaskStore:
         return int(cursor)
 
     def _store(self, record: TaskRecord, number: int) -> None:
-        """Write a record, whose number is counted already or later."""
+        """Write a record in place of its previous version, if there is one."""
         client = record.client
         stored = _Stored(
             msgspec.json.encode(record),
@@ -443,11 +443,11 @@ class MemoryTaskStore:
         before = self._records.get(record.task_id)
         more = stored.counted - (0 if before is None else before.counted)
         if more > 0 and not self._bytes.has(client, more):
-            raise self._full()
+            raise self._full_error()
         self._records[record.task_id] = stored
         self._bytes.take(client, more)
 
-    def _full(self) -> InternalError:
+    def _full_error(self) -> InternalError:
         number, size = self._limits
         return InternalError(
             f"expected at most {number} tasks with {size} bytes, and no more of one client "
@@ -470,6 +470,6 @@ _decode = msgspec.json.Decoder(TaskRecord).decode
 
 
 def _timestamp(seconds: float) -> str:
-    """A time as RFC 3339 has it, in UTC, with milliseconds."""
+    """A time in the format of RFC 3339, in UTC, with milliseconds."""
     text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z")

@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Time limits of clients, and the timeouts of their HTTP transports. Loads no HTTP.
 
-Limits are paused while a user is asked, and begin anew with each sign of life.
+Limits are paused while a user is prompted, and restart with each sign of activity.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _limits: ContextVar[tuple[PausableLimit, ...]] = ContextVar("limits", default=()
 
 
 class TimeLimit:
-    """A time limit that begins anew with each sign of life.
+    """A time limit that restarts with each sign of activity.
 
     Args:
-        silence: Seconds after the last sign of life.
-        longest: Seconds in all.
+        silence: Seconds after the last activity.
+        longest: Seconds in total.
 
     Attributes:
         deadline: The end of the limit, on the clock of the event loop.
@@ -38,7 +38,7 @@ class TimeLimit:
         self.deadline = now + silence
 
     def begin_anew(self) -> None:
-        """Begin anew, after a sign of life."""
+        """Restart the limit after activity."""
         self.deadline = min(anyio.current_time() + self._silence, self._latest)
 
     def left(self) -> float:
@@ -52,7 +52,7 @@ class TimeLimit:
 
 
 class PausableLimit:
-    """A time limit that several tasks may pause; it goes on when the last of them ends its pause.
+    """A time limit that several tasks may pause; it continues when the last pause ends.
 
     Args:
         scope: The scope whose deadline is the limit.
@@ -71,7 +71,7 @@ class PausableLimit:
         self._pauses += 1
 
     def extend(self, seconds: float) -> None:
-        """Have at least this much time left."""
+        """Extend the limit to at least this many seconds from now."""
         if self._pauses:
             self._left = max(self._left, seconds)
         else:
@@ -86,9 +86,9 @@ class PausableLimit:
 
 @contextmanager
 def pausable(limit: anyio.CancelScope | PausableLimit) -> Generator[PausableLimit]:
-    """Let `paused` move the deadline of a scope, besides those of the `pausable` around it.
+    """Let `pause_limits` move the deadline of a scope, besides those of the `pausable` around it.
 
-    This holds in the body, in tasks that are started there, and where the result is passed again.
+    This applies in the body, in tasks that are started there, and where the result is passed again.
     """
     if not isinstance(limit, PausableLimit):
         limit = PausableLimit(limit)
@@ -100,8 +100,8 @@ def pausable(limit: anyio.CancelScope | PausableLimit) -> Generator[PausableLimi
 
 
 @contextmanager
-def paused() -> Generator[None]:
-    """Stop the clock of all pausable limits around the running task for the time of the body."""
+def pause_limits() -> Generator[None]:
+    """Stop the clock of all pausable limits of the running task during the body."""
     limits = _limits.get()
     for limit in limits:
         limit.pause()
@@ -116,18 +116,18 @@ class HttpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     """Timeouts and pauses of Streamable HTTP and of HTTP+SSE, in seconds.
 
     Attributes:
-        accept: For a server to accept a message whose response, if any, comes another way.
+        accept: For a server to accept a message whose response, if any, arrives on another stream.
         endpoint: For a server of HTTP+SSE to send the address for messages.
-        renewal: For a server to open another session in place of a lost one.
+        renewal: For opening a session in place of a lost session.
         ending: For the request that ends a session.
         linger: For reading a stream after its response: if the stream ends, the connection can be
-            used again.
-        first_pause: Before a stream is resumed, unless the server stated a time (`retry`).
-        longest_pause: Limit of that pause; it doubles with each attempt in a row that failed.
-        shortest_pause: Least pause, whatever the server stated. While connections end without a
-            message, the pause doubles.
-        longest_poll: Limit of that doubling; the server may ask for a longer pause.
-        longest_retry: Limit of the pause that a server may ask for.
+            reused.
+        first_pause: Pause before a stream is resumed, unless the server stated a time (`retry`).
+        longest_pause: Limit of this pause, which doubles with each consecutive failed attempt.
+        shortest_pause: Shortest pause, also if the server states a shorter one. It doubles while
+            connections end without a message.
+        longest_poll: Limit of that doubling; the server may request a longer pause.
+        longest_retry: Limit of the pause that a server may request.
 
     Source: basic/transports (sending, listening, resumability and redelivery).
     """

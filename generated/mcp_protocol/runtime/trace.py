@@ -31,13 +31,13 @@ VARIABLE = "MCP_TRACE"
 _logger = logging.getLogger(__name__.partition(".")[0])
 
 SecretNames: TypeAlias = Callable[[str], Collection[str]]
-"""By the name of a tool: names of arguments, and of members in these, whose values are secret."""
+"""Returns the secret arguments of a tool: names of arguments, and of members within."""
 
 _DISK_FAILURES = {errno.EIO, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
 class TraceSink(Protocol):
-    """Where the records of a trace go.
+    """Stores the records of a trace.
 
     Attributes:
         closed: Whether further records are dropped.
@@ -47,7 +47,7 @@ class TraceSink(Protocol):
     def closed(self) -> bool: ...
 
     def write(self, record: Mapping[str, Any]) -> None:
-        """Keep one record."""
+        """Store one record."""
         ...
 
     def close(self) -> None:
@@ -59,8 +59,8 @@ TRACE_SINK: ContextVar[TraceSink | None] = ContextVar("trace_sink", default=None
 """Receives the records of the channels that are opened in this context, besides MCP_TRACE."""
 
 
-def traced(channel: Channel, name: str, secret_names: SecretNames | None = None) -> Channel:
-    """A recording channel around `channel` if a trace is wanted; otherwise `channel` itself.
+def trace_channel(channel: Channel, name: str, secret_names: SecretNames | None = None) -> Channel:
+    """Wrap a channel to record its messages, if a trace is enabled; otherwise return it.
 
     Args:
         name: Name of the channel in the trace, such as `client` or a server's name.
@@ -87,12 +87,12 @@ class Trace:
     """Records the messages of one channel.
 
     A record has `time` (UTC), `direction` (`received` or `sent`), `channel`, `pid` and `message`:
-    the JSON, or the text if it is no JSON. The record of a failed receive has `error` instead. Long
-    texts may be cut, see `masking.SEARCH_LIMIT`.
+    the decoded JSON, or the text if it is not JSON. The record of a failed receive has `error`
+    instead. Long texts may be cut, see `masking.SEARCH_LIMIT`.
 
     Args:
         name: Name of the channel.
-        sink: Where the records go.
+        sink: Stores the records.
         secret_names: The secret arguments of each tool, which are masked.
     """
 
@@ -101,26 +101,26 @@ class Trace:
         self._sink = sink
         self._secret_names = secret_names
 
-    def received(self, message: bytes) -> None:
+    def record_received(self, message: bytes) -> None:
         """Record a received message."""
         if not self._sink.closed:
-            self._record("received", message=_readable(message, self._secret_names))
+            self._record("received", message=_mask_message(message, self._secret_names))
 
-    def not_received(self, error: Exception) -> None:
-        """Record why no message was received."""
+    def record_failure(self, error: Exception) -> None:
+        """Record the error of a failed receive."""
         if not self._sink.closed:
-            from .masking import masked_text  # its patterns take long to compile
+            from .masking import mask_text  # its patterns take long to compile
 
             text = str(error).encode(errors="replace").decode()
-            self._record("received", error=masked_text(text))
+            self._record("received", error=mask_text(text))
 
-    def sent(self, message: bytes) -> None:
+    def record_sent(self, message: bytes) -> None:
         """Record a message to send."""
         if not self._sink.closed:
-            self._record("sent", message=_readable(message, self._secret_names))
+            self._record("sent", message=_mask_message(message, self._secret_names))
 
     def close(self) -> None:
-        """Close the sink. Idempotent; later messages are not recorded."""
+        """Close the sink; later messages are not recorded. Idempotent."""
         self._sink.close()
 
     def _record(self, direction: Literal["received", "sent"], **what: Any) -> None:
@@ -136,8 +136,7 @@ class _TraceFile:
     logged and nothing more is recorded.
 
     Raises:
-        TransportError: The file can't be opened, for another reason than a disk that is full or
-            broken.
+        TransportError: The file can't be opened, except for a disk that is full or broken.
     """
 
     def __init__(self, path: str) -> None:
@@ -159,7 +158,7 @@ class _TraceFile:
     def write(self, record: Mapping[str, Any]) -> None:
         rest = memoryview(encode(record) + b"\n")
         try:
-            while rest:  # a disk that becomes full accepts a part
+            while rest:  # a full disk may accept a part
                 rest = rest[os.write(self._file, rest) :]
         except OSError as error:
             self._stop(error)
@@ -167,7 +166,7 @@ class _TraceFile:
 
     def close(self) -> None:
         file, self._file = self._file, -1
-        with suppress(OSError):  # closed already; or failed writes of a network file system
+        with suppress(OSError):  # already closed, or a failed write of a network file system
             os.close(file)
 
     def _stop(self, error: OSError) -> None:
@@ -201,14 +200,14 @@ class TracedChannel(Channel):
             message = await self._channel.receive()
         except (EndOfChannel, FrameError, RequestLost) as error:
             if not self._closing:
-                self._trace.not_received(error)
+                self._trace.record_failure(error)
             raise
-        self._trace.received(message)
+        self._trace.record_received(message)
         return message
 
     async def send(self, message: OutgoingMessage) -> None:
         """Record the message, then send it, so that a response is recorded after its request."""
-        self._trace.sent(message.data)
+        self._trace.record_sent(message.data)
         await self._channel.send(message)
 
     async def close(self) -> None:
@@ -220,7 +219,7 @@ class TracedChannel(Channel):
             self._trace.close()
 
     def close_request_stream(self, identifier: RequestId) -> bool:
-        """Close the stream of a request of ours; see `Channel`."""
+        """Close the stream of a request of this side; see `Channel`."""
         return self._channel.close_request_stream(identifier)
 
     async def close_sse_stream(self, identifier: RequestId) -> bool:
@@ -228,17 +227,17 @@ class TracedChannel(Channel):
         return await self._channel.close_sse_stream(identifier)
 
 
-def _readable(message: bytes, secret_names: SecretNames | None) -> Any:
-    """A message without secrets, decoded if it is JSON."""
-    from .masking import masked, masked_text  # their patterns take long to compile
+def _mask_message(message: bytes, secret_names: SecretNames | None) -> Any:
+    """A message with secrets masked, decoded if it is JSON."""
+    from .masking import mask_text, mask_value  # their patterns take long to compile
 
     try:
         decoded = msgspec.json.decode(message)
         if secret_names is not None:
             _mask_arguments(decoded, secret_names)
-        return masked(decoded)
+        return mask_value(decoded)
     except (msgspec.MsgspecError, ValueError, RecursionError):
-        return masked_text(message.decode(errors="replace"))
+        return mask_text(message.decode(errors="replace"))
 
 
 def _mask_arguments(message: Any, secret_names: SecretNames) -> None:
@@ -248,9 +247,9 @@ def _mask_arguments(message: Any, secret_names: SecretNames) -> None:
         tool = _member(params, "name")
         names = secret_names(tool) if isinstance(tool, str) else ()
         if names and "arguments" in params:
-            from ..values.type_schemas import masked_members
+            from ..values.type_schemas import mask_members
 
-            params["arguments"] = masked_members(params["arguments"], names)
+            params["arguments"] = mask_members(params["arguments"], names)
 
 
 def _member(value: Any, name: str) -> Any:

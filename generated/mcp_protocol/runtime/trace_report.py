@@ -5,8 +5,8 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The command `python -m <package> trace FILE`: a wire trace for people, or for programs.
 
-Each message is one line, and each answer names its request and the time that it took. Answers
-belong to requests of the same process, channel and id; where several are open, to the oldest.
+Each message is one line; a response names the method of its request and the elapsed time. The
+request of a response is the oldest open one of the same process, channel and id.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .terminal_output import PlainOutput, TextStyle, output
 _SHOWN = 120  # characters of a message that its line shows
 
 _Kind: TypeAlias = Literal["request", "notification", "result", "error", "lost", "invalid"]
-"""`lost` is a receive that failed; `invalid` is no JSON-RPC message."""
+"""`lost` is a failed receive; `invalid` is not a JSON-RPC message."""
 
 
 class _Recorded(msgspec.Struct):
@@ -50,11 +50,11 @@ class _Row(msgspec.Struct, omit_defaults=True):
     """One message.
 
     Attributes:
-        kind: What it is.
-        method: Its method; that of its request for an answer, empty if there is none in the file.
-        id: Its id.
-        ms: Milliseconds from the request to an answer.
-        failed: Whether it reports an error; results of tools may.
+        kind: The kind of message.
+        method: The method; for a response that of its request, or empty if the file lacks it.
+        id: The id.
+        ms: Milliseconds from the request to the response.
+        failed: Whether the message reports an error, as results of tools may.
     """
 
     time: str
@@ -70,15 +70,15 @@ class _Row(msgspec.Struct, omit_defaults=True):
 
 
 class _Requests:
-    """The requests that are not answered yet."""
+    """The requests without a response so far."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[object, ...], list[_Row]] = {}
 
     def add(self, row: _Row) -> None:
-        """Note a request, or give an answer the method of its request and the time it took."""
-        asked = row.direction if row.kind == "request" else _OTHER[row.direction]
-        key = (row.pid, row.channel, asked, json.dumps(row.id))
+        """Add a request, or set method and elapsed time of a response from its request."""
+        direction = row.direction if row.kind == "request" else _OTHER[row.direction]
+        key = (row.pid, row.channel, direction, json.dumps(row.id))
         if row.kind == "request":
             self._open.setdefault(key, []).append(row)
         elif (row.kind == "result" or row.kind == "error") and key in self._open:
@@ -90,7 +90,7 @@ class _Requests:
             row.ms = _ms(request.time, row.time)
 
     def count(self) -> int:
-        """How many there are."""
+        """The number of requests without a response."""
         return sum(map(len, self._open.values()))
 
 
@@ -102,7 +102,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command to a parser.
 
     Args:
-        add: The `add_parser` method of its subparsers.
+        add: The `add_parser` method of the subparsers.
     """
     parser = add(
         "trace",
@@ -128,7 +128,7 @@ def run(chosen: argparse.Namespace) -> int:
         chosen: The parsed command line.
     """
     try:
-        with _opened(chosen.file) as file:
+        with _open_file(chosen.file) as file:
             _print_all(file, chosen)
     except BrokenPipeError:  # the reader, such as `head`, has enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -138,7 +138,7 @@ def run(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(file: str) -> AbstractContextManager[TextIO]:
+def _open_file(file: str) -> AbstractContextManager[TextIO]:
     return nullcontext(sys.stdin) if file == "-" else Path(file).open(errors="replace")
 
 
@@ -156,7 +156,7 @@ def _print_all(lines: Iterable[str], chosen: argparse.Namespace) -> None:
             requests.add(row)
             counts["messages"] += 1
             counts["errors"] += row.failed
-            if _wanted(row, chosen):
+            if _is_selected(row, chosen):
                 if chosen.json:
                     print(msgspec.json.encode(row).decode())
                 else:
@@ -172,7 +172,7 @@ def _rows(line: str) -> Iterator[_Row]:
     """The messages of a line; a batch has several.
 
     Raises:
-        MsgspecError: It is no record.
+        MsgspecError: The line is not a record.
     """
     record = msgspec.json.decode(line, type=_Recorded)
     messages = record.message if is_many(record.message) else [record.message]
@@ -204,7 +204,7 @@ def _kind(record: _Recorded, members: Mapping[str, Any]) -> _Kind:
     return "result" if "result" in members else "invalid"
 
 
-def _wanted(row: _Row, chosen: argparse.Namespace) -> bool:
+def _is_selected(row: _Row, chosen: argparse.Namespace) -> bool:
     return (
         (chosen.method is None or fnmatchcase(row.method, chosen.method))
         and chosen.direction in (None, row.direction)
@@ -215,7 +215,7 @@ def _wanted(row: _Row, chosen: argparse.Namespace) -> bool:
 
 
 def _show(shown: PlainOutput, row: _Row, full: bool) -> None:
-    """Print a message as one line, or its head and the whole of it."""
+    """Print a message as one line, or its head and its JSON."""
     head = _head(row)
     if full:
         shown.line(head)
@@ -229,7 +229,7 @@ def _show(shown: PlainOutput, row: _Row, full: bool) -> None:
 
 
 def _head(row: _Row) -> list[tuple[str, TextStyle]]:
-    """A message on one line."""
+    """The head of a message: time, channel, direction, method, id and elapsed time."""
     clock = row.time.partition("T")[2].partition("+")[0]
     arrow, style = _ARROWS[row.direction]
     title = row.method
@@ -248,7 +248,7 @@ def _head(row: _Row) -> list[tuple[str, TextStyle]]:
 
 
 def _ms(start: str, end: str) -> float | None:
-    """Milliseconds between two times; `None` if they are no times."""
+    """Milliseconds between two ISO 8601 times; `None` for invalid times."""
     try:
         seconds = (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
     except (TypeError, ValueError):

@@ -7,6 +7,6 @@
 
 from __future__ import annotations
 
-from .trace import Trace, trace_of, traced
+from .trace import Trace, trace_of, trace_channel
 
-__all__ = ["Trace", "trace_of", "traced"]
+__all__ = ["Trace", "trace_of", "trace_channel"]

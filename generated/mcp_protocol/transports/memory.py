@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Channels within one process: a bounded queue of messages, and a pair of channels made of two.
 
-Messages pass as bytes, so both ends of the pair run the real encoding. Channels whose messages
+Messages are passed as bytes, so both ends of a pair use the real encoding. Channels whose messages
 arrive in other tasks use the queue too: it has one reader and any number of writers.
 """
 
@@ -31,7 +31,7 @@ class MessageQueue:
         limit: Unread messages at which `put` waits.
 
     Attributes:
-        take: Takes a message that arrives at an empty queue, or returns `False` to have it queued.
+        take: Handles a message that arrives at an empty queue, or returns `False` to queue it.
     """
 
     __slots__ = ("_end", "_items", "_limit", "_new_event", "_reader", "_room", "take")
@@ -46,7 +46,7 @@ class MessageQueue:
         self.take: Callable[[bytes], bool] | None = None
 
     async def put(self, message: bytes) -> bool:
-        """Add a message; waits while the queue is full. `False` if the queue is closed."""
+        """Add a message; wait while the queue is full. `False` if the queue is closed."""
         while len(self._items) >= self._limit and self._end is None:
             if self._room is None:
                 self._room = Event()
@@ -70,9 +70,9 @@ class MessageQueue:
         """Wait for the next message.
 
         Raises:
-            RequestLost: A request of ours will not be answered.
+            RequestLost: A request of this side will not be answered.
             FrameError: A message was dropped.
-            EndOfChannel: The queue was closed, and nothing is left in it.
+            EndOfChannel: The queue is closed and empty.
         """
         while not self._items:
             if self._end is not None:
@@ -89,14 +89,14 @@ class MessageQueue:
         raise item
 
     def close(self, reason: str = "the other end closed the channel") -> None:
-        """Accept nothing more; what is in the queue can still be read. Idempotent."""
+        """Refuse further messages; those in the queue can still be read. Idempotent."""
         if self._end is None:
             self._end = reason
             self._wake_reader()
             self._wake_writers()
 
     def clear(self) -> None:
-        """Drop what is in the queue."""
+        """Drop the messages in the queue."""
         self._items.clear()
 
     def _wake_reader(self) -> None:
@@ -125,12 +125,12 @@ class MemoryChannel(Channel):
         """Wait for the next message of the other end.
 
         Raises:
-            EndOfChannel: One of the ends was closed, and nothing sent before is left.
+            EndOfChannel: One of the ends was closed, and all earlier messages were received.
         """
         return await self._incoming.get()
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Pass a message to the other end; waits while that has too many unread messages.
+        """Pass a message to the other end; wait while it has too many unread messages.
 
         Raises:
             ConnectionClosedError: One of the ends was closed.
@@ -139,11 +139,11 @@ class MemoryChannel(Channel):
             raise ConnectionClosedError("the channel is closed; nothing more can be sent")
 
     def settle_by(self, take: Callable[[bytes], bool]) -> None:
-        """Pass each message to a function where it arrives."""
+        """Pass each message to a function on arrival."""
         self._incoming.take = take
 
     async def close(self) -> None:
-        """Close both directions. The other end still receives what was sent before."""
+        """Close both directions. The other end can still receive messages that were sent before."""
         self._outgoing.close()
         self._incoming.close()
         self._incoming.clear()

@@ -40,7 +40,7 @@ from ..errors import (
     TransportError,
     last_lines,
 )
-from .line_channel import LineChannel, open_sink, open_source, unread
+from .line_channel import LineChannel, open_sink, open_source, unread_bytes
 
 if sys.platform == "win32":
     import shutil
@@ -55,7 +55,7 @@ INHERITED = (
     *("APPDATA", "COMSPEC", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROGRAMDATA"),
     *("PROGRAMFILES", "SYSTEMDRIVE", "SYSTEMROOT", "TEMP", "TMP", "USERNAME", "USERPROFILE"),
 )
-"""Environment variables that a server inherits; others may have secrets."""
+"""Environment variables that a server inherits; others may hold secrets."""
 
 TAIL_LINES = 50
 """Lines of standard error that are kept."""
@@ -74,7 +74,7 @@ class ShutdownTimeouts:
     """Timeouts of closing, in seconds; their sum bounds the time.
 
     Attributes:
-        after_eof: From the end of its input to SIGTERM.
+        after_eof: From the end of the server's input to SIGTERM.
         after_terminate: From SIGTERM to SIGKILL; also for processes that the server left running.
         after_kill: From SIGKILL until closing gives up.
 
@@ -91,7 +91,7 @@ BRIEF = ShutdownTimeouts(0.5, 1.0, 1.0)
 
 
 def to_stderr(text: str) -> None:
-    """Pass one line of a server's standard error on to our own."""
+    """Write one line of a server's standard error to this process's standard error."""
     if sys.stderr is not None:
         print(text, file=sys.stderr, flush=True)
 
@@ -112,10 +112,10 @@ async def open_process(
 
     Args:
         argv: The command, not passed through a shell.
-        env: Variables to add or replace; `os.environ` passes all.
+        env: Variables to add or replace; `os.environ` passes all variables.
         cwd: Working directory.
-        on_stderr: Called in a thread with each line of its standard error; `None` drops them. The
-            last lines are kept either way.
+        on_stderr: Called in a thread with each line of standard error; `None` drops the lines. The
+            last lines are kept in both cases.
         limit: Longest message accepted, in bytes.
         timeouts: Timeouts of closing.
 
@@ -132,12 +132,12 @@ async def open_process(
         raise ValueError(f"expected a command as a sequence of arguments, came {came}")
     await checkpoint()
     try:
-        return _started(argv, env, cwd, on_stderr, limit, timeouts or ShutdownTimeouts())
+        return _start_server(argv, env, cwd, on_stderr, limit, timeouts or ShutdownTimeouts())
     except OSError as error:
         cause = OSError(error.errno, error.strerror)  # without the name, which may have a secret
-        raise _not_started(argv, _why_not(error)) from cause
+        raise _start_error(argv, _failure_reason(error)) from cause
     except RuntimeError as error:
-        raise _not_started(argv, str(error)) from error
+        raise _start_error(argv, str(error)) from error
     except ValueError as error:
         from ..command_masking import masked_command
 
@@ -147,7 +147,7 @@ async def open_process(
         ) from error
 
 
-def _started(
+def _start_server(
     argv: Sequence[str],
     env: Mapping[str, str] | None,
     cwd: str | os.PathLike[str] | None,
@@ -155,14 +155,14 @@ def _started(
     limit: int,
     timeouts: ShutdownTimeouts,
 ) -> ProcessChannel:
-    """Start a server; after a failure nothing stays open, and no process is left.
+    """Start a server; after a failure no descriptor stays open and no process runs.
 
     Raises:
         OSError: The process could not be started.
         RuntimeError: A thread could not be started.
         ValueError: The arguments are invalid.
     """
-    environment = _environment(env)
+    environment = _child_environment(env)
     theirs, ours = _pipes()
     try:
         tree = _ProcessTree(
@@ -185,18 +185,18 @@ def _started(
         tree.kill()
         tree.wait()
         tree.reap()
-        channel.forget(ours)
+        channel.close_descriptors(ours)
         raise
     return channel
 
 
 class ProcessChannel(Channel):
-    """A server process and the channel to it. Made by `open_process`.
+    """A server process and the channel to it. Created by `open_process`.
 
     Attributes:
         argv: The command.
         pid: Process id; on POSIX also the id of the process group.
-        timeouts: Timeouts of closing; may be set until then.
+        timeouts: Timeouts of closing; may be set before `close`.
 
     Source: basic/transports (stdio).
     """
@@ -222,7 +222,7 @@ class ProcessChannel(Channel):
         self._lines = LineChannel(self._output, open_sink(ends.stdin), limit)
         self._stderr = _StderrTail(ends.stderr, pass_on)
         self.timeouts = timeouts
-        self._spoke = False
+        self._has_sent_message = False
         self._closed = False
         self._exited = Event()
         self._closing = Lock()
@@ -240,7 +240,7 @@ class ProcessChannel(Channel):
             target=self._watch, args=(current_token(),), name="mcp server exit", daemon=True
         ).start()
 
-    def forget(self, ends: _Ends) -> None:
+    def close_descriptors(self, ends: _Ends) -> None:
         """Close the unused descriptors; the process has ended."""
         os.close(ends.stdin)
         os.close(ends.stdout)
@@ -258,9 +258,9 @@ class ProcessChannel(Channel):
         return tuple(self._stderr.lines)
 
     async def follow_stderr(self, on_output: Callable[[], object]) -> None:
-        """Call a function when the process writes to standard error; runs until it is cancelled.
+        """Call a function when the process writes to standard error, until cancelled.
 
-        At most one task may do so. The function is called at most ten times in a second.
+        At most one task may call this. The function is called at most ten times a second.
         """
         try:
             while True:
@@ -276,50 +276,50 @@ class ProcessChannel(Channel):
     def took_input(self) -> bool:
         """Whether the server has read, or may have read, a part of its input.
 
-        Only some systems can tell; on others this is true once something was sent.
+        Only some systems can tell; on others this is true after the first message.
         """
         if not self._took_input and not self._closed:
-            self._took_input = unread(self._input) < self._sent
+            self._took_input = unread_bytes(self._input) < self._sent
         return self._took_input
 
     async def receive(self) -> bytes:
-        """Wait for the next line of the server's standard output, message or not.
+        """Wait for the next line of the server's standard output, whether it is a message or not.
 
         Raises:
-            EndOfChannel: The server closed its output or ended; the text says how.
-            ServerStartError: It ended before its first message.
+            EndOfChannel: The server closed its output or ended; the text has the reason.
+            ServerStartError: The server ended before its first message.
             FrameError: A line exceeded the limit and was dropped.
         """
         try:
             message = await self._lines.receive()
         except EndOfChannel:
-            raise await self._end(EndOfChannel) from None
-        if not self._spoke:
-            self._spoke = message.lstrip()[:1] in (b"{", b"[")
+            raise await self._end_error(EndOfChannel) from None
+        if not self._has_sent_message:
+            self._has_sent_message = message.lstrip()[:1] in (b"{", b"[")
         return message
 
     def settle_by(self, take: Callable[[bytes], bool]) -> None:
-        """Pass each message that nothing precedes to a function where it arrives."""
+        """Pass each message to a function on arrival, unless earlier messages are unread."""
         self._lines.settle_by(take)
 
     async def send(self, message: OutgoingMessage) -> None:
         """Write one message to the server's standard input.
 
         Raises:
-            ConnectionClosedError: The server no longer reads, or ended; the text says how.
-            ServerStartError: It ended before its first message.
+            ConnectionClosedError: The server no longer reads, or ended; the text has the reason.
+            ServerStartError: The server ended before its first message.
         """
         try:
             await self._lines.send(message)
         except ConnectionClosedError:
-            raise await self._end(ConnectionClosedError) from None
+            raise await self._end_error(ConnectionClosedError) from None
         self._sent += len(message.data) + 1
 
     async def close(self) -> None:
-        """End the server: end of input, then SIGTERM, then SIGKILL, each after a wait.
+        """End the server: close its input, then send SIGTERM, then SIGKILL, each after a timeout.
 
-        Signals go to all processes that the server started; none is left. Takes at most the sum of
-        the timeouts, even if cancelled.
+        Signals go to all processes that the server started, so none remains. Takes at most the sum
+        of the timeouts, even if cancelled.
         """
         self._took_input = self.took_input  # unknown once the descriptor is closed
         self._closed = True
@@ -361,14 +361,14 @@ class ProcessChannel(Channel):
         self._tree.reap()
         with move_on_after(self.timeouts.after_terminate):
             pause = 0.001
-            while self._tree.others():
+            while self._tree.has_others():
                 await sleep(pause)  # the system does not report when a group becomes empty
                 pause = min(2 * pause, 0.05)
         self._tree.finish()
         with move_on_after(_SETTLE_SECONDS):
             await self._stderr.ended.wait()
 
-    async def _end(self, kind: type[TransportError]) -> TransportError:
+    async def _end_error(self, kind: type[TransportError]) -> TransportError:
         if self._closed:
             return kind("the channel is closed")
         self._output_ended.set()
@@ -379,7 +379,7 @@ class ProcessChannel(Channel):
         from ..command_masking import masked_command  # its patterns take long to compile
 
         command = masked_command(self.argv)
-        if code is not None and not self._spoke:
+        if code is not None and not self._has_sent_message:
             return ServerStartError(command, self.argv, code, self.stderr_tail)
         how = "closed its output" if code is None else f"ended with exit code {code}"
         text = f"server {command!r} {how}"
@@ -391,22 +391,22 @@ class ProcessChannel(Channel):
             from_thread.run_sync(self._exited.set, token=token)
             # A child of the server may keep its output open.
             if not self._output_ended.wait(_SETTLE_SECONDS):
-                from_thread.run_sync(self._output.cut, token=token)
+                from_thread.run_sync(self._output.stop_waiting, token=token)
 
 
 class _ProcessTree:
-    """A process with a session (POSIX) or a job (Windows) of its own.
+    """A process in its own session (POSIX) or job (Windows).
 
     Args:
         argv: The command.
-        stdin: Descriptor that becomes its standard input; likewise stdout and stderr.
+        stdin: Descriptor for standard input of the process; likewise stdout and stderr.
 
     Attributes:
         pid: Process id; on POSIX also the id of the process group.
         exit_code: Exit code after the exit; negative for a signal.
-        reaped: Whether the process is reaped.
+        reaped: Whether the process was reaped.
         watchers: Threads that end with the process. The interpreter waits for them at exit: a
-            thread that is stopped while printing would abort the interpreter.
+            thread that is stopped while it prints would abort the interpreter.
 
     Raises:
         OSError: The process could not be started.
@@ -423,7 +423,7 @@ class _ProcessTree:
         stderr: int,
     ) -> None:
         self._popen = subprocess.Popen(
-            _resolved(argv, env),
+            _resolve_command(argv, env),
             env=env,
             cwd=cwd,
             stdin=stdin,
@@ -444,8 +444,8 @@ class _ProcessTree:
     def wait(self) -> int:
         """Block until the process has ended; return its exit code, negative for a signal.
 
-        Where the system allows that, the process stays a zombie until `reap`: until then no other
-        process group can get its id.
+        If the system supports it, the process stays a zombie until `reap`, so that no other process
+        group can get its id before.
         """
         self.exit_code = code = self._wait_for_exit()
         if self._finished:
@@ -461,7 +461,7 @@ class _ProcessTree:
         self._signal_all(getattr(signal, "SIGKILL", signal.SIGTERM))
 
     def reap(self) -> None:
-        """Reap the process, which has ended; the rest of its tree can still be signalled."""
+        """Reap the process after its end; the rest of its tree can still be signalled."""
         self.exit_code = self._popen.wait()
         self.reaped = True
         _running.discard(self)
@@ -478,8 +478,8 @@ class _ProcessTree:
             with suppress(OSError):
                 self._popen.terminate()
 
-        def others(self) -> bool:
-            """Whether processes of the tree are left; on Windows the job has ended them."""
+        def has_others(self) -> bool:
+            """Return `False`: on Windows the job has ended all processes of the tree."""
             return False
 
     else:
@@ -496,12 +496,12 @@ class _ProcessTree:
             return status if ended.si_code == os.CLD_EXITED else -status
 
         def _signal_all(self, number: int) -> None:
-            # The group is empty, or its processes run as another user.
+            # An error means that the group is empty, or its processes run as another user.
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.pid, number)
 
-        def others(self) -> bool:
-            """Whether processes of the tree are left, once the first has been reaped."""
+        def has_others(self) -> bool:
+            """Whether other processes of the tree still run, after the first was reaped."""
             try:
                 os.killpg(self.pid, 0)
             except (ProcessLookupError, PermissionError):
@@ -510,7 +510,7 @@ class _ProcessTree:
 
     def finish(self) -> None:
         """Kill the rest of the tree; the thread that waits for the process reaps it."""
-        if not self.reaped or self.others():
+        if not self.reaped or self.has_others():
             self.kill()
         self._finished = True
         if self.exit_code is not None and not self.reaped:
@@ -528,7 +528,7 @@ class _ProcessTree:
 
 if sys.platform == "win32":
 
-    def _resolved(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    def _resolve_command(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
         # CreateProcess finds neither `npx.cmd` as `npx` nor a program on the child's own PATH.
         return [shutil.which(argv[0], path=env.get("PATH")) or argv[0], *argv[1:]]
 
@@ -538,7 +538,7 @@ if sys.platform == "win32":
 
 else:
 
-    def _resolved(argv: Sequence[str], _env: Mapping[str, str]) -> list[str]:
+    def _resolve_command(argv: Sequence[str], _env: Mapping[str, str]) -> list[str]:
         return list(argv)
 
     def _own_group() -> dict[str, Any]:
@@ -547,7 +547,7 @@ else:
 
 @atexit.register
 def end_all() -> None:
-    """End every process tree of this process: terminate, wait a second at most, kill."""
+    """End every process tree of this process: terminate, wait at most a second, kill."""
     # A forked process must not end its parent's children.
     trees = [tree for tree in _running if tree.owner == os.getpid()]
     for tree in trees:
@@ -592,7 +592,7 @@ class _StderrTail:
 
 
 class _Ends(NamedTuple):
-    """The three pipe ends of one side."""
+    """The ends of the three pipes on one side."""
 
     stdin: int
     stdout: int
@@ -604,10 +604,10 @@ class _Ends(NamedTuple):
 
 
 def _pipes() -> tuple[_Ends, _Ends]:
-    """The server's ends and ours.
+    """The pipe ends of the server, and those of this process.
 
     Raises:
-        OSError: There are too many open files; those that were opened are closed.
+        OSError: There are too many open files; the opened ends are closed.
     """
     ends: list[int] = []
     try:
@@ -621,18 +621,18 @@ def _pipes() -> tuple[_Ends, _Ends]:
     return _Ends(their_stdin, their_stdout, their_stderr), _Ends(stdin, stdout, stderr)
 
 
-def _environment(added: Mapping[str, str] | None) -> dict[str, str]:
+def _child_environment(added: Mapping[str, str] | None) -> dict[str, str]:
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return inherited | dict(added or {})
 
 
-def _not_started(argv: Sequence[str], reason: str) -> ServerStartError:
+def _start_error(argv: Sequence[str], reason: str) -> ServerStartError:
     from ..command_masking import masked_command
 
     return ServerStartError(masked_command(argv), argv, None, (), reason)
 
 
-def _why_not(error: OSError) -> str:
+def _failure_reason(error: OSError) -> str:
     from ..command_masking import masked_command
 
     about = f": {masked_command([os.fsdecode(error.filename)])!r}" if error.filename else ""

@@ -5,8 +5,8 @@
 # ruff: noqa - a file that fixes change counts as edited
 """A job object of Windows: ends a process together with its descendants.
 
-The job ends its processes when its last handle is closed, so even a client that is killed leaves no
-server behind. Where the system refuses a job, only the process itself is ended.
+The job ends its processes when its last handle is closed, so no server remains even if the client
+is killed. If the system refuses to create a job, only the process itself is ended.
 
 Source: basic/transports/stdio (shutdown).
 """

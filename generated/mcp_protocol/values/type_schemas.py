@@ -3,15 +3,15 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""JSON Schemas of types: the parts of a type, and completion of what msgspec and pydantic make.
+"""JSON Schemas of types: the parts of a type, and completion of schemas of msgspec and pydantic.
 
 The definitions of all parts move to the root. Choices get their type and the order of their source,
 times get their format, and nested `anyOf` and repeated descriptions are removed.
 
 pydantic is not imported: a type has a part of pydantic only if the user's program imported it.
 
-Members that a schema declares secret are `writeOnly`, or have the format `password`, as those of
-`SecretStr` and `SecretBytes` of pydantic do.
+A schema marks secret members by `writeOnly` or the format `password`, as `SecretStr` and
+`SecretBytes` of pydantic do.
 
 Source: basic/index#json-schema-usage; JSON Schema validation 9.4 (writeOnly); OpenAPI 3.1, format
 registry (password).
@@ -35,14 +35,14 @@ from ..foreign_text import safe_repr
 
 
 class TypeParts:
-    """All that the tree of a type contains.
+    """The parts of a type, collected recursively.
 
     Attributes:
-        pydantic: Whether a part is of pydantic, or a constraint that pydantic checks.
-        pydantic_constraints: Such constraints within classes of msgspec or attrs.
-        of_msgspec: Structs, attrs classes and constraints of msgspec, which pydantic does not read.
-        choices: The values of each enum and each `Literal`, as JSON data in the order written.
-        classes: Classes with fields: each with its fields' types by wire name.
+        pydantic: Whether a part belongs to pydantic, or is a constraint that pydantic checks.
+        pydantic_constraints: The constraints that pydantic checks.
+        of_msgspec: Structs, attrs classes and constraints of msgspec, unknown to pydantic.
+        choices: The values of each enum and each `Literal`, as JSON data in source order.
+        classes: The types of the fields by wire name, for each class with fields.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class TypeParts:
         self.classes: dict[type[Any], Mapping[str, Any]] = {}
 
     def add(self, annotation: Any) -> None:
-        """Add a type and all that it contains."""
+        """Add a type and its parts."""
         origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
         if origin is Annotated:
             for note in arguments[1:]:
@@ -95,7 +95,7 @@ class TypeParts:
     def _add_fields(self, kind: type[Any]) -> None:
         try:
             hints = typing.get_type_hints(kind, include_extras=True)
-        except (NameError, TypeError):  # msgspec names what it can't resolve
+        except (NameError, TypeError):  # msgspec raises an error with the name
             hints = {}
         self.classes[kind] = hints
         if issubclass(kind, msgspec.Struct):
@@ -126,7 +126,7 @@ def is_pydantic_class(kind: type[Any]) -> bool:
 
 
 def _is_pydantic_constraint(note: Any) -> bool:
-    """Whether pydantic checks what a note of an annotation says."""
+    """Whether a note of an annotation is a constraint that pydantic checks."""
     if "pydantic" not in sys.modules:
         return False
     package = (note if isinstance(note, type) else type(note)).__module__.partition(".")[0]
@@ -149,10 +149,10 @@ def has_fields(kind: Any) -> bool:
 Schema: TypeAlias = dict[str, Any]
 
 REFERENCE = "#/$defs/{name}"
-"""Where a definition stands, as msgspec takes it."""
+"""The reference to a definition, as a template for msgspec."""
 
 FORMATS: Mapping[Any, str] = {datetime: "date-time", time: "time"}
-"""Formats that msgspec leaves out, since a time may lack its zone."""
+"""Formats that msgspec omits, since a time may lack a time zone."""
 
 _NO_SUBSCHEMA = frozenset({"default", "const", "enum", "examples", "required"})
 _SCHEMA_MAPS = frozenset({"properties", "$defs", "patternProperties"})
@@ -160,15 +160,15 @@ _MEMBER_OF_ANY_OF = frozenset({"anyOf", "description"})
 
 
 def complete(schema: Schema, parts: TypeParts) -> Schema:
-    """A schema with its definitions at the root, and with what msgspec leaves out.
+    """A schema with its definitions at the root, completed by the members that msgspec omits.
 
     The root is a reference only if the type is recursive.
 
     Args:
-        schema: As msgspec makes it; parts may have `$defs` of their own.
-        parts: What the type is made of.
+        schema: The schema by msgspec; parts may have `$defs` of their own.
+        parts: The parts of the type.
     """
-    schema = _hoisted(schema)
+    schema = _hoist_definitions(schema)
     _finish(schema, parts)
     definitions = schema.pop("$defs")
     reference = schema.get("$ref", "")
@@ -179,7 +179,7 @@ def complete(schema: Schema, parts: TypeParts) -> Schema:
 
 
 def accepts(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> frozenset[str]:
-    """The JSON types that a schema made here accepts at its root; empty for every type."""
+    """The JSON types that a schema of `complete` accepts at its root; empty for every type."""
     if "$ref" in schema:
         return accepts(definitions[schema["$ref"].rpartition("/")[2]], definitions)
     if "anyOf" in schema:
@@ -189,8 +189,8 @@ def accepts(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> frozen
     return frozenset({schema["type"]} if "type" in schema else ())
 
 
-def _hoisted(schema: Schema) -> Schema:
-    """A schema whose inner `$defs` are moved to its root; equal names of unequal schemas differ."""
+def _hoist_definitions(schema: Schema) -> Schema:
+    """A schema with inner `$defs` moved to its root; clashing names get a number."""
     definitions: Schema = {}
 
     def definition_name(name: str, definition: Any) -> str:
@@ -226,7 +226,7 @@ def _hoisted(schema: Schema) -> Schema:
 
 
 def _finish(node: Any, parts: TypeParts) -> None:
-    """Add what msgspec leaves out, in place: types and order of choices, formats of times."""
+    """Complete a schema in place: types and order of choices, formats of times."""
     if is_many(node):
         for each in node:
             _finish(each, parts)
@@ -242,7 +242,7 @@ def _finish(node: Any, parts: TypeParts) -> None:
     if "enum" in node:
         _finish_choices(node, parts.choices)
     if "anyOf" in node:
-        _flatten(node)
+        _flatten_any_of(node)
     for kind, hints in parts.classes.items():
         if node.get("title") == kind.__name__ and "properties" in node:
             _add_formats(node["properties"], hints)
@@ -261,8 +261,8 @@ def _finish_choices(node: Schema, orders: Sequence[Sequence[Any]]) -> None:
         node.setdefault("type", "string" if kinds == {"string"} else "integer")
 
 
-def _flatten(node: Schema) -> None:
-    """Replace members of `anyOf` that are nothing but another `anyOf` by their members."""
+def _flatten_any_of(node: Schema) -> None:
+    """Replace members of `anyOf` that consist of another `anyOf` by its members."""
     members: list[Any] = []
     for each in node["anyOf"]:
         inner: Sequence[Any] = (each,)
@@ -309,7 +309,7 @@ def secret_members(schema: Mapping[str, Any]) -> frozenset[str]:
     """Names of the members, at any depth, whose values are secret.
 
     Args:
-        schema: A schema; its references are into its own `$defs`.
+        schema: A schema whose references point into its own `$defs`.
     """
     definitions: Any = schema.get("$defs", {})
     return frozenset(
@@ -317,18 +317,18 @@ def secret_members(schema: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
-def masked_members(value: Any, names: Collection[str]) -> Any:
-    """A copy of decoded JSON in which members with these names have no readable value."""
+def mask_members(value: Any, names: Collection[str]) -> Any:
+    """A copy of decoded JSON with the values of members with these names masked."""
     if is_object(value):
         return {
-            name: MASK if name in names else masked_members(member, names)
+            name: MASK if name in names else mask_members(member, names)
             for name, member in value.items()
         }
-    return [masked_members(each, names) for each in value] if is_many(value) else value
+    return [mask_members(each, names) for each in value] if is_many(value) else value
 
 
 def without_values(text: str, arguments: Any, names: Collection[str]) -> str:
-    """An error text that shows no values of members with these names."""
+    """An error text with the values of members with these names masked."""
     for value in sorted(map(safe_repr, _values(arguments, names)), key=len, reverse=True):
         text = text.replace(value, MASK)
     return text
@@ -360,7 +360,7 @@ def _is_secret(node: Any, definitions: Any, seen: frozenset[str]) -> bool:
 
 
 def _values(value: Any, names: Collection[str]) -> Iterator[Any]:
-    """The texts and numbers in members with these names."""
+    """The strings and numbers in members with these names."""
     if is_object(value):
         for name, member in value.items():
             yield from _leaves(member) if name in names else _values(member, names)

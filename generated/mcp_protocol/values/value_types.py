@@ -3,19 +3,19 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Types of parameters and return values: values from JSON data, JSON data from values, JSON Schema.
+"""Types of parameters and return values: conversion from and to JSON data, and JSON Schemas.
 
-msgspec converts the types that it knows. Three kinds of type need more:
+msgspec converts the types that it supports. Three kinds of type need more:
 
 - A type with a part of pydantic 2 (a model, a type, a `Field`, a constraint of `annotated_types`)
-  is left to pydantic as a whole, since only pydantic knows all its rules. pydantic is not imported
-  here: such a type exists only if the user's program has imported it.
-- A union of several dataclasses has no tag. The members are tried, the best fitting first.
+  is converted by pydantic as a whole, since only pydantic implements all its rules. pydantic is not
+  imported here: the type exists only if the user's program has imported pydantic.
+- A union of several dataclasses has no tag. The members are tried in the order of their fit.
 - A path is a string in JSON.
 
-Where msgspec reads the type, a class made here stands for each such type; msgspec's hooks call that
-class back. `annotated_types` without pydantic becomes constraints of msgspec. A constraint that
-nothing would check is a `TypeError` at registration.
+For msgspec, a class created here replaces each of these types; msgspec's hooks call the class.
+Constraints of `annotated_types` without pydantic become constraints of msgspec. A constraint that
+cannot be checked is a `TypeError` at registration.
 
 Source: basic/index#json-schema-usage.
 """
@@ -46,7 +46,7 @@ from .type_schemas import (
 )
 
 Use: TypeAlias = Literal["validation", "serialization"]
-"""The direction that a JSON Schema describes: values that are read, or that are written."""
+"""The direction that a JSON Schema describes: values that are decoded or encoded."""
 
 _SHOWN_ERRORS = 5
 _LIMITS = ("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length")
@@ -56,8 +56,8 @@ class ValueType(msgspec.Struct, frozen=True):
     """The type of one parameter or return value.
 
     Attributes:
-        annotation: The type as the user wrote it.
-        kind: The type that msgspec reads.
+        annotation: The type in the user's annotation.
+        kind: The type for msgspec.
     """
 
     annotation: Any
@@ -72,10 +72,10 @@ class ValueType(msgspec.Struct, frozen=True):
         return schema_of(self.kind, use, self.annotation)
 
     def read(self, value: Any, *, strict: bool = True) -> Any:
-        """The value of decoded JSON.
+        """Convert decoded JSON to a value.
 
         Args:
-            strict: Whether JSON types have to match; otherwise texts become numbers and booleans.
+            strict: Whether JSON types must match; otherwise strings become numbers and booleans.
 
         Raises:
             msgspec.ValidationError: The data does not fit.
@@ -83,7 +83,7 @@ class ValueType(msgspec.Struct, frozen=True):
         return convert(value, self.kind, strict=strict)
 
     def write(self, value: Any) -> Any:
-        """The JSON data of a value, as plain objects, validated against the type.
+        """Convert a value to JSON data, as plain objects, validated against the type.
 
         Raises:
             ValueError: The value does not fit, or has no JSON form.
@@ -102,7 +102,7 @@ def _any_type() -> ValueType:
 
 
 def value_type(annotation: Any) -> ValueType:
-    """The type that an annotation means.
+    """The `ValueType` of an annotation.
 
     Raises:
         TypeError: A constraint of the annotation can't be checked.
@@ -118,11 +118,11 @@ def value_type(annotation: Any) -> ValueType:
             f"{parts.pydantic_constraints[0]!r} can't be checked beside {parts.of_msgspec[0]!r}: "
             "expected constraints as msgspec.Meta in Structs and attrs classes"
         )
-    return ValueType(annotation, _readable(annotation))
+    return ValueType(annotation, _type_for_msgspec(annotation))
 
 
 def convert(value: Any, kind: Any, *, strict: bool) -> Any:
-    """Decoded JSON as a type that msgspec reads, with the hooks of this module.
+    """Convert decoded JSON to a type for msgspec, with the hooks of this module.
 
     Raises:
         msgspec.ValidationError: The data does not fit.
@@ -131,7 +131,7 @@ def convert(value: Any, kind: Any, *, strict: bool) -> Any:
 
 
 def to_json(value: Any) -> Any:
-    """The JSON data of a value of any type, as plain objects.
+    """Convert a value of any type to JSON data, as plain objects.
 
     Raises:
         ValueError: The value has no JSON form.
@@ -139,15 +139,15 @@ def to_json(value: Any) -> Any:
     """
     try:
         return msgspec.to_builtins(value, str_keys=True, enc_hook=_encode)
-    except TypeError:  # a Struct with members that its schema does not have, or no JSON
+    except TypeError:  # a Struct with extra members, or a value without a JSON form
         return to_builtins(value)
 
 
 def schema_of(kind: Any, use: Use = "validation", annotation: Any = None) -> Schema:
-    """The JSON Schema of a type that msgspec reads; the root is a reference if it is recursive.
+    """The JSON Schema of a type for msgspec; the root is a reference if the type is recursive.
 
     Args:
-        annotation: The type as the user wrote it, if it differs: gives the order of choices.
+        annotation: The type in the user's annotation, if it differs; it has the order of choices.
 
     Raises:
         TypeError: The type has no JSON form, or is a union that msgspec can't decode.
@@ -158,12 +158,12 @@ def schema_of(kind: Any, use: Use = "validation", annotation: Any = None) -> Sch
 
 
 class _Custom(type):
-    """A class that stands for a type which msgspec does not read.
+    """The metaclass of classes that replace types which msgspec does not support.
 
     Attributes:
-        read: Makes a value of JSON data; the second argument says whether JSON types have to match.
-        write: Makes JSON data of a value, if msgspec does not.
-        make_schema: Makes the JSON Schema.
+        read: Converts JSON data to a value; the second argument is whether JSON types must match.
+        write: Converts a value to JSON data, if msgspec does not.
+        make_schema: Creates the JSON Schema.
     """
 
     read: Callable[[Any, bool], Any]
@@ -174,7 +174,7 @@ class _Custom(type):
         return True  # `read` has validated it
 
 
-def _custom(
+def _custom_class(
     annotation: Any,
     read: Callable[[Any, bool], Any],
     make_schema: Callable[[Use], Schema],
@@ -190,7 +190,7 @@ def _custom(
 
 
 def _decode(kind: Any, value: Any, *, strict: bool) -> Any:
-    """A value of a type that msgspec does not know."""
+    """Decode a value of a type that msgspec does not support."""
     if isinstance(kind, _Custom):
         return kind.read(value, strict)
     if _is_path(kind):
@@ -206,7 +206,7 @@ _HOOKS = {strict: partial(_decode, strict=strict) for strict in (True, False)}
 
 
 def _encode(value: Any) -> Any:
-    """JSON data of a value that msgspec does not know."""
+    """Encode a value that msgspec does not support as JSON data."""
     kind: Any = value.__class__
     if _is_path(kind):
         return str(value)
@@ -216,16 +216,16 @@ def _encode(value: Any) -> Any:
 
 
 def _is_path(kind: type[Any]) -> bool:
-    """Whether a class is a path of `pathlib`, which is imported only if the user's program does."""
+    """Whether a class is a path of `pathlib`; does not import `pathlib`."""
     pure_path: type | None = getattr(sys.modules.get("pathlib"), "PurePath", None)
     return pure_path is not None and issubclass(kind, pure_path)
 
 
 def custom_schema(kind: Any, *, use: Use) -> Schema:
-    """The JSON Schema of a type that msgspec does not know.
+    """The JSON Schema of a type that msgspec does not support.
 
     Raises:
-        TypeError: It has no JSON form.
+        TypeError: The type has no JSON form.
     """
     if isinstance(kind, _Custom):
         return kind.make_schema(use)
@@ -245,7 +245,7 @@ def _pydantic_class(annotation: Any) -> Any:
     def write(value: Any) -> Any:
         return adapter.dump_python(adapter.validate_python(value), mode="json", by_alias=True)
 
-    return _custom(
+    return _custom_class(
         annotation,
         lambda value, strict: _pydantic_value(adapter, value, strict),
         lambda use: _pydantic_schema(adapter, use),
@@ -257,19 +257,19 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def _readable(annotation: Any) -> Any:
-    """A type as msgspec reads it: its own constraints, tagged unions, formats of times."""
+def _type_for_msgspec(annotation: Any) -> Any:
+    """A type for msgspec: with msgspec's constraints, tagged unions and formats of times."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         notes = [each for note in arguments[1:] for each in as_msgspec(note)]
-        kind = _readable(arguments[0])
+        kind = _type_for_msgspec(arguments[0])
         for note in notes:
             kind = Annotated[kind, note]
         return kind
     if origin in (Union, types.UnionType):
-        return _union([_readable(each) for each in arguments], annotation)
+        return _union([_type_for_msgspec(each) for each in arguments], annotation)
     if arguments and origin is not Literal and not _is_generic_class(origin):
-        read = tuple(each if each is ... else _readable(each) for each in arguments)
+        read = tuple(each if each is ... else _type_for_msgspec(each) for each in arguments)
         return annotation if read == arguments else _with_arguments(annotation, origin, read)
     if annotation in FORMATS:
         return Annotated[
@@ -279,7 +279,7 @@ def _readable(annotation: Any) -> Any:
 
 
 def _is_generic_class(origin: Any) -> bool:
-    """Whether msgspec resolves the arguments within a user's own class."""
+    """Whether msgspec resolves the type arguments within a user's class."""
     return hasattr(origin, "__orig_bases__") or dataclasses.is_dataclass(origin)
 
 
@@ -289,7 +289,7 @@ def _with_arguments(annotation: Any, origin: Any, arguments: tuple[Any, ...]) ->
 
 
 def _union(members: Sequence[Any], annotation: Any) -> Any:
-    """A union that msgspec reads; members without a tag are tried in the order of their fit."""
+    """A union for msgspec; members without a tag are tried in the order of their fit."""
     union: Any = Union[tuple(members)]  # noqa: UP007 - the members are known at run time only
     try:
         msgspec.json.Decoder(union, dec_hook=_HOOKS[True])
@@ -297,8 +297,8 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
         objects = [each for each in members if has_fields(each)]
         rest = [each for each in members if not has_fields(each)]
         if len(objects) < 2:
-            return union  # msgspec says what is wrong with it
-        kind = _custom(
+            return union  # msgspec raises the error
+        kind = _custom_class(
             annotation,
             partial(_best_member, objects),
             lambda use: {"anyOf": [_raw_schema(each, use) for each in objects]},
@@ -308,7 +308,7 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
 
 
 def _raw_schema(kind: Any, use: Use) -> Schema:
-    """The schema of a type as msgspec makes it, with its own definitions."""
+    """The schema of a type by msgspec, with its definitions in `$defs`."""
     (root,), definitions = msgspec.json.schema_components(
         [kind], ref_template=REFERENCE, schema_hook=partial(custom_schema, use=use)
     )
@@ -316,12 +316,12 @@ def _raw_schema(kind: Any, use: Use) -> Schema:
 
 
 def _best_member(kinds: Sequence[Any], value: Any, strict: bool) -> Any:
-    """The value as the member of a union that fits it best.
+    """Convert a value to the member of a union that fits best.
 
-    Members that know more of the value's names come first, then those that lack fewer.
+    Members with fewer unknown names come first, then those with fewer missing names.
 
     Raises:
-        ValueError: No member fits; the text has the reason of each.
+        ValueError: No member fits; the text has the reason for each member.
     """
     names: frozenset[str] = frozenset(value) if is_object(value) else frozenset()
 
@@ -346,16 +346,15 @@ def _field_names(kind: Any) -> frozenset[str]:
 
 
 def field_default(annotation: Any, default: Any) -> tuple[Any, Any, Callable[[], Any] | None]:
-    """A parameter's type, default and default factory, with what a `Field` of pydantic says.
+    """A parameter's type, default and default factory, which a `Field` of pydantic may set.
 
-    A `Field` may be the default value, or a note of the annotation; as a default value it becomes
-    a note.
+    A `Field` may be the default value, or a note of the annotation; a default value becomes a note.
 
     Args:
         default: The default value; `inspect.Parameter.empty` for none.
 
     Raises:
-        TypeError: The `Field` says what can't be honoured for a parameter.
+        TypeError: The `Field` has a setting that parameters do not support.
     """
     if _is_field_info(default):
         annotation, field = Annotated[annotation, default], default
@@ -399,7 +398,7 @@ def _adapter_of(annotation: Any) -> Any:
 
 @lru_cache(maxsize=1024)
 def _class_adapter(kind: type[Any]) -> Any:
-    """pydantic's adapter of a class, made once.
+    """pydantic's adapter of a class, created once.
 
     Raises:
         TypeError: pydantic does not accept the class.
@@ -408,17 +407,17 @@ def _class_adapter(kind: type[Any]) -> Any:
 
 
 def _pydantic_value(adapter: Any, value: Any, strict: bool) -> Any:
-    """The value of decoded JSON.
+    """Convert decoded JSON to a value by pydantic.
 
     Args:
-        strict: Whether JSON types have to match.
+        strict: Whether JSON types must match.
 
     Raises:
-        ValueError: The data does not fit; the text names up to five reasons with their places.
+        ValueError: The data does not fit; the text has up to five reasons with their paths.
     """
     pydantic: Any = sys.modules["pydantic"]
     try:
-        if strict:  # as JSON, where a date is a text
+        if strict:  # as JSON, in which a date is a string
             return adapter.validate_json(msgspec.json.encode(value), strict=True)
         return adapter.validate_python(value)
     except pydantic.ValidationError as error:
@@ -466,7 +465,7 @@ def _never(*_: object) -> bool:
 
 
 def as_msgspec(note: Any) -> Iterator[Any]:
-    """A constraint of `annotated_types` as constraints of msgspec, any other note as it is.
+    """Convert a constraint of `annotated_types` to constraints of msgspec; keep any other note.
 
     Raises:
         TypeError: msgspec can't check the constraint.

@@ -1,9 +1,9 @@
 """Rules for the URLs and addresses that authorization may connect to.
 
-An MCP server that is not trusted yet names most URLs that a client fetches. These URLs must be
+Most URLs that a client fetches come from an MCP server that is not trusted yet. These URLs must be
 https, and must not lead into networks that the MCP server itself cannot reach (server-side request
-forgery). The text of a URL is checked here; each address that its host resolves to is checked again
-when a connection is made.
+forgery). The text of a URL is checked here; each address that the host resolves to is checked again
+when a connection is opened.
 
 Source: basic/security_best_practices (server-side request forgery, URL handling); RFC 6890 and the
 IANA registries of special-purpose addresses; RFC 4291; RFC 5214 (ISATAP); RFC 6052 (NAT64).
@@ -23,7 +23,7 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 URL_CHARACTERS = 8192
-"""Longest URL that a document, a challenge or an authorization server may name."""
+"""Longest URL that is accepted from a document, a challenge or an authorization server."""
 
 _UNRESERVED = re.compile(r"[A-Za-z0-9\-._~:/?#\[\]@&+,=%]+\Z")
 _NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?\Z")
@@ -46,10 +46,10 @@ _RESERVED = _networks(  # the `is_global` of some versions of Python lets these 
 
 @dataclass(frozen=True)
 class AddressRules:
-    """Addresses that are allowed although they are not public https, such as in an own network.
+    """Allowed addresses besides public https addresses, for example those of a private network.
 
     Attributes:
-        private: Whether addresses of private networks are allowed. Link-local addresses never are.
+        private: Whether addresses of private networks are allowed; link-local addresses never are.
         plain_http: Whether http is allowed for hosts other than loopback.
     """
 
@@ -66,7 +66,7 @@ class AddressCheck:
 
     Args:
         server_url: The URL of the MCP server. Loopback is allowed only if this is loopback.
-        rules: What is allowed beyond public https addresses.
+        rules: The addresses that are allowed besides public https addresses.
     """
 
     def __init__(self, server_url: str, rules: AddressRules) -> None:
@@ -74,11 +74,11 @@ class AddressCheck:
         self._loopback = is_loopback(urlsplit(server_url).hostname or "")
 
     def check(self, url: object, name: str) -> str:
-        """A URL that may be fetched, or opened in a browser.
+        """Check that a URL may be fetched or opened in a browser, and return the URL.
 
         Args:
             url: The value in a document or a header.
-            name: The member or parameter that holds it, for the error.
+            name: The member or parameter with the value, for the error.
 
         Raises:
             AuthorizationError: The URL is not allowed. The text contains the name, not the URL.
@@ -103,7 +103,7 @@ class AddressCheck:
         return url
 
     def check_server(self, url: str) -> None:
-        """Refuse to send a token to an MCP server without TLS.
+        """Check that a token may be sent to an MCP server: over TLS, or to loopback.
 
         Raises:
             AuthorizationError: The URL is not https and its host is not loopback, or the URL has
@@ -117,7 +117,7 @@ class AddressCheck:
             raise AuthorizationError("the server's URL: expected no credentials beside `auth`")
 
     def permits(self, address: str) -> bool:
-        """Whether a connection may be made to an address that a host resolved to."""
+        """Whether a connection to an address that a host resolved to is allowed."""
         try:
             return self._permits(ipaddress.ip_address(address))
         except ValueError:
@@ -130,7 +130,7 @@ class AddressCheck:
         if isinstance(address, ipaddress.IPv6Address):
             if address.scope_id is not None:
                 return False
-            if not all(self._permits(each) for each in _embedded(address)):
+            if not all(self._permits(each) for each in _embedded_addresses(address)):
                 return False
             if address.ipv4_mapped is not None or address in _NAT64:
                 return True
@@ -150,11 +150,11 @@ def _is_public(address: IpAddress) -> bool:
 
 
 def checked_https_url(name: str, url: str) -> str:
-    """A configured URL that tokens may be sent to, or whose host is trusted.
+    """Check a configured URL that receives tokens, or whose host is trusted, and return the URL.
 
     Args:
-        name: The setting, for the error.
-        url: Its value.
+        name: The name of the setting, for the error.
+        url: The value of the setting.
 
     Raises:
         ValueError: The URL is neither https nor http to loopback, or has a fragment or credentials.
@@ -205,11 +205,11 @@ def _split_foreign(url: str, name: str) -> SplitResult:
 
 
 def is_plain_host(host: str) -> bool:
-    """Whether a host is an IP address, or a name that nothing takes for an IP address.
+    """Whether a host is an IP address, or a name that no library interprets as an IP address.
 
-    Libraries and resolvers decode `%`, drop zone ids and convert digits and dots of Unicode, each
-    in its own way, so that they would connect elsewhere than the text says. Names whose last label
-    is a number are IPv4 addresses to some of them (WHATWG URL Standard, "ends in a number").
+    Libraries and resolvers decode `%`, drop zone ids and convert digits and dots of Unicode in
+    different ways, and may then connect to another host than the text shows. Some interpret names
+    whose last label is a number as IPv4 addresses (WHATWG URL Standard, "ends in a number").
     """
     if "%" in host:
         return False
@@ -220,7 +220,7 @@ def is_plain_host(host: str) -> bool:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, a name or an address, is this machine."""
+    """Whether a host name or an address is that of the loopback interface."""
     name = host.lower().rstrip(".")
     if name == "localhost" or name.endswith(".localhost"):
         return True
@@ -247,7 +247,7 @@ def literal_address(host: str) -> IpAddress | None:
         return None
 
 
-def _embedded(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
+def _embedded_addresses(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:
     """The IPv4 addresses that an IPv6 address embeds, to which a gateway would connect."""
     embedded = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     is_isatap = int(address) >> 32 & 0xFFFFFFFF in _ISATAP

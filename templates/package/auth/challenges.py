@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 CHALLENGES_LIMIT = 64 * 1024
-"""Characters of a header that are parsed; further ones are ignored."""
+"""Characters of a header that are parsed; further characters are ignored."""
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SEPARATORS = re.compile(r"[ \t\r\n,]*")
@@ -84,7 +84,7 @@ def format_challenge(challenge: Challenge) -> str:
     """A challenge as the value of a `WWW-Authenticate` field; every parameter is quoted.
 
     Raises:
-        ValueError: A name or a value is not allowed in a header. The text does not repeat it.
+        ValueError: A name or a value is not allowed in a header. The text does not quote it.
     """
     if _TOKEN.fullmatch(challenge.scheme) is None:
         raise ValueError("expected a token as the scheme of a challenge")

@@ -1,7 +1,7 @@
 """Signing by a client: private keys, JSON Web Tokens, and DPoP proofs.
 
 Signing needs joserfc, which is imported with the first key. Base64url, digests and random values
-need nothing.
+do not need it.
 
 Source: RFC 4648, section 5; RFC 7515; RFC 7517; RFC 7519; RFC 7638; RFC 9449; the DPoP extension of
 basic/authorization.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 USE_NONCE = "use_dpop_nonce"
-"""The error code by which a server requires a nonce."""
+"""The error code of a server that requires a nonce."""
 
 _KEY_TYPES = {
     "ES256": ("EC", "P-256"),
@@ -46,7 +46,7 @@ _KEY_TYPES = {
 
 
 class PrivateKey:
-    """A private key, with the algorithm to sign with.
+    """A private key with its signature algorithm.
 
     Args:
         pem: The key in PEM, or a JSON Web Key as JSON.
@@ -58,8 +58,8 @@ class PrivateKey:
 
     Raises:
         MissingExtraError: joserfc is not installed.
-        ValueError: The algorithm is symmetric or unknown, or the key is of another type. The text
-            contains nothing of the key.
+        ValueError: The algorithm is symmetric or unknown, or the key has another type. The text
+            does not quote the key.
     """
 
     def __init__(self, pem: str | bytes, algorithm: str, key_id: str | None = None) -> None:
@@ -72,7 +72,7 @@ class PrivateKey:
 
     @classmethod
     def load(cls, path: str | Path, algorithm: str, key_id: str | None = None) -> PrivateKey:
-        """A key from a file in PEM or as a JSON Web Key.
+        """Load a key from a file, in PEM or as a JSON Web Key.
 
         Raises:
             OSError: The file cannot be read.
@@ -82,7 +82,7 @@ class PrivateKey:
 
     @classmethod
     def generate(cls, algorithm: str = "ES256") -> PrivateKey:
-        """A new key."""
+        """Generate a new key."""
         kind, curve = _key_type(algorithm)
         try:
             from joserfc.jwk import JWKRegistry
@@ -155,7 +155,7 @@ class ProofKey:
 
     Args:
         key: The key.
-        now: The time, in seconds since 1970.
+        now: Returns the time, in seconds since 1970.
     """
 
     def __init__(self, key: PrivateKey, now: Callable[[], float]) -> None:
@@ -186,7 +186,7 @@ class ProofKey:
         return self.key.sign({"typ": "dpop+jwt", "jwk": self.key.public_jwk()}, claims)
 
     def take_nonce(self, url: str, nonce: str | None) -> bool:
-        """Store the nonce of a response; returns whether the nonce is new."""
+        """Store the nonce of a response; return whether the nonce is new."""
         if not nonce or len(nonce) > 4096:
             return False
         origin = origin_of(url)
@@ -200,7 +200,7 @@ def base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
-def base64url_decoded(text: str) -> bytes:
+def decode_base64url(text: str) -> bytes:
     """The bytes of base64url; padding may be absent.
 
     Raises:
@@ -210,7 +210,7 @@ def base64url_decoded(text: str) -> bytes:
 
 
 def base64url_sha256(text: str) -> str:
-    """The SHA-256 digest of text, as PKCE challenges and DPoP proofs contain it."""
+    """The SHA-256 digest of a text as base64url, for PKCE challenges and DPoP proofs."""
     return base64url(hashlib.sha256(text.encode()).digest())
 
 
@@ -218,6 +218,6 @@ def random_base64url(size: int = 32) -> str:
     """An unguessable value.
 
     Args:
-        size: Random bytes.
+        size: Number of random bytes.
     """
     return secrets.token_urlsafe(size)

@@ -25,8 +25,8 @@ from .steps import Fetch, Fetched, Flow, Load, Save
 from .token_endpoint import (
     AuthMethod,
     ClientIdentity,
-    decoded_record,
-    encoded_record,
+    decode_record,
+    encode_record,
     read_success,
 )
 
@@ -44,13 +44,13 @@ class ClientProfile:
     """The configuration of a client.
 
     Attributes:
-        client_name: The name that the user is shown.
-        client_id: A pre-registered client id; `None` to obtain one.
+        client_name: The name to show the user.
+        client_id: A pre-registered client id; `None` to obtain a client id.
         client_secret: The secret of the pre-registered client id.
         metadata_url: The URL of the client id metadata document, which is the client id at servers
             that support such documents.
         key: The key that signs assertions.
-        method: The authentication method; `None` to choose one.
+        method: The authentication method; `None` to choose a method.
         audience: The audience of assertions; `None` for the issuer.
         application_type: `native` or `web`; `None` to derive it from the redirect URI.
     """
@@ -78,8 +78,9 @@ class Registration:
         expires_at: When the secret expires, in seconds since 1970; 0 for never.
         scopes: The scopes that the client may request; `None` if neither side named any.
         limits_scopes: Whether the authorization server limits the client to `scopes`.
-        any_port: Whether the authorization server accepts a redirect URI on loopback whose port is
-            not the registered one; `None` before it was tried, `False` from then to its success.
+        any_port: Whether the authorization server accepts a redirect URI on loopback with another
+            port than the registered port; `None` before the first attempt, `False` until one
+            succeeds.
     """
 
     issuer: str
@@ -108,7 +109,7 @@ def check_metadata_url(url: str) -> None:
 
 
 def check_redirect_uri(uri: str) -> None:
-    """Check that authorization codes cannot be intercepted on the way to a redirect URI.
+    """Check a redirect URI, so that authorization codes cannot be intercepted.
 
     Raises:
         ValueError: The URI is neither https nor http to loopback, or has a fragment.
@@ -160,10 +161,10 @@ def identify_client(
     redirect_uri: str | None,
     scopes: tuple[str, ...],
 ) -> Flow[ClientIdentity]:
-    """Identify the client at an authorization server. Registers the client if necessary.
+    """Identify the client at an authorization server; register the client if necessary.
 
     Args:
-        context: What all flows for the MCP server share.
+        context: The state that all flows for the MCP server share.
         profile: The client.
         server: The authorization server.
         redirect_uri: The redirect URI; `None` for the device flow.
@@ -214,12 +215,12 @@ def registration_key(issuer: str) -> str:
 
 def load_registration(issuer: str) -> Flow[Registration | None]:
     """The stored registration at an authorization server; `None` if there is none."""
-    stored = decoded_record((yield Load(registration_key(issuer))), Registration)
+    stored = decode_record((yield Load(registration_key(issuer))), Registration)
     return stored if stored is not None and stored.issuer == issuer else None
 
 
 def _save_registration(registration: Registration) -> Flow[None]:
-    yield Save(registration_key(registration.issuer), encoded_record(registration))
+    yield Save(registration_key(registration.issuer), encode_record(registration))
 
 
 def confirm_redirect_uri(issuer: str, client_id: str | None, redirect_uri: str) -> Flow[None]:
@@ -232,10 +233,10 @@ def confirm_redirect_uri(issuer: str, client_id: str | None, redirect_uri: str) 
 
 
 def limit_scopes(issuer: str, client_id: str | None, scopes: tuple[str, ...]) -> Flow[bool]:
-    """Record that an authorization server refused scopes, if the client was registered without.
+    """Record that an authorization server refused scopes that the registration does not have.
 
     Returns:
-        Whether that is so; a new registration may then help.
+        Whether the registration lacks the scopes, so that a new registration may help.
     """
     stored = yield from load_registration(issuer)
     if stored is None or stored.client_id != client_id or stored.limits_scopes:
@@ -259,7 +260,7 @@ def _is_valid(
 
 
 def _is_registered(stored: Registration, redirect_uri: str | None) -> bool:
-    """Whether a registration has a redirect URI; `None` for the device flow, which has none."""
+    """Whether a registration has a redirect URI; `None` stands for the device flow."""
     uris = stored.redirect_uris
     return not uris if redirect_uri is None else redirect_uri in uris
 
@@ -269,7 +270,7 @@ def _is_for_scopes(stored: Registration, scopes: tuple[str, ...]) -> bool:
 
 
 def _without_port(uri: str) -> str:
-    """A redirect URI, without its port if it is one on loopback.
+    """A redirect URI; on loopback without its port.
 
     Source: RFC 8252, section 7.3.
     """

@@ -1,7 +1,7 @@
 """The steps of authorization flows: requests of a flow to its driver.
 
-A flow is a generator that yields steps and receives the result of each. It does no I/O, so the same
-flow runs on asyncio, on trio, and in tests that look results up in a table.
+A flow is a generator that yields steps and receives the result of each step. It does no I/O, so the
+same flow runs on asyncio, on trio, and in tests that take the results from a table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 @dataclass(frozen=True)
 class Fetch:
-    """Make an HTTP request. The result is a `Fetched`.
+    """Send an HTTP request. The result is a `Fetched`.
 
     Attributes:
         fields: Header fields.
@@ -46,7 +46,7 @@ class PrepareRedirect:
     """Prepare to receive the authorization response. The result is the redirect URI.
 
     Attributes:
-        registered: The redirect URIs that the client is registered with, which are preferred.
+        registered: The registered redirect URIs of the client, which are preferred.
     """
 
     registered: tuple[str, ...] = ()

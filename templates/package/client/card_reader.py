@@ -13,7 +13,7 @@ from ..errors import RemoteProtocolError
 from ..foreign_text import safe_text
 from ..server_card import CARD_TYPE, parse_card
 from ..transports.http.http_client import HttpRequests, content_type
-from ..transports.http.http_libraries import shown
+from ..transports.http.http_libraries import format_url
 
 if TYPE_CHECKING:
     from .server_url import HttpClient
@@ -45,19 +45,19 @@ async def read_server_card(url: str, *, http_client: HttpClient | None = None) -
     """
     split = urlsplit(url)
     if split.scheme != "https" and not is_loopback(split.hostname or ""):
-        raise ValueError(f"read_server_card: expected https, got {shown(url)}")
+        raise ValueError(f"read_server_card: expected https, got {format_url(url)}")
     requests = HttpRequests(
         client=http_client, silence=_SECONDS, body_seconds=_SECONDS, limit=CARD_BYTES
     )
     try:
         response = await requests.open("GET", url, {"Accept": CARD_TYPE})
         if content_type(response) != CARD_TYPE:
-            raise await requests.unexpected(response, CARD_TYPE)
+            raise await requests.unexpected_response(response, CARD_TYPE)
         data = await requests.read(response)
     finally:
         await requests.close()
     try:
         card = parse_card(data)
     except ValueError as error:
-        raise RemoteProtocolError(f"{shown(url)}: {safe_text(str(error))}") from None
+        raise RemoteProtocolError(f"{format_url(url)}: {safe_text(str(error))}") from None
     return {name: value for name, value in card.items() if name != "packages"}

@@ -185,7 +185,7 @@ class _Inbox:
             self.failure = None if isinstance(failure, RequestCancelledError) else failure
             self._wake()
 
-    def tell(self, *news: Any) -> None:
+    def deliver(self, *news: Any) -> None:
         """Store the change of a notification."""
         event: NotificationReceived = news[0]
         name = event.method.name

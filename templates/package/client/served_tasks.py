@@ -188,7 +188,7 @@ class TaskApplication(ClientApplication):
             await task.context.peer.notify(STATUS_CHANGED, task.record.core_wire())
 
     async def _change(self, task: _RunningTask, changes: Mapping[str, Any]) -> bool:
-        record = task.record.changed(**changes)
+        record = task.record.next_version(**changes)
         if not await self._store.change(record):
             return False
         task.record = record

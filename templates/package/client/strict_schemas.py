@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from .._wire import is_many, is_object
-from ..json_schema.inlining import definitions_of, inlined
+from ..json_schema.inlining import definitions_of, inline_references
 
 _PROSE = frozenset({"title", "description", "$schema", "$comment"})
 _SILENT = frozenset({"$schema", "$comment", "$defs", "definitions"})
@@ -117,7 +117,7 @@ class Reduction:
         """
         if schema.get("type") != "object":
             raise NotStrictError("/: not an object")
-        schema = inlined(schema)
+        schema = inline_references(schema)
         self._known.update(definitions_of(schema))
         try:
             result = self._schema({"properties": {}, **schema}, "", 1)

@@ -73,7 +73,7 @@ async def start_task(
     fields = {**fields, "task": {} if isinstance(task, bool) else dict(task)}
     follower = TaskFollower(requests.session.revision, requests.peer.callers)
     try:
-        answer = await requests.begin(CALL, fields, meta, timeout, follower.progressed)
+        answer = await requests.begin(CALL, fields, meta, timeout, follower.keep_report)
         created = getattr(answer, "task", None)
         if created is None:
             raise RemoteProtocolError(f"{CALL}: expected a task, got the result of the tool")

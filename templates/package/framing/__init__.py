@@ -1,3 +1,3 @@
-"""How messages are cut from bytes and headers: lines, server-sent events, HTTP. No I/O."""
+"""Framing without I/O: messages as lines and as server-sent events, and HTTP header fields."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""HTTP header fields of the protocol: how values are encoded, decoded and compared.
+"""HTTP header fields of the protocol: encoding, decoding and comparison of values.
 
-A value that is not plain ASCII, or that looks like an encoded one, is encoded as `=?base64?...?=`.
-Names of fields are compared case-insensitively, values case-sensitively.
+A value that is not plain ASCII, or that looks like an encoded value, is encoded as
+`=?base64?...?=`. Names of fields are compared case-insensitively, values case-sensitively.
 
 Source: basic/transports/streamable-http (2026-07-28: request metadata).
 """
@@ -18,7 +18,7 @@ from ..errors import LocalProtocolError
 from ..foreign_text import safe_repr
 
 JSON = "application/json"
-"""The content type of a message, or of a batch of them."""
+"""The content type of a message, or of a batch of messages."""
 
 SAFE_INTEGER = 2**53 - 1
 """The largest integer in a header; its negative is the smallest.
@@ -80,7 +80,7 @@ def encode_value(text: str) -> str:
     """A text as the value of a header, encoded if necessary.
 
     Raises:
-        LocalProtocolError: It holds half of a surrogate pair, which has no UTF-8 form.
+        LocalProtocolError: The text has half of a surrogate pair, which has no UTF-8 form.
     """
     looks_encoded = text.startswith(_PREFIX) and text.endswith(_SUFFIX)
     if is_field_value(text) and text == text.strip() and not looks_encoded:
@@ -113,23 +113,23 @@ def decode_value(value: str) -> str:
         raise ValueError(f"broken Base64 in {safe_repr(value, 80)}: {error}") from None
 
 
-def says(value: str, wanted: Any) -> bool:
+def equals_body_value(value: str, expected: Any) -> bool:
     """Whether the value of a header equals a value of the body.
 
     Numbers are compared as numbers: `42.0` equals 42.
 
     Args:
         value: The received value, without surrounding white space.
-        wanted: The value in the body.
+        expected: The value in the body.
 
     Raises:
         ValueError: The header value is invalid.
     """
     text = decode_value(value)
-    if isinstance(wanted, str):
-        return text == wanted
-    if isinstance(wanted, bool):
-        return text == ("true" if wanted else "false")
-    if isinstance(wanted, (int, float)):
-        return _NUMBER.match(text) is not None and Decimal(text) == Decimal(wanted)
+    if isinstance(expected, str):
+        return text == expected
+    if isinstance(expected, bool):
+        return text == ("true" if expected else "false")
+    if isinstance(expected, (int, float)):
+        return _NUMBER.match(text) is not None and Decimal(text) == Decimal(expected)
     return False

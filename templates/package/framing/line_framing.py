@@ -1,6 +1,6 @@
-"""Line framing: bytes in, whole messages out, and back. Opens no stream and decodes no JSON.
+"""Line framing of messages. Opens no stream and decodes no JSON.
 
-A message is one line. A chunk may end anywhere, so the reader keeps the unfinished tail, and
+A message is one line. A chunk may end anywhere, so the reader keeps the incomplete tail, and
 searches only new bytes for newlines: feeding byte by byte is not quadratic.
 """
 
@@ -11,12 +11,12 @@ from ..errors import LocalProtocolError
 
 
 class LineReader:
-    """Cut a byte stream into messages.
+    """Splits a byte stream into messages.
 
-    Lines end with LF or CRLF. Blank lines are no messages.
+    Lines end with LF or CRLF. Blank lines are skipped.
 
     Args:
-        limit: Longest message accepted, in bytes: a peer must not fill our memory.
+        limit: Longest message accepted, in bytes; it bounds the memory that a peer can use.
 
     Source: basic/transports (stdio).
     """
@@ -29,7 +29,7 @@ class LineReader:
         self._dropping = False
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
-        """Feed the next bytes of the stream; return the messages they complete, in order.
+        """Feed the next bytes of the stream; return the messages that they complete, in order.
 
         A message over the limit is reported once, as soon as the limit is exceeded; the rest of its
         line is dropped.
@@ -53,13 +53,13 @@ class LineReader:
         return messages
 
     def end(self) -> list[bytes | TooLong]:
-        """The stream has ended: return the last message if no newline closed it."""
+        """End the stream; return the last message if it has no newline."""
         return self.feed(b"\n") if self._tail else []
 
     def _keep(self, data: bytes) -> list[bytes | TooLong]:
         if not self._dropping:
             self._tail += data
-            # One byte more may yet be the CR of a CRLF.
+            # One more byte may be the CR of a CRLF.
             if len(self._tail) > self._limit + 1:
                 self._tail.clear()
                 self._dropping = True

@@ -1,8 +1,8 @@
-"""Server-sent events: bytes in, events out, and back. Opens no stream and reads no JSON.
+"""Encoding and decoding of server-sent events. Opens no stream and decodes no JSON.
 
-An event is several lines followed by a blank line. Lines end with LF, CRLF or CR, and a chunk may
+An event consists of several lines and a blank line. Lines end with LF, CRLF or CR, and a chunk may
 end anywhere: a CR ends its line at once, and a following LF is skipped, even in the next chunk. An
-unfinished event at the end of the stream is dropped.
+incomplete event at the end of the stream is dropped.
 
 Source: basic/transports; html.spec.whatwg.org (server-sent events).
 """
@@ -22,19 +22,19 @@ MEDIA_TYPE = "text/event-stream"
 """The content type of an event stream."""
 
 MESSAGE = "message"
-"""The default type of an event, which events with a message have."""
+"""The default type of an event, and the type of events with a message."""
 
 ENDPOINT = "endpoint"
 """The type of the event with the URL of the endpoint. Source: basic/transports (2024-11-05)."""
 
 FIELD_LIMIT = 8192
-"""Bytes of an id or a type that are taken. A longer id counts as none: nothing can be resumed by
-it, since it would have to fit a header field. A longer type is cut, and is none that is known."""
+"""Most bytes of an id or a type. A longer id counts as absent: it would not fit into the header
+field that resumes a stream. A longer type is cut, and then matches no known type."""
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data:"
-_TELLING = len(_BOM) + len(_DATA) + 1  # bytes of a line that tell whether it is one of data
-_DROPPED = b":"  # stands for a line over the limit: like a comment, it means nothing
+_TELLING = len(_BOM) + len(_DATA) + 1  # bytes of a line that show whether it has data
+_DROPPED = b":"  # replaces a line over the limit: a comment, which is ignored
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _RETRY_DIGITS = 9  # more than eleven days
 _FIELD_NAME = 16  # bytes that the name of a field adds to its line
@@ -44,9 +44,9 @@ class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
     """One event.
 
     Attributes:
-        data: Its data, lines joined by LF; empty for one that only sets the id.
+        data: The lines of data, joined by LF; empty for an event that only sets the id.
         type: `message` by default.
-        id: The last id that the stream set, by this event or an earlier one; empty for none.
+        id: The last id that this or an earlier event of the stream set; empty for none.
     """
 
     data: bytes
@@ -55,20 +55,20 @@ class ServerSentEvent(msgspec.Struct, frozen=True, gc=False):
 
 
 Decoded: TypeAlias = "list[ServerSentEvent | TooLong]"
-"""The events that some bytes completed, in order."""
+"""The events that the fed bytes completed, in order."""
 
 
 class EventDecoder:
-    """Cut a byte stream into events.
+    """Splits a byte stream into events.
 
     Args:
-        limit: Longest event accepted, in bytes: a peer must not fill our memory, which takes little
-            more than twice that in the worst case.
+        limit: Longest event accepted, in bytes. The decoder uses little more than twice as much
+            memory in the worst case.
 
     Attributes:
         last_id: The last id that a complete event set; `None` before. A client resumes the stream
             with this id.
-        retry: Milliseconds to wait before reconnecting, if the stream has set them.
+        retry: Milliseconds to wait before reconnecting, if the stream has set a value.
     """
 
     __slots__ = (
@@ -91,12 +91,12 @@ class EventDecoder:
         self.last_id: str | None = None
         self.retry: int | None = None
         self._limit = limit
-        # Of an unfinished line: what is needed of it, its length, and whether it goes to the data.
+        # Of an incomplete line: the needed part, the length, and whether the line has data.
         self._tail = bytearray()
         self._tail_size = 0
         self._in_data = False
-        # One line of data stays as it came; several are gathered in place, as objects take more
-        # memory than short lines.
+        # One line of data is kept as received; several are collected in one array, as objects take
+        # more memory than short lines.
         self._data: bytes | bytearray | None = None
         self._size = 0
         self._type = ""
@@ -104,7 +104,7 @@ class EventDecoder:
         self._dropping = self._skip_lf = self._started = False
 
     def feed(self, data: bytes) -> Decoded:
-        """Feed the next bytes of the stream; return the events they complete, in order.
+        """Feed the next bytes of the stream; return the events that they complete, in order.
 
         An event over the limit is reported once, as soon as the limit is exceeded.
         """
@@ -126,7 +126,7 @@ class EventDecoder:
         return decoded
 
     def _keep(self, part: bytes, decoded: Decoded) -> None:
-        """Take a part of a line whose end is not there yet."""
+        """Store a part of an incomplete line."""
         self._tail_size += len(part)
         if self._in_data:
             self._add_to_data(part, decoded)
@@ -146,7 +146,7 @@ class EventDecoder:
             self._tail[:] = _DROPPED
 
     def _begin_data(self, decoded: Decoded) -> None:
-        """Move the beginning of a line to the data."""
+        """Move the stored part of a line to the data of the event."""
         value = bytes(self._tail[len(_DATA) :]).removeprefix(b" ")
         self._in_data = True
         self._data = bytearray() if self._data is None else bytearray(self._data) + b"\n"
@@ -154,7 +154,7 @@ class EventDecoder:
         self._add_to_data(value, decoded)
 
     def _add_to_data(self, part: bytes, decoded: Decoded) -> None:
-        """Add a part of a line of data, unless it is too long."""
+        """Add a part of a line of data; drop the event if it is too long."""
         self._size += len(part)
         if self._size - 1 > self._limit:
             self._drop(decoded)
@@ -164,7 +164,7 @@ class EventDecoder:
             self._data += part
 
     def _finish_line(self, rest: bytes, decoded: Decoded) -> None:
-        """Take the end of the unfinished line."""
+        """Process the incomplete line with its end."""
         size, self._tail_size = self._tail_size + len(rest), 0
         line = bytes(self._tail) + rest
         self._tail.clear()
@@ -214,7 +214,7 @@ class EventDecoder:
         self._data += value
 
     def _close(self, decoded: Decoded) -> None:
-        """A blank line completes the event, if it has data."""
+        """Complete the event at a blank line; an event without data only sets the id."""
         if not self._dropping:
             if self._id is not None:
                 self.last_id = self._id
@@ -243,13 +243,13 @@ def encode_event(
     """One event as bytes.
 
     Args:
-        data: Its data; each of its lines becomes a line of the event.
-        type: Its type; `None` to name none, which is read as `message`.
-        id: Its id; `None` for none.
-        retry: Milliseconds a client is to wait before it connects again.
+        data: The data; each line becomes a line of the event.
+        type: The type; `None` for the default type, `message`.
+        id: The id; `None` for none.
+        retry: Milliseconds that a client should wait before it reconnects.
 
     Raises:
-        LocalProtocolError: Type or id hold a line break or a NUL, and would be read as another.
+        LocalProtocolError: Type or id hold a line break or a NUL, and would be decoded differently.
     """
     head = b""
     if type is not None:

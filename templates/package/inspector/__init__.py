@@ -1,1 +1,1 @@
-"""The web page of `python -m <package> inspect TARGET --web`, and what it is served by."""
+"""The web page of `python -m <package> inspect TARGET --web`, and its server."""

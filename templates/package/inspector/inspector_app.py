@@ -1,14 +1,14 @@
-"""The page of the inspector as an ASGI application, and how it is served.
+"""The page of the inspector as an ASGI application, and its server.
 
     GET  /?token=...        the page
     GET  /sandbox/KEY       the sandbox of a user interface, at localhost: see `app_sandbox`
-    GET  /events?after=N    the events after a number: JSON, as soon as there is one
-    POST /actions/NAME      does what the page asks, answered by {"result": ...} or {"error": ...}
+    GET  /events?after=N    the events after a number, as JSON; waits for an event
+    POST /actions/NAME      runs an action of the page; returns {"result": ...} or {"error": ...}
 
-What can reach this drives the inspected server, with the rights of the user. So it listens on
-loopback only, and every request names a secret token: the page in its URL, its requests in a header
-field, which pages of other origins can't set. `Host` and `Origin` have to be its own. The policy of
-the page runs its one script, and no text of a server as HTML.
+The application controls the inspected server with the rights of the user. So it listens on loopback
+only, and every request carries a secret token: the page in its URL, its requests in a header field,
+which pages of other origins can't set. `Host` and `Origin` must be those of the application. The
+policy of the page allows only its own script, and no text of a server as HTML.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _HEADERS: Mapping[str, str] = {
 
 
 class InspectorApplication:
-    """Serves the page, and the session that it drives.
+    """Serves the page, and runs its actions in a session.
 
     Args:
         session: The session.
@@ -96,15 +96,15 @@ class InspectorApplication:
         return f"/?token={self._token}"
 
     def allow_hosts(self, names: Collection[str]) -> None:
-        """No more hosts than the address itself are allowed."""
+        """Do nothing: only the host of the address is allowed."""
 
     async def start(self) -> None:
-        """Begin to open the session."""
+        """Start to open the session."""
         self._background = TaskScope(nullcontext, self._session.events.close, self._session.run)
         await self._background.start()
 
     async def drain(self) -> None:
-        """Answer the requests that wait for events."""
+        """Finish the requests that wait for events."""
         self._session.events.close()
 
     async def end(self) -> None:
@@ -133,7 +133,7 @@ class InspectorApplication:
             await self._send_page(request, send)
 
     async def _send_page(self, request: HttpRequest, send: Send) -> None:
-        """Send the page, or a sandbox, each with a policy that lets its own code alone be used."""
+        """Send the page or a sandbox, with a policy that allows only its own code."""
         host, port = request.server or ("127.0.0.1", None)
         policy = self._session.sandbox.policy(request.path)
         if policy is None:
@@ -155,7 +155,7 @@ class InspectorApplication:
         await send({"type": "http.response.body", "body": body})
 
     def _refuse(self, request: HttpRequest) -> HttpResponse | None:
-        """The refusal of a request that is not of the page."""
+        """The refusal of a request that does not come from the page; `None` to accept it."""
         if request.path.startswith(SANDBOXES):
             return self._refuse_sandbox(request)
         if self._validator is None:
@@ -180,7 +180,7 @@ class InspectorApplication:
         return check_body(request, self.settings.limits) if is_action else None
 
     def _refuse_sandbox(self, request: HttpRequest) -> HttpResponse | None:
-        """The refusal of a request for a sandbox, which has another origin than the page."""
+        """The refusal of a request for a sandbox, at its own origin; `None` to accept it."""
         _, port = request.server or ("", None)
         if request.field("Host") != f"localhost:{port}":
             return refusal(403, "expected the host localhost")
@@ -191,7 +191,7 @@ class InspectorApplication:
         return None
 
     async def _act(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Do what the page asks; a page that goes away cancels it."""
+        """Run an action of the page; cancel the action if the page disconnects."""
         body: bytes | RejectedBody | None = None
         with anyio.CancelScope() as scope:
             body = await self._bodies.read(scope, receive)
@@ -229,7 +229,7 @@ async def _cancel_when_gone(receive: Receive, scope: anyio.CancelScope) -> None:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Serve the page for a target until SIGINT or SIGTERM. Prints its URL on standard error.
+    """Serve the page for a target until SIGINT or SIGTERM; print its URL on standard error.
 
     Args:
         chosen: The parsed command line of `inspect`.

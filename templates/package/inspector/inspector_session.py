@@ -1,6 +1,6 @@
-"""The session that the page of the inspector drives, and the events that the page shows.
+"""The session behind the page of the inspector, and the events that the page shows.
 
-The page sends actions, each answered by its result. Everything else reaches the page as events: the
+The page sends actions and receives their results. Everything else reaches the page as events: the
 state of the session, the messages on the wire, progress, changes of lists, and questions of the
 server, which the page answers by a further action.
 """
@@ -31,14 +31,14 @@ from .app_sandbox import AppSandbox
 
 KEPT_EVENTS = 2000
 KEPT_BYTES = 64 * 2**20
-"""Past events that are kept for a page that is opened later or again."""
+"""Bytes of past events that are kept for a page that is opened later or again."""
 
 CAPABILITIES: Mapping[str, Any] = {
     "elicitation": {"form": {}, "url": {}},
     "sampling": {"tools": {}, "context": {}},
     "extensions": UI_EXTENSION,
 }
-"""Capabilities of the page besides those that its handlers imply."""
+"""Capabilities of the page besides those of its handlers."""
 
 USER_REFUSED = -1
 """Code of the error for a question that the user refuses. Source: client/sampling."""
@@ -54,7 +54,7 @@ _NO_MEMBERS: Mapping[str, Any] = {}
 _LISTS = ("tools", "prompts", "resources")
 
 Opener = Callable[[str | None, Handlers], AbstractAsyncContextManager[ClientBase]]
-"""Opens a session in a revision, negotiated if `None`, with some handlers."""
+"""Opens a session in a revision, negotiated if `None`, with handlers."""
 
 
 class ActionError(Exception):
@@ -62,10 +62,10 @@ class ActionError(Exception):
 
 
 class EventLog:
-    """Events for the page, numbered from one. The oldest are dropped where there are too many.
+    """Events for the page, numbered from one. The oldest events are dropped if there are too many.
 
     Attributes:
-        closed: Whether no more events come; then nobody waits.
+        closed: Whether the log is closed; then `after` does not wait.
     """
 
     def __init__(self) -> None:
@@ -90,12 +90,12 @@ class EventLog:
         self.append("wire", **record)
 
     def close(self) -> None:
-        """Let nobody wait any longer."""
+        """Wake all tasks that wait for events."""
         self.closed = True
         self._wake()
 
     async def after(self, number: int, seconds: float) -> bytes:
-        """The events after a number as a JSON list, which is empty after some seconds without."""
+        """The events after a number as a JSON array; waits some seconds for the first event."""
         if number >= self._last and not self.closed:
             with anyio.move_on_after(seconds):
                 await self._news.wait()
@@ -108,7 +108,7 @@ class EventLog:
 
 @dataclass(frozen=True)
 class _Wire:
-    """The sink of the trace of one session: closing it leaves the event log open."""
+    """The trace sink of one session; closing it does not close the event log."""
 
     events: EventLog
     closed: bool = False
@@ -117,7 +117,7 @@ class _Wire:
         self.events.write(record)
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing: the event log stays open."""
 
 
 @dataclass(frozen=True)
@@ -142,13 +142,13 @@ class InspectorSession:
     """A session with the inspected server, opened again when the page asks.
 
     Args:
-        open_client: Opens it.
+        open_client: Opens the session.
         target: The target, for the page.
-        revisions: The revisions that it can be asked for, oldest first.
-        revision: The revision to speak at first; negotiated if `None`.
+        revisions: The revisions that the page can choose, oldest first.
+        revision: The revision to start with; negotiated if `None`.
 
     Attributes:
-        events: What the page shows.
+        events: The events for the page.
         sandbox: The sandboxes of user interfaces of tools.
         url_schemes: URL schemes that a server may ask the user to open.
     """
@@ -184,7 +184,7 @@ class InspectorSession:
             self._connect = anyio.Event()
             self._state("connecting", revision=self._revision)
             try:
-                async with self._opened() as current:
+                async with self._open_client_session() as current:
                     await current.ended.wait()
                 self._state("closed")
             except (McpError, OSError, TypeError, ValueError) as error:
@@ -192,14 +192,14 @@ class InspectorSession:
             await self._connect.wait()
 
     async def act(self, name: str, members: Mapping[str, Any]) -> Any:
-        """Do what the page asks.
+        """Run an action of the page.
 
         Returns:
             Data that can be encoded as JSON.
 
         Raises:
-            ActionError: It can't be done.
-            McpError: The server refused it, or is gone.
+            ActionError: The action is invalid or impossible.
+            McpError: The server refused the request, or the connection ended.
         """
         action = self._actions.get(name)
         if action is None:
@@ -214,11 +214,11 @@ class InspectorSession:
             raise ActionError(f"{name}: {error}") from None
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        """The handler of what the user is asked; `None` for other messages."""
+        """The handler of questions to the user; `None` for other methods."""
         return self._ask if method.name in _QUESTIONS else None
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[_Current, None]:
+    async def _open_client_session(self) -> AsyncGenerator[_Current, None]:
         opening = self._open_client(self._revision, self)
         async with opening as client, anyio.create_task_group() as tasks:
             self._current = current = _Current(client, tasks)
@@ -231,8 +231,8 @@ class InspectorSession:
                 tasks.cancel_scope.cancel()
 
     def _state(self, state: str, **members: Any) -> None:
-        known = {"target": self._target, "revisions": [*reversed([*self._revisions])]}
-        self.events.append("state", state=state, **known, **members)
+        common = {"target": self._target, "revisions": [*reversed([*self._revisions])]}
+        self.events.append("state", state=state, **common, **members)
 
     def _open_session(self) -> _Current:
         if self._current is None:
@@ -262,14 +262,14 @@ class InspectorSession:
         return to_builtins(await getattr(self._open_session().client, name)(**fields, **options))
 
     async def _open_app(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The user interface of a tool, and the path of a sandbox for it."""
+        """Read the user interface of a tool, and add a sandbox for it."""
         client, name = self._open_session().client, members["tool"]
         tools = {tool.name: tool for tool in await client.list_tools()}
         document = await client.read_ui(tools[name])
         path = self.sandbox.add(document)
         return {"path": path, "html": document.html, "border": document.prefers_border}
 
-    # The server asks.
+    # Questions of the server.
 
     async def _ask(self, params: Any, context: RequestContext) -> Any:
         number = next(self._numbers)
@@ -293,7 +293,7 @@ class InspectorSession:
             question.answer.append(members["result"])
         question.answered.set()
 
-    # The server notifies.
+    # Notifications of the server.
 
     async def _report_changes(self, current: _Current) -> None:
         """Report changes of lists while the session is open."""
@@ -324,7 +324,7 @@ class InspectorSession:
     async def _report_updates(
         self, current: _Current, uri: str, *, task_status: anyio.abc.TaskStatus[None]
     ) -> None:
-        """Report updates of a resource until the user wants none."""
+        """Report updates of a resource until the user unsubscribes."""
         listening = False
         try:
             with anyio.CancelScope() as scope:
@@ -362,5 +362,5 @@ def _description(client: ClientBase) -> dict[str, Any]:
 
 
 def _text(error: Exception) -> str:
-    """The text of an error, as JSON can have it: without lone surrogates."""
+    """The text of an error for JSON: without lone surrogates."""
     return str(error).encode(errors="replace").decode()

@@ -1,8 +1,8 @@
 """Validation against JSON Schemas that arrive as data: written by a user, or listed by a server.
 
-A flat schema is an object whose members have a JSON type and nothing else, such as the output
-schema of a function that returns a `str`. Values are checked against it here, without a library and
-in little time. Any other schema is left to `validation`.
+A flat schema describes an object whose members have only a JSON type, such as the output schema of
+a function that returns a `str`. Values are checked against it here, without a library and in little
+time. `validation` handles all other schemas.
 
 Source: basic/index#json-schema-usage.
 """
@@ -17,16 +17,16 @@ from typing import Any, TypeAlias
 import msgspec
 
 from .._wire import is_many, is_object
-from ..foreign_text import joined_errors, safe_repr, safe_text
+from ..foreign_text import join_errors, safe_repr, safe_text
 
 VALIDATION_SECONDS = 10.0
 """Default time limit of one validation."""
 
 WRAPPER = "result"
-"""The only member of an object that wraps another value."""
+"""Name of the only member of an object that wraps another value."""
 
 WRAPPED_MARKER = "x-fastmcp-wrap-result"
-"""Keyword of an output schema by which clients of FastMCP unwrap such objects."""
+"""Keyword of an output schema that makes clients of FastMCP unwrap these objects."""
 
 JsonSchema: TypeAlias = Mapping[str, Any]
 """A JSON Schema as decoded JSON."""
@@ -36,7 +36,7 @@ Complaint: TypeAlias = Callable[[Any], str | None]
 
 
 class CheckedSchema(dict[str, Any]):
-    """A schema whose form its maker has checked: `validator` compiles it when it is used first."""
+    """A schema that was checked by its creator: `validator` compiles it at its first use."""
 
 
 class Deadline(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class Deadline(msgspec.Struct, frozen=True):
 
     @classmethod
     def after(cls, seconds: float, setting: str) -> Deadline:
-        """A deadline so many seconds from now."""
+        """A deadline in this many seconds."""
         return cls(seconds, setting, time.monotonic() + seconds)
 
     def __str__(self) -> str:
@@ -90,9 +90,9 @@ _CHECKS: Mapping[str, Callable[[object], bool]] = {
 
 
 def flat_complaint(schema: Mapping[str, Any]) -> Callable[[Any], str | None] | None:
-    """Returns the errors of a value in one line, or `None`; no function if the schema is not flat.
+    """The check of values by a flat schema: returns errors in one line; `None` if it is not flat.
 
-    The texts of errors are those of `validation`.
+    The error texts are those of `validation`.
     """
     if not _is_plain(schema, _ROOT) or schema.get("type") != "object":
         return None
@@ -114,7 +114,7 @@ def flat_complaint(schema: Mapping[str, Any]) -> Callable[[Any], str | None] | N
 
 
 def _is_plain(schema: Mapping[str, Any], keywords: frozenset[str]) -> bool:
-    """Whether a schema has these keywords at most, and texts as title and description."""
+    """Whether a schema has no other keywords, and title and description are strings."""
     return keywords.issuperset(schema) and all(
         isinstance(schema.get(name, ""), str) for name in ("title", "description")
     )
@@ -131,4 +131,4 @@ def _complaint(types: Mapping[str, str], required: Sequence[str], value: Any) ->
     errors += [
         f"{safe_repr(name)} is a required property" for name in required if name not in value
     ]
-    return joined_errors(errors) or None
+    return join_errors(errors) or None

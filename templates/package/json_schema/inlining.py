@@ -1,8 +1,8 @@
-"""Schemas without references, for clients that read none.
+"""Schemas without references, for clients that do not support references.
 
-Each reference into `$defs` or `definitions` is replaced by its definition. A definition that
-contains itself, at any depth, stays one, as do references with rules beside them, which older and
-newer JSON Schema read differently.
+Each reference into `$defs` or `definitions` is replaced by its definition. References to recursive
+definitions are kept, and references beside other rules, which older and newer JSON Schema interpret
+differently.
 
 Source: JSON Schema core 8.2 (2020-12).
 """
@@ -15,29 +15,29 @@ from typing import Any
 from .._wire import is_many, is_object
 
 INLINED_PARTS = 2_000
-"""Most objects of a schema without references; one that would have more keeps its references."""
+"""Most objects of a schema without references; a schema with more objects keeps its references."""
 
 SCHEMA_MAPS = frozenset(
     {"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"}
 )
 """Keywords whose members are schemas."""
 DATA = frozenset({"default", "const", "enum", "examples", "example", "required"})
-"""Keywords whose values are no schemas."""
+"""Keywords whose values are not schemas."""
 
 _ANNOTATIONS = frozenset(
     {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
 )
 _PLACES = ("$defs", "definitions")
 _OTHER_NAMES = frozenset({"$id", "id", "$anchor", "$dynamicRef", "$dynamicAnchor", "$recursiveRef"})
-"""Keywords by which a reference means something else than a place in the document."""
+"""Keywords that change the target of references from a place in the document."""
 
 
 class _StaysError(Exception):
-    """The schema can't be written without its references."""
+    """The references of a schema cannot be replaced."""
 
 
-def inlined(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema with its definitions in place of references; the same one if that is impossible."""
+def inline_references(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Replace references in a schema by their definitions; return the schema if impossible."""
     definitions = definitions_of(schema)
     if not definitions:
         return schema
@@ -48,12 +48,12 @@ def inlined(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def definitions_of(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The definitions of a schema, by the references to them."""
+    """The definitions of a schema, by their references."""
     return {
         _pointer(place, name): node
         for place in _PLACES
-        if is_object(held := schema.get(place))
-        for name, node in held.items()
+        if is_object(group := schema.get(place))
+        for name, node in group.items()
     }
 
 
@@ -61,7 +61,7 @@ def references(node: Any) -> Iterator[str]:
     """The references within a schema.
 
     Raises:
-        _StaysError: A name within it changes what references mean.
+        _StaysError: A keyword within the schema changes the target of references.
     """
     if not is_object(node):
         return
@@ -84,17 +84,17 @@ def _pointer(place: str, name: str) -> str:
 
 
 class _Inlining:
-    """The definitions of a schema, and those that stay."""
+    """The definitions of a schema, and those whose references are kept."""
 
     def __init__(self, definitions: Mapping[str, Any]) -> None:
         self._definitions = definitions
         self._uses = {name: set(references(node)) for name, node in definitions.items()}
         self._parts = 0
         self._kept: set[str] = set()
-        self._recursive = {name for name in definitions if name in self._reached(name)}
+        self._recursive = {name for name in definitions if name in self._reachable(name)}
 
-    def _reached(self, name: str) -> set[str]:
-        """The definitions that one leads to."""
+    def _reachable(self, name: str) -> set[str]:
+        """The definitions that are reachable from a definition."""
         reached: set[str] = set()
         ahead = list(self._uses[name])
         while ahead:
@@ -105,7 +105,7 @@ class _Inlining:
         return reached
 
     def root(self, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The whole schema, with the definitions that references are left to."""
+        """The whole schema, with the definitions of references that are kept."""
         rest = {key: value for key, value in schema.items() if key not in _PLACES}
         result: dict[str, Any] = self._schema(rest)
         done: dict[str, Any] = {}

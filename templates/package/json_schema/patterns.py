@@ -1,14 +1,13 @@
 """Regular expressions of JSON Schemas: searched in bounded time, or refused.
 
-A backtracking engine can take exponential time for a short pattern and a short text, and that of
-Python holds the interpreter's lock meanwhile. So a pattern is parsed here first. A text is searched
+A backtracking engine can take exponential time for a short pattern and a short text, and Python's
+engine holds the interpreter's lock meanwhile. So a pattern is parsed here first. A text is searched
 
 1. by `re`, if the number of steps is small in the worst case;
 2. by `re2` (the package google-re2), if it is installed and supports the pattern.
 
-A pattern that neither can search is refused, with a text that says so. The syntax is that of
-ECMA-262; `\\d`, `\\w` and `\\s` match ASCII alone. Where `re2` is installed, its own syntax is
-accepted too.
+A pattern that neither engine can search is refused with an error. The syntax is that of ECMA-262;
+`\\d`, `\\w` and `\\s` match only ASCII. If `re2` is installed, its own syntax is accepted too.
 
 Source: JSON Schema 2020-12, core, section 6.4 (regular expressions).
 """
@@ -26,25 +25,25 @@ PATTERN_CHARACTERS = 10_000
 """Most characters of a pattern."""
 
 BACKTRACKING_STEPS = 1_000_000
-"""Most steps of `re` in the worst case, some ten milliseconds, beyond the length of the text."""
+"""Most steps of `re` in the worst case, besides those for the length of the text; about 10 ms."""
 
 _RE2_WORK = 200_000_000  # characters times instructions; about two seconds in the worst case
 _ENDLESS = 10**15  # more steps than any search may take
 
 Take: TypeAlias = Callable[[int], None]
-"""Counts steps of some microseconds before they are run; may raise."""
+"""Counts steps of some microseconds before they are executed; may raise."""
 
 
 class PatternError(Exception):
-    """Not a regular expression, or one that can't be searched in bounded time."""
+    """A pattern is not a regular expression, or can't be searched in bounded time."""
 
 
 class _Effort(NamedTuple):
-    """The cost of backtracking, at most.
+    """The maximum cost of backtracking.
 
     Attributes:
         ways: Number of ways in which a part can match.
-        steps: Steps to try all ways.
+        steps: Number of steps to try all ways.
     """
 
     ways: int
@@ -57,10 +56,10 @@ class _Part:
 
     Attributes:
         text: The part in the syntax of `re` or `re2`.
-        effort: The cost of matching it in a text of some length.
-        anchored: Whether it can match at the start of the text only.
-        items: The characters and classes that it is a sequence of, each with whether it is
-            repeated; `None` for a part that is more than that.
+        effort: Returns the cost of matching the part in a text of a length.
+        anchored: Whether the part can match only at the start of the text.
+        items: The characters and classes of a sequence, each with whether it is repeated; `None`
+            for any other part.
     """
 
     text: str
@@ -74,8 +73,8 @@ def _atom(text: str) -> _Part:
     return _Part(text, lambda length: _Effort(1, 1), items=[(text, False)])
 
 
-def _joined(parts: Sequence[_Part]) -> _Part:
-    """Parts in sequence."""
+def _join_parts(parts: Sequence[_Part]) -> _Part:
+    """A sequence of parts."""
 
     def effort(length: int) -> _Effort:
         ways, steps = 1, 1
@@ -103,12 +102,12 @@ def _choice(parts: Sequence[_Part]) -> _Part:
 
 
 def _lookaround(opening: str, inner: _Part) -> _Part:
-    """A group that consumes nothing. After a match no other way is tried."""
+    """A group that consumes no characters; after a match no other way is tried."""
     return _Part(f"{opening}{inner.text})", lambda length: _Effort(1, inner.effort(length).steps))
 
 
-def _repeated(inner: _Part, least: int, most: int | None, sign: str) -> _Part:
-    """A part several times: exponential cost if one repetition can match in several ways."""
+def _repeat_part(inner: _Part, least: int, most: int | None, sign: str) -> _Part:
+    """A repeated part; the cost is exponential if one repetition can match in several ways."""
     is_separated = _is_separated(inner.items or ())
 
     def effort(length: int) -> _Effort:
@@ -129,7 +128,7 @@ def _repeated(inner: _Part, least: int, most: int | None, sign: str) -> _Part:
 
 
 def _is_separated(items: Sequence[tuple[str, bool]]) -> bool:
-    """Whether a literal at one end shows where each repetition ends, as in `(-[a-z]+)*`."""
+    """Whether a literal at one end separates the repetitions, as in `(-[a-z]+)*`."""
     variable = [is_repeated for _, is_repeated in items]
     if variable.count(True) != 1 or len(items) < 2:
         return False
@@ -164,10 +163,10 @@ class _Parser:
 
     Args:
         pattern: The pattern.
-        end: The sign for the end of a text.
+        end: The anchor for the end of a text.
 
     Raises:
-        PatternError: The pattern is incomplete, or not of the syntax of ECMA-262.
+        PatternError: The pattern is incomplete, or does not have the syntax of ECMA-262.
     """
 
     def __init__(self, pattern: str, end: str) -> None:
@@ -179,9 +178,9 @@ class _Parser:
         self._at = 0
         self.parsed = self._choice()
         if self._at < len(pattern):
-            raise self._wrong()
+            raise self._syntax_error()
 
-    def _wrong(self) -> PatternError:
+    def _syntax_error(self) -> PatternError:
         return PatternError(f"no regular expression from character {self._at + 1} on")
 
     def _choice(self) -> _Part:
@@ -197,13 +196,13 @@ class _Parser:
         while self._at < len(self._pattern) and self._pattern[self._at] not in "|)":
             token = _TOKEN.match(self._pattern, self._at)
             if token is None or (token.lastgroup == "repeat" and not can_repeat):
-                raise self._wrong()
+                raise self._syntax_error()
             if token.lastgroup == "repeat":
                 parts[-1] = self._repeat(parts[-1], token)
             else:
                 parts.append(self._part(token))
             can_repeat = token.lastgroup not in ("repeat", "anchor")
-        return parts[0] if len(parts) == 1 else _joined(parts)
+        return parts[0] if len(parts) == 1 else _join_parts(parts)
 
     def _repeat(self, inner: _Part, token: re.Match[str]) -> _Part:
         least, most = _SIGNS.get(token[0][0], (int(token["least"] or 0), None))
@@ -212,9 +211,9 @@ class _Parser:
         elif token["least"] is not None and token["comma"] is None:
             most = least
         if most is not None and most < least:
-            raise self._wrong()
+            raise self._syntax_error()
         self._at = token.end()
-        return _repeated(inner, least, most, token[0])
+        return _repeat_part(inner, least, most, token[0])
 
     def _part(self, token: re.Match[str]) -> _Part:
         text = token[0]
@@ -234,7 +233,7 @@ class _Parser:
         inner = self._choice()
         if not self._pattern.startswith(")", self._at):
             self._at = start
-            raise self._wrong()
+            raise self._syntax_error()
         self._at += 1
         if opening[-1] in "=!":
             return _lookaround(opening, inner)
@@ -255,7 +254,7 @@ def _class(text: str) -> str:
 def _in_class(matched: re.Match[str]) -> str:
     text = matched[0]
     if len(text) == 1:
-        return f"\\{text}"  # `re` warns of characters that may become set operations
+        return f"\\{text}"  # `re` warns about characters of future set operations
     return _character(text) if len(text) == 6 else text
 
 
@@ -280,7 +279,7 @@ class Pattern:
         source: The pattern in the schema.
 
     Raises:
-        PatternError: Not a regular expression for `re` or `re2`, or too long.
+        PatternError: The pattern is too long, or no regular expression of `re` or `re2`.
     """
 
     def __init__(self, source: str) -> None:
@@ -312,7 +311,7 @@ class Pattern:
             PatternError: The pattern can't be searched in bounded time.
         """
         if self._re is not None and self._parsed is not None:
-            steps = self._backtracking(self._parsed, len(text), take)
+            steps = self._backtracking_steps(self._parsed, len(text), take)
             if steps <= BACKTRACKING_STEPS + 20 * len(text):
                 take(1 + steps // 5000)
                 return self._re.search(text) is not None
@@ -325,8 +324,8 @@ class Pattern:
             readable = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             return self._linear.search(readable) is not None
 
-    def _backtracking(self, parsed: _Part, length: int, take: Take) -> int:
-        """Most steps that `re` can take for a text of this length."""
+    def _backtracking_steps(self, parsed: _Part, length: int, take: Take) -> int:
+        """The maximum number of steps of `re` for a text of this length."""
         bits = length.bit_length()
         if bits not in self._steps:
             take(self._nodes)

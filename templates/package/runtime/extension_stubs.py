@@ -1,4 +1,4 @@
-"""Base classes of the rendered stubs of extensions; these are in force where both declare them.
+"""Base classes of the rendered stubs of extensions. Both sides must declare an extension.
 
 Source: basic/versioning#extension-negotiation (2026-07-28).
 """
@@ -25,12 +25,12 @@ class ExtensionHandlers(HandlersBase):
     mcp_stubs = True
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        """The user's own coroutine function for a method; `None` if it was not overridden."""
+        """The coroutine function of a subclass for a method; `None` if it was not overridden."""
         handler = super().mcp_handler(method)
         if handler is None or method.capability[:1] != (CAPABILITY,):
             return handler
 
-        async def in_force(params: Any, ctx: RequestContext) -> Any:
+        async def handle_if_declared(params: Any, ctx: RequestContext) -> Any:
             identifier = method.capability[1]
             if _is_declared(ctx, identifier):
                 return await handler(params, ctx)
@@ -38,18 +38,18 @@ class ExtensionHandlers(HandlersBase):
                 raise MissingCapabilityError((CAPABILITY, identifier), method.name)
             return None
 
-        return in_force
+        return handle_if_declared
 
 
 class ExtensionSession(SessionBase):
     """Messages of a server on behalf of the request that it handles.
 
-    A notification of an extension goes to the subscription streams that ask for it, if a filter of
-    subscriptions can; any other goes to the client of the request, beside its response.
+    A notification that subscriptions can filter goes to the subscription streams that include it;
+    any other notification goes to the client of the request, on the stream of its response.
     """
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Send a notification with params by Python name, if the client declares its extension."""
+        """Send a notification with params by Python name, if the client declares the extension."""
         context = self._context
         revision = context.revision
         method = method_named(revision.server_notifications, name)
@@ -62,10 +62,9 @@ class ExtensionSession(SessionBase):
 
 
 def _is_declared(context: RequestContext, identifier: str) -> bool:
-    """Whether the peer declares an extension, and, in a session of a client, this side too.
+    """Whether the peer declares an extension, and in a session this side too.
 
-    The handlers of a server declare it themselves. A notification of a client without a session
-    says nothing of its capabilities.
+    True for a notification without a session, which carries no capabilities.
     """
     session = context.peer.connection.session
     if session is None and context.request_id is None:

@@ -1,14 +1,14 @@
-"""Middleware for clients and servers: a log record, a span or a measurement of each message.
+"""Middleware for clients and servers: a log record, a span or a measurement for each message.
 
     server.middleware(log_requests())
     client.middleware(trace_requests())
     server.middleware(measure_requests())
 
-The client's span becomes the parent of the server's: the propagators that OpenTelemetry is set up
-with write the context to `_meta` and read it there, by default `traceparent`, `tracestate` and
-`baggage`. A span that is current on the server, such as one of the HTTP request, is linked.
+The client's span becomes the parent of the server's span: the configured propagators of
+OpenTelemetry write the context to `_meta` and read it there, by default `traceparent`, `tracestate`
+and `baggage`. The current span on the server, such as that of the HTTP request, is linked.
 
-Neither records, spans nor measurements hold arguments, results or texts of errors, which may quote
+Records, spans and measurements hold no arguments, no results, and no error texts, which may quote
 arguments.
 
 Source: OpenTelemetry semantic conventions for MCP; basic/index#_meta (2026-07-28, trace context).
@@ -43,7 +43,7 @@ _PACKAGE = __name__.partition(".")[0]
 _REQUESTS = logging.getLogger(f"{_PACKAGE}.requests")
 
 _NAMED: Mapping[str, str] = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
-"""The attribute for the target of a method; few values are expected of these."""
+"""The attribute for the target of a method; only targets with few values have one."""
 
 
 class MiddlewareMessage(Protocol):
@@ -51,7 +51,7 @@ class MiddlewareMessage(Protocol):
 
     @property
     def role(self) -> Role:
-        """The side whose middleware this is; a client sends the message, a server handles it."""
+        """The side that the middleware runs on: `client` sends, `server` handles the message."""
         ...
 
     @property
@@ -76,11 +76,11 @@ class MiddlewareMessage(Protocol):
 
     @property
     def meta(self) -> Mapping[str, Any]:
-        """`_meta`; on a client the members that are added to it."""
+        """`_meta`; on a client only the members that the client adds."""
         ...
 
     def with_meta(self, meta: Mapping[str, Any]) -> Self:
-        """The same message with more members in `_meta`, for `next`."""
+        """A copy of the message with more members in `_meta`, for `next`."""
         ...
 
     @property
@@ -90,7 +90,7 @@ class MiddlewareMessage(Protocol):
 
     @property
     def session_id(self) -> str | None:
-        """Id of the session, where it is known."""
+        """Id of the session; `None` if it is unknown."""
         ...
 
     @property
@@ -108,7 +108,7 @@ class AnyMiddleware(Protocol):
     def __call__(
         self, request: Message, next: Callable[[Message], Awaitable[Any]], /
     ) -> Awaitable[Any]:
-        """The result of a request."""
+        """Handle a request or notification, and return the result of `next`."""
         ...
 
 
@@ -118,11 +118,11 @@ def log_requests(logger: logging.Logger = _REQUESTS, level: int = logging.INFO) 
     The text of a record is for people. Its attributes are for programs: `mcp_method`, `mcp_target`
     (tool, prompt or URI), `mcp_outcome` (`ok`, `tool error`, `error` with `mcp_error_code`,
     `cancelled`), `mcp_seconds`, `mcp_request_id`, `mcp_session`, `mcp_revision` and `mcp_subject`
-    (of the principal). Who knows the id of a session can take it over, so that a record has 12
-    hexadecimal digits of its SHA-256.
+    (of the principal). A session id allows its holder to use the session, so a record has the first
+    12 hexadecimal digits of the id's SHA-256 instead.
 
     Args:
-        logger: Where to log; `<package>.requests` by default.
+        logger: The logger; `<package>.requests` by default.
         level: Level of the records.
     """
 
@@ -170,18 +170,18 @@ def _write(
 
 
 def _session_fingerprint(session: str | None) -> str | None:
-    """12 hexadecimal digits that tell sessions apart, since whoever knows an id can use it."""
+    """12 hexadecimal digits of a session id's hash, since the id would allow to use the session."""
     return None if session is None else hashlib.sha256(session.encode()).hexdigest()[:12]
 
 
 def trace_requests(tracer_provider: TracerProvider | None = None) -> AnyMiddleware:
-    """Middleware that makes an OpenTelemetry span of each request and notification.
+    """Middleware that creates an OpenTelemetry span for each request and notification.
 
-    Spans are named by method and tool or prompt, such as `tools/call forecast`. Without an SDK of
-    OpenTelemetry that is set up, nothing is recorded or sent.
+    Spans are named by method and tool or prompt, such as `tools/call forecast`. Without a
+    configured SDK of OpenTelemetry, nothing is recorded or sent.
 
     Args:
-        tracer_provider: Where the spans go; the global provider by default.
+        tracer_provider: Creates the tracer; the global provider by default.
 
     Raises:
         MissingExtraError: `opentelemetry-api` is not installed.
@@ -197,7 +197,7 @@ def trace_requests(tracer_provider: TracerProvider | None = None) -> AnyMiddlewa
     async def middleware(request: Message, next: Callable[[Message], Awaitable[Any]]) -> Any:
         received: AbstractContextManager[list[Link]] = nullcontext([])
         if request.role == "server":
-            received = _received_context(request)
+            received = _attach_received_context(request)
         with (
             received as links,
             tracer.start_as_current_span(
@@ -216,7 +216,7 @@ def trace_requests(tracer_provider: TracerProvider | None = None) -> AnyMiddlewa
             try:
                 result = await next(request)
             except BaseException as error:
-                _fail(span, _error_type(error))
+                _set_failed(span, _error_type(error))
                 if isinstance(error, ProtocolError | RemoteError):
                     span.set_attribute("rpc.response.status_code", str(error.code))
                 raise
@@ -224,30 +224,30 @@ def trace_requests(tracer_provider: TracerProvider | None = None) -> AnyMiddlewa
                 if request.request_id is not None:
                     span.set_attribute("jsonrpc.request.id", str(request.request_id))
             if getattr(result, "is_error", False):
-                _fail(span, "tool_error")
+                _set_failed(span, "tool_error")
             return result
 
     return middleware
 
 
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
-"""Bounds of the buckets of a duration, as the conventions have them."""
+"""Bounds of the buckets of a duration, as the semantic conventions define them."""
 
 _MEASURED = ("mcp.method.name", "mcp.protocol.version", "network.transport", *_NAMED.values())
-"""Attributes of a measurement: those of a span of which few values are expected."""
+"""Attributes of a measurement: the attributes of a span with few values."""
 
 
 def measure_requests(meter_provider: MeterProvider | None = None) -> AnyMiddleware:
-    """Middleware that measures each request and notification, by the meters of OpenTelemetry.
+    """Middleware that measures each request and notification with meters of OpenTelemetry.
 
     `mcp.server.operation.duration`, on a client `mcp.client.operation.duration`, is a histogram of
-    seconds, whose count is that of the messages; `error.type` is there for those that failed.
+    seconds, whose count is the number of messages; failed messages have `error.type`.
     `mcp.server.active_operations` and `mcp.client.active_operations` are the messages that are
-    being handled. A tool or prompt is an attribute if the server knows it, so that clients can't
-    make up attributes. Without an SDK of OpenTelemetry that is set up, nothing is recorded.
+    being handled. A tool or prompt is an attribute only if the server has it, so clients can't
+    invent attributes. Without a configured SDK of OpenTelemetry, nothing is recorded.
 
     Args:
-        meter_provider: Where the measurements go; the global provider by default.
+        meter_provider: Creates the meter; the global provider by default.
 
     Raises:
         MissingExtraError: `opentelemetry-api` is not installed.
@@ -288,7 +288,7 @@ def measure_requests(meter_provider: MeterProvider | None = None) -> AnyMiddlewa
             return result
         except BaseException as error:
             attributes["error.type"] = _error_type(error)
-            if isinstance(error, InvalidParamsError):  # the target may be one that nobody has
+            if isinstance(error, InvalidParamsError):  # the target may be unknown
                 attributes = {k: v for k, v in attributes.items() if k not in _NAMED.values()}
             raise
         finally:
@@ -299,26 +299,26 @@ def measure_requests(meter_provider: MeterProvider | None = None) -> AnyMiddlewa
 
 
 class CountedApplication(Protocol):
-    """Counts what is open, as a `Server` and the `AsgiApplication` of one do."""
+    """An object with counts of open requests: a `Server` or an `AsgiApplication`."""
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many `requests`, `sessions` and `streams` are open."""
+        """The numbers of open `requests`, `sessions` and `streams`."""
         ...
 
 
 def measure_application(
     application: CountedApplication, meter_provider: MeterProvider | None = None
 ) -> None:
-    """Measure what is open in a server over HTTP, by gauges of OpenTelemetry.
+    """Measure the open requests, sessions and streams of a server over HTTP, by gauges.
 
-    These are `mcp.server.open_requests`, `mcp.server.open_sessions` and `mcp.server.open_streams`.
-    They are read whenever the meter provider collects.
+    The gauges are `mcp.server.open_requests`, `mcp.server.open_sessions` and
+    `mcp.server.open_streams`. They are read whenever the meter provider collects.
 
     Args:
-        application: What `Server.asgi` returned, or a server: its `run(http=...)` and its workers
-            are measured so, each process by itself. Kept as long as the meter provider.
-        meter_provider: Where the measurements go; the global provider by default.
+        application: The result of `Server.asgi`, or a server for its `run(http=...)` and workers;
+            each process is measured by itself. Kept as long as the meter provider.
+        meter_provider: Creates the meter; the global provider by default.
 
     Raises:
         MissingExtraError: `opentelemetry-api` is not installed.
@@ -339,11 +339,11 @@ def measure_application(
 
 
 @contextmanager
-def _received_context(request: MiddlewareMessage) -> Generator[list[Link], None, None]:
-    """Make the context that a client sent the current one.
+def _attach_received_context(request: MiddlewareMessage) -> Generator[list[Link], None, None]:
+    """Make the context that a client sent the current context.
 
     Yields:
-        A link to the span that was current before, if that is not the one of the context.
+        A link to the span that was current before, if it is not the span of the client's context.
     """
     from opentelemetry import context as contexts
     from opentelemetry import propagate, trace
@@ -360,7 +360,7 @@ def _received_context(request: MiddlewareMessage) -> Generator[list[Link], None,
 
 def _name(request: MiddlewareMessage) -> str:
     target = request.target if request.method in _NAMED else None
-    return request.method if target is None else f"{request.method} {_masked(target)}"
+    return request.method if target is None else f"{request.method} {_mask(target)}"
 
 
 def _attributes(request: MiddlewareMessage) -> dict[str, str]:
@@ -369,9 +369,9 @@ def _attributes(request: MiddlewareMessage) -> dict[str, str]:
     target = request.target
     if target is not None:
         if request.method in _NAMED:
-            attributes[_NAMED[request.method]] = _masked(target)
+            attributes[_NAMED[request.method]] = _mask(target)
         else:
-            attributes["mcp.resource.uri"] = _masked(target.partition("?")[0])
+            attributes["mcp.resource.uri"] = _mask(target.partition("?")[0])
     if request.method == "tools/call":
         attributes["gen_ai.operation.name"] = "execute_tool"
     if (session := _session_fingerprint(request.session_id)) is not None:
@@ -383,13 +383,13 @@ def _attributes(request: MiddlewareMessage) -> dict[str, str]:
     return attributes
 
 
-def _masked(text: str) -> str:
-    from .masking import masked_text  # its patterns take long to compile
+def _mask(text: str) -> str:
+    from .masking import mask_text  # its patterns take long to compile
 
-    return masked_text(text)
+    return mask_text(text)
 
 
-def _fail(span: Span, error_type: str) -> None:
+def _set_failed(span: Span, error_type: str) -> None:
     from opentelemetry.trace import Status, StatusCode
 
     span.set_attribute("error.type", error_type)

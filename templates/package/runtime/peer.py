@@ -1,9 +1,9 @@
 """The running peer: a connection, a channel and an application joined by tasks.
 
-One task reads messages and runs their handlers until one of them suspends (see `eager`); then a new
-task continues to read. Each request of ours waits in its caller's task, where progress callbacks
-run too. The number of suspended handlers is limited: at the limit no handler is started until one
-has ended. `Connection` decides all that is a rule of the protocol. Runs on asyncio and trio.
+One task reads messages and runs their handlers until a handler suspends (see `concurrency`); then a
+new task continues to read. Each request of this side waits in its caller's task, where progress
+callbacks run too. The number of suspended handlers is limited: at the limit no handler is started
+until one has ended. `Connection` implements the rules of the protocol. Runs on asyncio and trio.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class PlannedCall(Protocol):
 
         Args:
             scope: The scope of the task.
-            hand_over: Has another task read, since the call suspends this one.
+            hand_over: Starts another task that reads, since the call suspends this task.
         """
         ...
 
@@ -91,17 +91,17 @@ class Peer:
         channel: The transport; closed when the peer ends.
         application: Handles the peer's requests and notifications.
         drain: Seconds for open requests to finish after the peer is gone.
-        max_concurrent_requests: Most suspended handlers, each until its response was passed to the
+        max_concurrent_requests: Most suspended handlers, each until its response is passed to the
             channel. At the limit reading stops at the next request until a handler ends; while
             this side waits for responses itself, further requests are refused (-32603) and
             further notifications are dropped.
-        planned: Reads the calls that are served by a plan; `None` if there are no plans.
-        longest_hold: Seconds for which reading stops at most; only reading detects the end of a
+        planned: Parses a call that is served by a plan; `None` if there are no plans.
+        longest_hold: Most seconds for which reading stops; only reading detects the end of a
             connection.
 
     Attributes:
         connection: As passed.
-        callers: What this side sends, and who waits for responses.
+        callers: The requests of this side and the tasks that wait for responses.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class Peer:
     # Created at first use: a peer that answers one request needs none of these.
 
     @cached_property
-    def _silent(self) -> anyio.Event:
+    def _channel_ended(self) -> anyio.Event:
         return anyio.Event()
 
     @property
@@ -150,13 +150,13 @@ class Peer:
 
     @property
     def session(self) -> Session | None:
-        """The session that was agreed with the peer, if there is one."""
+        """The session with the peer; `None` without a session."""
         return self.connection.session
 
     async def run(self) -> None:
-        """Serve until the peer is gone, then let open requests finish.
+        """Serve until the channel ends, then let open requests finish.
 
-        Failures of handlers become error responses, and those of the transport are raised to the
+        Failures of handlers become error responses, and failures of the transport are raised to the
         callers of requests; none is raised here.
         """
         try:
@@ -164,7 +164,7 @@ class Peer:
                 self._tasks = tasks
                 self._channel.settle_by(self._settle)
                 tasks.start_soon(self._read)
-                await self._silent.wait()
+                await self._channel_ended.wait()
                 await self._finish()
                 tasks.cancel_scope.cancel()
         finally:
@@ -179,7 +179,7 @@ class Peer:
                 await self.callers.send(message)
         self._settle_all()
         self.connection.closed()
-        self._silent.set()
+        self._channel_ended.set()
         await self._channel.close()
 
     def start_soon(self, function: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -198,7 +198,7 @@ class Peer:
             scope.cancel()
 
     def begin(self, identifier: RequestId, scope: anyio.CancelScope) -> None:
-        """Have the cancellation of a request, whose handler was begun already, cancel a scope."""
+        """Register the scope to cancel when a request is cancelled whose handler has begun."""
         self._scopes[identifier] = scope
 
     async def handle(
@@ -214,8 +214,8 @@ class Peer:
 
         Args:
             event: The event.
-            scope: The scope that a cancellation of the request cancels; a new one by default.
-            handler: Gives the result of a request, or raises, if its handler was begun already.
+            scope: The scope that a cancellation of the request cancels; by default a new scope.
+            handler: The request's handler, if it has begun already: returns the result or raises.
         """
         if isinstance(event, RequestReceived):
             if scope is not None:
@@ -226,7 +226,7 @@ class Peer:
         elif isinstance(event, NotificationReceived):
             await self._serve_notification(event)
         elif isinstance(event, ResponseReceived):
-            self.callers.answered(event)
+            self.callers.handle_response(event)
         else:
             await self._handle(event)
 
@@ -256,42 +256,44 @@ class Peer:
                             if self._suspended < self._limit or await self._has_room(event):
                                 await run_eagerly(self._serve_notification(event), hand_over)
                         elif isinstance(event, ResponseReceived):
-                            self.callers.answered(event)
+                            self.callers.handle_response(event)
                         else:
                             await self._handle(event)
         finally:
             if not reading:
                 self._suspended -= 1
                 self._stalled = self._overflowed = False
-                self._read_on()
+                self._resume_reading()
 
     async def _has_room(self, event: RequestReceived | NotificationReceived) -> bool:
-        """Wait until a handler ends; `False` if the event was refused so that reading continues."""
+        """Wait until a handler ends; `False` if the event was refused and reading continues."""
         while self._suspended >= self._limit:
             if self._stalled or self.connection.open_requests:
-                await self._turn_away(event)
+                await self._refuse(event)
                 return False
             self._room = anyio.Event()
-            self.callers.on_start = self._read_on  # its response has to be read
-            with anyio.move_on_after(self._longest_hold) as held:
+            self.callers.on_start = self._resume_reading  # the response has to be read
+            with anyio.move_on_after(self._longest_hold) as hold:
                 await self._room.wait()
-            self._stalled = held.cancelled_caught
+            self._stalled = hold.cancelled_caught
         return True
 
-    def _read_on(self) -> None:
+    def _resume_reading(self) -> None:
         if self._room is not None:
             self._room.set()
             self._room = self.callers.on_start = None
 
-    async def _turn_away(self, event: RequestReceived | NotificationReceived) -> None:
+    async def _refuse(self, event: RequestReceived | NotificationReceived) -> None:
         level = logging.DEBUG if self._overflowed else logging.WARNING
         self._overflowed = True
         why = f"{self._limit} handlers are at work, the limit is max_concurrent_requests"
         logger.log(level, "%s is not served: %s", event.method.name, why)
         if isinstance(event, NotificationReceived):
-            self.callers.changed(event)
+            self.callers.handle_notification(event)
             return
-        await self.callers.send(self._error(event, InternalError(f"too much at once: {why}")))
+        await self.callers.send(
+            self._error_response(event, InternalError(f"too much at once: {why}"))
+        )
 
     async def _receive(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
         """Receive the next message, and serve a planned call; `False` at the channel's end."""
@@ -311,7 +313,7 @@ class Peer:
             if not isinstance(error, TransportError):
                 logger.exception("the channel failed")
             self._cause = error
-            self._silent.set()
+            self._channel_ended.set()
             return False
         else:
             if self._planned is not None and self._suspended < self._limit:
@@ -323,7 +325,7 @@ class Peer:
         return True
 
     def _settle(self, data: bytes) -> bool:
-        """Settle a request of ours where its result arrives; other messages are left to `_read`."""
+        """Settle a request of this side when its result arrives; `_read` handles other messages."""
         connection = self.connection
         if connection.session is None or not connection.open_requests:
             return False
@@ -334,9 +336,9 @@ class Peer:
             return False
         for event in connection.receive_message(message):
             if isinstance(event, ResponseReceived):
-                self.callers.answered(event)
+                self.callers.handle_response(event)
             elif isinstance(event, RequestFailed):
-                self.callers.failed(event.id, event.error)
+                self.callers.handle_failure(event.id, event.error)
         return True
 
     async def _serve(
@@ -349,9 +351,9 @@ class Peer:
 
         Args:
             event: The request.
-            scope: The scope of this task. Before a cancellation can be read, another task reads,
-                and this one does nothing else.
-            handler: Gives the result, if the handler was begun already.
+            scope: The scope of this task. A cancellation is read by another task; by then this task
+                only serves the request.
+            handler: The handler, if it has begun already: returns the result or raises.
         """
         scopes = self._scopes
         if handler is None or not scope.cancel_called:  # or its id may be another request's now
@@ -372,7 +374,7 @@ class Peer:
             if failure is not None:
                 if scopes.get(event.id) is not scope:
                     return
-                message = self._error(event, failure)
+                message = self._error_response(event, failure)
             if message is not None:
                 try:
                     await self._channel.send(message)
@@ -385,7 +387,7 @@ class Peer:
                 self._idle.set()
 
     async def _failure(self, event: RequestReceived, error: BaseException) -> ProtocolError:
-        """The error with which to answer a request whose handler failed."""
+        """The error for the response to a request whose handler failed."""
         if isinstance(error, ProtocolError):
             if isinstance(error, InternalError):
                 logger.error("%s", error)
@@ -394,7 +396,9 @@ class Peer:
         logger.error("%s failed", event.method.name, exc_info=error)
         return InternalError("internal error")
 
-    def _error(self, event: RequestReceived, failure: ProtocolError) -> OutgoingMessage | None:
+    def _error_response(
+        self, event: RequestReceived, failure: ProtocolError
+    ) -> OutgoingMessage | None:
         try:
             return self.connection.fail(event.id, failure)
         except Exception:
@@ -402,7 +406,7 @@ class Peer:
             return self.connection.fail(event.id, InternalError("internal error"))
 
     async def _serve_notification(self, event: NotificationReceived) -> None:
-        self.callers.changed(event)
+        self.callers.handle_notification(event)
         try:
             await self._application.notified(context_of(self.callers, event))
         except BaseException as error:
@@ -415,9 +419,9 @@ class Peer:
             case Send(message=message):
                 await self.callers.send(message)
             case ProgressReceived():
-                self.callers.progressed(event)
+                self.callers.handle_progress(event)
             case RequestFailed(id=identifier, error=error):
-                self.callers.failed(identifier, error)
+                self.callers.handle_failure(identifier, error)
             case CancelReceived(id=identifier, reason=reason):
                 why = safe_text(reason or "no reason")
                 logger.debug("request %s was cancelled: %s", safe_repr(identifier), why)
@@ -431,7 +435,7 @@ class Peer:
                 raise AssertionError("a client opens the session")
 
     async def _finish(self) -> None:
-        """The peer sends no more: let open requests finish, within the drain time."""
+        """Let open requests finish within the drain time, after the channel has ended."""
         self._settle_all()
         if self._scopes and not self._closing:
             self._idle = anyio.Event()
@@ -439,10 +443,10 @@ class Peer:
                 await self._idle.wait()
 
     def _settle_all(self) -> None:
-        """Settle all that waits for the peer, with the reason why it is gone."""
-        self.callers.end(self._gone)
+        """Settle all pending requests with the reason why the connection ended."""
+        self.callers.end(self._closed_error)
 
-    def _gone(self) -> McpError:
+    def _closed_error(self) -> McpError:
         if isinstance(self._cause, ServerStartError):
             return self._cause
         why = f": {self._cause}" if self._cause is not None else ""

@@ -1,7 +1,7 @@
 """Requests of this side and the tasks that wait for their responses.
 
-Each request waits in its caller's task; the task that reads settles it. Each is settled once; a
-caller that stops waiting before that cancels the request.
+Each request waits in its caller's task; the reading task settles the request, once. A caller that
+stops waiting before that cancels the request.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[No
 """Called with progress, total and message, in the task that waits for the result."""
 
 PARTING_SECONDS = 1.0
-"""Seconds for sending a message that no caller waits for any more."""
+"""Seconds for sending a message that no caller waits for."""
 
 NOTIFICATIONS = 1024
-"""Most notifications that may wait for one task; beyond that the oldest are dropped."""
+"""Most notifications that may wait for one task; then the oldest are dropped."""
 
 _NO_DEADLINE = nullcontext()
 
 
 class Awaited(Protocol):
-    """An open request of ours: gets the notifications that belong to it, and is settled once.
+    """An open request of this side: receives notifications, and is settled once.
 
     Attributes:
         settled: Whether the outcome is known.
@@ -49,24 +49,24 @@ class Awaited(Protocol):
     def settle(
         self, response: ResponseReceived | None = None, failure: Exception | None = None
     ) -> None:
-        """Set the response, or the reason why there is none; only the first call counts."""
+        """Set the response or the failure; only the first call has an effect."""
         ...
 
-    def tell(self, *arguments: Any) -> None:
+    def deliver(self, *arguments: Any) -> None:
         """Pass on a notification that belongs to the request."""
         ...
 
 
 class Waiter(msgspec.Struct, eq=False):
-    """A task that waits. It settles once: with a response, with a failure, or with neither.
+    """A task that waits. It is settled once: with a response, with a failure, or with neither.
 
     Attributes:
-        new_event: Makes the event to wait for.
-        on_notification: Called with each notification in the waiting task, so that it may do what
-            the caller may; what it raises reaches the caller.
+        new_event: Creates the event to wait for.
+        on_notification: Called with each notification in the waiting task; exceptions propagate to
+            the caller.
         settled: Whether the outcome is known.
-        response: The response, if there was one.
-        failure: Why there is none.
+        response: The response, if one arrived.
+        failure: The reason why there is no response.
         scope: Ends the waiting at the deadline, if there is one.
         notifications: Notifications that are not handled yet.
         event: The event that the task waits for.
@@ -91,8 +91,8 @@ class Waiter(msgspec.Struct, eq=False):
             self.failure = failure
             self._wake()
 
-    def tell(self, *arguments: Any) -> None:
-        """Have `on_notification` called with these arguments."""
+    def deliver(self, *arguments: Any) -> None:
+        """Queue a notification for `on_notification`."""
         if self.on_notification is not None and not self.settled:
             if self.notifications is None:
                 self.notifications = deque(maxlen=NOTIFICATIONS)
@@ -129,8 +129,8 @@ class PendingRequests:
 
     Attributes:
         timed: The number of requests with a deadline.
-        gone: Makes the error for requests after the connection has ended; `None` before that.
-        listeners: Get each notification that belongs to no request; settled at the end.
+        gone: Creates the error for requests after the connection has ended; `None` before that.
+        listeners: Receive each notification that belongs to no request; settled at the end.
         on_start: Called when a request is about to be sent, if set.
     """
 
@@ -164,17 +164,17 @@ class PendingRequests:
 
         Args:
             name: The method.
-            params: Its typed params, or a wire object, or raw JSON.
-            meta: What to add to `_meta`.
+            params: Typed params, a wire object, or raw JSON.
+            meta: Members to add to `_meta`.
             timeout: Seconds without response or progress; `None` for no limit.
             limit: Seconds in all, despite progress; `None` for no limit.
-            on_progress: Called with each progress report; asks for them. What it raises leaves
-                here, and the request is cancelled.
-            related_request_id: The received request on whose behalf it is made.
+            on_progress: Called with each progress report; progress is requested only with it. Its
+                exceptions propagate, and the request is cancelled.
+            related_request_id: The received request on whose behalf this request is sent.
 
         Raises:
             RemoteError: The peer answered with an error.
-            RemoteProtocolError: Its response broke a rule.
+            RemoteProtocolError: The response broke a rule.
             RequestTimeoutError: No response in time; the request was cancelled.
             ConnectionClosedError: The connection ended first.
             ProtocolError: The request must not be sent (see `Connection.request`).
@@ -201,7 +201,7 @@ class PendingRequests:
         on_progress: OnProgress | None = None,
         related_request_id: RequestId | None = None,
     ) -> Raw:
-        """Like `request`, but return the result as received, unread and unchecked."""
+        """Send a request as `request` does, and return the result as received, not decoded."""
         response = await self.ask(
             self.waiter(on_progress),
             name,
@@ -281,7 +281,7 @@ class PendingRequests:
     async def start(
         self, waiter: Awaited, name: str, params: Any, *, meta: Mapping[str, Any] | None = None
     ) -> RequestId:
-        """Send a request that stays open until it is settled, or until `stop`; returns its id."""
+        """Send a request that stays open until it is settled or until `stop`; return its id."""
         self.check_open()
         identifier, message = self.connection.request(name, params, meta=meta)
         self._add(identifier, waiter)
@@ -314,50 +314,50 @@ class PendingRequests:
         *,
         related_request_id: RequestId | None = None,
     ) -> None:
-        """Send a notification to all who want it."""
+        """Send a notification to all subscribers, or to the peer if it needs no subscription."""
         for message in self.connection.notify(name, params, related_request_id):
             await self.send(message)
 
     async def send(self, message: OutgoingMessage | None) -> None:
-        """Send a message, if there is one. Failures are logged: the reading task ends by them."""
+        """Send a message, if there is one. Failures are logged; the reading task sees them too."""
         if message is not None:
             try:
                 await self.channel.send(message)
             except Exception as error:
                 logger.debug("not sent: %s", error)
 
-    def answered(self, response: ResponseReceived) -> None:
+    def handle_response(self, response: ResponseReceived) -> None:
         """Settle a request with its result."""
         if (waiter := self._waiters.get(response.id)) is not None:
             waiter.settle(response=response)
 
-    def failed(self, identifier: RequestId, error: McpError) -> None:
+    def handle_failure(self, identifier: RequestId, error: McpError) -> None:
         """Settle a request that failed, and close its stream."""
         if (waiter := self._waiters.get(identifier)) is not None:
             waiter.settle(failure=error)
         self.channel.close_request_stream(identifier)
 
-    def progressed(self, report: ProgressReceived) -> None:
-        """Pass on a progress report; the deadline may have moved."""
+    def handle_progress(self, report: ProgressReceived) -> None:
+        """Pass on a progress report, and move the deadline."""
         waiter = self._waiters.get(report.id)
         if isinstance(waiter, Waiter):
             deadline = self.connection.deadline(report.id)
             if waiter.scope is not None and deadline is not None:
                 waiter.scope.deadline = deadline
-            waiter.tell(report.progress, report.total, report.message)
+            waiter.deliver(report.progress, report.total, report.message)
 
-    def changed(self, change: NotificationReceived) -> None:
+    def handle_notification(self, change: NotificationReceived) -> None:
         """Pass on a notification to its subscription, or to all listeners if it names none."""
         if change.subscription is None:
             for listener in self.listeners:
-                listener.tell(change)
+                listener.deliver(change)
         elif type(change.subscription) in (int, str):  # a client may send any JSON value
             waiter = self._waiters.get(change.subscription)
             if waiter is not None:
-                waiter.tell(change)
+                waiter.deliver(change)
 
     def end(self, gone: Callable[[], McpError]) -> None:
-        """The connection ended: settle all requests, and refuse new ones."""
+        """Settle all requests and refuse new ones, after the connection has ended."""
         self.gone = gone
         for waiter in (*self._waiters.values(), *self.listeners):
             waiter.settle(failure=gone())

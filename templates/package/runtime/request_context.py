@@ -1,4 +1,4 @@
-"""The context of a received request or notification: what its handler is given, and for whom.
+"""The context of a received request or notification, and the principal that it is handled for.
 
 A transport that authenticates sets `PRINCIPAL` before a request is handled. Handlers read it as
 `Context.principal`; without authentication it is `ANONYMOUS`.
@@ -25,8 +25,8 @@ from ..protocol.receiver import NotificationReceived, RequestReceived
 from .pending_requests import OnProgress, PendingRequests
 
 Identity: TypeAlias = tuple[str | None, str, str | None]
-"""Issuer, subject, and the client if it acts for itself: what sessions, streams, tasks and request
-states are bound to."""
+"""Issuer, subject, and the client if it acts for itself. Sessions, streams, tasks and request
+states are bound to an identity."""
 
 _NO_SCOPES: frozenset[str] = frozenset()
 _NOTHING: Mapping[str, Any] = {}
@@ -56,12 +56,11 @@ class Principal:
 
     Attributes:
         subject: Identifies the user at the issuer; empty for the anonymous principal.
-        scopes: The granted scopes, with those that they imply.
-        issuer: The authorization server that vouches for the subject, if one does.
+        scopes: The granted scopes, implied scopes included.
+        issuer: The authorization server that issued the token, if there is one.
         client_id: The OAuth client, if known.
         claims: Claims of the token, or members of the introspection response. Read-only.
-        expires: Time from which the token is not accepted, in seconds since the epoch; `None` for
-            never.
+        expires: When the token expires, in seconds since the epoch; `None` for never.
         unrestricted: Whether all scopes are granted.
         token: A credential for other services, from the environment of a local server. It never
             holds the access token of an HTTP request, which must not be passed to other services.
@@ -86,7 +85,7 @@ class Principal:
 
     @classmethod
     def local(cls, subject: str = "local", *, token: str | None = None) -> Principal:
-        """The user of a local server, who may do everything.
+        """The user of a local server, with all scopes.
 
         Args:
             subject: Name of the user.
@@ -96,21 +95,21 @@ class Principal:
 
     @property
     def is_anonymous(self) -> bool:
-        """Whether nobody was authenticated."""
+        """Whether the request was not authenticated."""
         return self is ANONYMOUS
 
     @property
     def identity(self) -> Identity:
         """Issuer, subject, and the client if it acts for itself.
 
-        A user keeps the identity when the client registers anew, as some clients do for each
+        A user keeps the identity when the client registers again, as some clients do for each
         authorization. A client whose id equals the subject of a user has another identity.
         """
         client = self.client_id if self.client_id == self.subject else None
         return self.issuer, self.subject, client
 
     def with_scopes(self, scopes: Collection[str]) -> Principal:
-        """The same principal with other scopes."""
+        """A copy of the principal with other scopes."""
         return replace(self, scopes=scopes)
 
     def has_scopes(self, *scopes: str) -> bool:
@@ -118,7 +117,7 @@ class Principal:
         return self.unrestricted or frozenset(self.scopes).issuperset(scopes)
 
     def __repr__(self) -> str:
-        """The principal without token and claims, which belong into no log."""
+        """The principal without token and claims, which must not be logged."""
         parts = [repr(self.subject)]
         parts += [f"scopes={sorted(self.scopes)}"] if self.scopes else []
         parts += [f"issuer={self.issuer!r}"] if self.issuer is not None else []
@@ -133,8 +132,8 @@ PRINCIPAL: ContextVar[Principal] = ContextVar("principal", default=ANONYMOUS)
 """The principal of the request that the current task serves."""
 
 NETWORK: ContextVar[str | None] = ContextVar("network", default=None)
-"""The network that the request came from over HTTP without sessions, which have no connection to
-know clients by: an IPv4 address, or the network of an IPv6 address; `None` elsewhere."""
+"""The network of the client over HTTP without sessions, where no connection identifies clients: an
+IPv4 address, or the network of an IPv6 address; `None` elsewhere."""
 
 
 class RequestContext:
@@ -144,14 +143,14 @@ class RequestContext:
         peer: Sends to the peer; or a function that returns the sender, called at first use.
 
     Attributes:
-        method: Its row in the revision's table.
+        method: The method's row in the table of the revision.
         params: Typed params, or `None`.
         raw_params: The params as received, unknown members included, or `None`.
         meta: `_meta`, empty if absent.
-        revision: The revision that applies.
-        request_id: Its id, or `None` for a notification.
+        revision: The revision of the message.
+        request_id: Id of the request; `None` for a notification.
         peer_info: The peer's implementation info as wire object, if stated.
-        peer_capabilities: What the peer declared, as wire object.
+        peer_capabilities: The declared capabilities of the peer, as wire object.
     """
 
     __slots__ = (
@@ -205,26 +204,26 @@ class RequestContext:
 
     @property
     def principal(self) -> Principal:
-        """On whose behalf it is served; `ANONYMOUS` without authentication."""
+        """The principal of the request; `ANONYMOUS` without authentication."""
         return PRINCIPAL.get()
 
     def with_params(self, params: Any, raw_params: Raw | None = None) -> RequestContext:
-        """The same message with other typed params.
+        """A copy of the message with other typed params.
 
         Args:
-            params: In the type of the revision.
-            raw_params: The same encoded; as received by default.
+            params: The params in the type of the revision.
+            raw_params: The params encoded; by default those that were received.
         """
         return self._with(params, raw_params or self.raw_params, self.meta)
 
     def with_members(self, members: Mapping[str, Any]) -> RequestContext:
-        """The same message with other members of its params, whose names are those on the wire."""
+        """A copy of the message with some members of its params changed, by wire name."""
         raw: dict[str, Any] = msgspec.json.decode(self.raw_params or b"{}", type=dict[str, Raw])
         params = replace_members(self.params, **members)
         return self.with_params(params, Raw(encode({**raw, **members})))
 
     def with_meta(self, meta: Mapping[str, Any]) -> RequestContext:
-        """The same message with more members in `_meta`."""
+        """A copy of the message with more members in `_meta`."""
         return self._with(self.params, self.raw_params, {**self.meta, **meta})
 
     def _with(self, params: Any, raw_params: Raw | None, meta: Mapping[str, Any]) -> RequestContext:
@@ -246,9 +245,9 @@ class RequestContext:
         """Report progress, if the peer asked for it.
 
         Args:
-            value: Progress so far; a value that is not more than the last is dropped.
-            total: What `value` counts up to, if known.
-            message: What is happening now (dropped where the revision has no such member).
+            value: Progress so far; a value that is not greater than the last is dropped.
+            total: The final value, if known.
+            message: A description of the progress (dropped if the revision has no such member).
 
         Source: basic/utilities/progress.
         """
@@ -257,7 +256,7 @@ class RequestContext:
             await peer.send(peer.connection.progress(self.request_id, value, total, message))
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """Send a log message to the client, if it wants messages of this level.
+        """Send a log message to the client, if the client asked for messages of this level.
 
         Args:
             level: One of debug, info, notice, warning, error, critical, alert, emergency.
@@ -281,16 +280,17 @@ class RequestContext:
         Args:
             name: The method.
             params: Typed params or a wire object.
-            timeout: Seconds without answer or progress; `None` for no limit.
-            on_progress: Called with progress, total and message of each report; asks for them.
+            timeout: Seconds without response or progress; `None` for no limit.
+            on_progress: Called with progress, total and message of each report; progress is
+                requested only with it.
 
         Returns:
             The typed result.
 
         Raises:
             MissingCapabilityError: The peer did not declare a required capability.
-            LocalProtocolError: The revision does not allow this side to send it, or has other
-                params.
+            LocalProtocolError: The revision does not allow this side to send the request, or has
+                other params.
             RemoteError: The peer answered with an error.
         """
         return await self.peer.request(
@@ -302,7 +302,7 @@ class RequestContext:
         )
 
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
-        """Send a notification, if the peer wants it."""
+        """Send a notification, if the peer subscribed to it or needs no subscription."""
         await self.peer.notify(name, params, related_request_id=self.request_id)
 
     async def close_stream(self) -> None:
@@ -342,11 +342,11 @@ class Application(Protocol):
         """Answer a request.
 
         Returns:
-            The typed result, or a wire object of the newest shape, from which the revision takes
-            what it has; `None` for a result without members.
+            The typed result, or a wire object in the newest shape; only members of the revision are
+            sent. `None` for a result without members.
 
         Raises:
-            ProtocolError: The answer is this error. Any other exception becomes a neutral -32603.
+            ProtocolError: The error for the response. Other exceptions become a neutral -32603.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""A request that is served by a task, on either side: its context, and how it ends.
+"""A request that is served by a task, on either side: its context and its outcome.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
@@ -40,21 +40,21 @@ class ServedTask(Protocol):
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the task has ended."""
         ...
 
     @property
     def related_request_id(self) -> RequestId | None:
-        """The request of the peer on whose behalf its messages go; `None` for none."""
+        """The request of the peer that the task's messages belong to; `None` for none."""
         ...
 
     def meta(self) -> Mapping[str, Any]:
-        """`_meta` that names the task, where messages have such a member."""
+        """`_meta` that names the task; empty if the revision has no such member."""
         ...
 
 
 class TaskContext(RequestContext):
-    """The request that made a task, which is answered: what its function sends names the task.
+    """The context of a request that was answered with a task; its messages name the task.
 
     Args:
         request: The request.
@@ -129,33 +129,33 @@ class TaskContext(RequestContext):
 
     async def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None:
         """See `RequestContext.notify`."""
-        given = params or {}
-        meta = {**given.get("_meta", {}), **self._task.meta()}
+        members = params or {}
+        meta = {**members.get("_meta", {}), **self._task.meta()}
         await self.peer.notify(
-            name, {**given, "_meta": meta}, related_request_id=self._task.related_request_id
+            name, {**members, "_meta": meta}, related_request_id=self._task.related_request_id
         )
 
     async def close_stream(self) -> None:
-        """No-op: the request is answered."""
+        """Do nothing: the request was answered."""
 
 
 def ttl_of(request: RequestContext, most: int | None) -> int | None:
-    """Milliseconds for which a task can be got: what the request asks for, within a limit."""
+    """The requested time to live of a task, within a limit, in milliseconds; `None` for no end."""
     task = getattr(request.params, "task", None)
-    wanted: int | None = None if task is None else task.ttl
-    limits = [each for each in (wanted, most) if each is not None]
+    requested: int | None = None if task is None else task.ttl
+    limits = [each for each in (requested, most) if each is not None]
     return max(1, min(limits)) if limits else None
 
 
 def changes_at_end(
     scope: anyio.CancelScope, result: Any, error: BaseException | None, revision: Revision
 ) -> dict[str, Any]:
-    """How the end of a request changes the record of its task.
+    """The changes of a task's record at the end of its request.
 
     Args:
-        scope: The scope that it ran in; its deadline is the time to live of the task.
-        result: Its result.
-        error: Its failure, if it failed.
+        scope: The scope of the request; its deadline is the end of the task's time to live.
+        result: The result.
+        error: The exception of the request, if it failed.
         revision: The revision of the session.
     """
     if scope.cancelled_caught:
@@ -177,14 +177,14 @@ def changes_at_end(
 
 
 def result_of(record: TaskRecord, related: Mapping[str, Any]) -> dict[str, Any]:
-    """The response to `tasks/result` for a task that has ended: what its request would have got.
+    """The response to `tasks/result` for a task that has ended: the response to its request.
 
     Args:
         record: The record of the task.
         related: `_meta` that names the task.
 
     Raises:
-        ProtocolError: The request failed so.
+        ProtocolError: The request failed with this error.
         InvalidParamsError: The task was cancelled.
     """
     if record.status == "cancelled":
@@ -198,7 +198,7 @@ def result_of(record: TaskRecord, related: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unknown_task(task_id: str) -> InvalidParamsError:
-    """The error for a request about a task that there is not, or is not the peer's."""
+    """The error for a request about a task that does not exist, or belongs to another peer."""
     return InvalidParamsError(
         f"taskId: expected that of a task that has not expired, got {safe_repr(task_id)}"
     )

@@ -1,4 +1,4 @@
-"""Base classes of the rendered stubs: overridden handlers, and typed params."""
+"""Base classes of the rendered stubs: lookup of overridden handlers, and typed params."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ..protocol.request_meta import recast
 from .request_context import RequestContext
 
 Value = TypeVar("Value")
-"""The type of a tool's value, which the caller of the tool names."""
+"""The type of a tool's value, as passed by the caller."""
 
 _MAY_HAVE_STRUCTS = (*STRUCTS, list, tuple)
 """Types of values that are, or may contain, Structs of the user."""
 
 _PLAIN = frozenset({str, dict, int, float, bool, type(None)})
-"""Types of most values, which are none of these: to look a type up is quicker than to test it."""
+"""Types of most values, which contain no Structs; a set lookup is faster than `isinstance`."""
 
 
 class HandlersBase:
-    """Base of the handler stubs: the methods that a subclass overrides are supported."""
+    """Base of the handler stubs: a method that a subclass overrides is supported."""
 
     mcp_stubs: ClassVar[bool] = True
     """Whether the methods that a class itself defines are stubs; true in rendered classes."""
@@ -42,7 +42,7 @@ class HandlersBase:
     """URL schemes that a server may ask the user of a client to open."""
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        """The user's own function for a method; `None` if it was not overridden by a function."""
+        """The function of a subclass for a method; `None` if no function overrides the stub."""
         name = method.python_name
         for owner in type(self).__mro__:
             if name in vars(owner):
@@ -58,16 +58,16 @@ class SessionBase:
         self._context = context
 
     async def _request(self, name: str, fields: Mapping[str, Any], timeout: float | None) -> Any:
-        """Send a request with params by Python name; absent ones are left out."""
+        """Send a request with params by Python name; absent params are left out."""
         revision = self._context.revision
         method = method_named(revision.server_requests, name)
         params = typed_params(method, fields, revision.name)
         return await self._context.request(name, params, timeout=timeout)
 
     async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
-        """Send a request with params given as one value."""
+        """Send a request with its params as one value."""
         method = method_named(self._context.revision.server_requests, name)
-        return await self._context.request(name, _typed(params, method), timeout=timeout)
+        return await self._context.request(name, _convert_params(params, method), timeout=timeout)
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""
@@ -95,9 +95,9 @@ def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> An
         A Struct, or `None` for a message without params.
 
     Raises:
-        InvalidParamsError: The revision has no such field, a required one is missing, or a value
-            has another type there.
-        LocalProtocolError: A value has no JSON form. (Only pydantic looks for that here.)
+        InvalidParamsError: The revision has no such field, a required field is missing, or a value
+            has a wrong type.
+        LocalProtocolError: A value has no JSON form. (Only pydantic checks that here.)
     """
     wire_names = method.wire_names
     members: dict[str, Any] = {}
@@ -111,11 +111,11 @@ def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> An
     if method.params is None or not (members or method.params_required):
         return None
     defaults = method.default_params
-    return _typed({**defaults, **members} if defaults else members, method)
+    return _convert_params({**defaults, **members} if defaults else members, method)
 
 
-def _typed(params: Any, method: Method) -> Any:
-    """Params in the type of a revision; they may contain Structs of other revisions."""
+def _convert_params(params: Any, method: Method) -> Any:
+    """Convert params to the type of a revision; they may contain Structs of other revisions."""
     try:
         try:
             typed = convert(params, method.params)
@@ -134,7 +134,7 @@ def _typed(params: Any, method: Method) -> Any:
 
 
 def wire_params(method: Method, fields: Mapping[str, Any], revision: str) -> dict[str, Any] | None:
-    """The same as a wire object, without an empty `_meta`."""
+    """The params of a message as a wire object, without an empty `_meta`; see `typed_params`."""
     params = typed_params(method, fields, revision)
     if params is None:
         return None

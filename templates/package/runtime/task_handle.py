@@ -1,14 +1,14 @@
-"""Tasks of the peer, for the side that asks for them: of 2025-11-25, and of the tasks extension.
+"""Tasks of the peer, for the requesting side: of 2025-11-25, and of the tasks extension.
 
     task = await client.call_tool("report", {"year": 2025}, task=True)
     async for update in task:
         print(update.status, update.progress)
     result = await task.result()
 
-In 2025-11-25 either side asks for a task by `params.task`, and gets the result by `tasks/result`;
-while that is open, the peer may ask by requests. In the extension the server decides; its answer to
-`tasks/get` has the result, and what the task asks. In both, a handle polls while someone waits in
-one of its methods, and not otherwise.
+In 2025-11-25 either side requests a task by `params.task`, and gets the result by `tasks/result`;
+while this request is open, the peer may send requests for input. In the extension the server
+decides to create a task; its response to `tasks/get` has the result, or the input requests. In
+both, a handle polls only while a caller waits in one of its methods.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
@@ -46,9 +46,9 @@ CALL, GET, UPDATE, CANCEL = "tools/call", "tasks/get", "tasks/update", "tasks/ca
 RESULT, STATUS_CHANGED = "tasks/result", "notifications/tasks/status"
 
 POLL_SECONDS = 1.0
-"""Seconds between polls if the peer names none."""
+"""Seconds between polls if the peer states no interval."""
 
-_SHORTEST, _LONGEST = 0.05, 300.0  # seconds between polls, whatever the peer names
+_SHORTEST, _LONGEST = 0.05, 300.0  # bounds of the peer's interval, in seconds
 
 if TYPE_CHECKING:
     ResultT = TypeVarWithDefault("ResultT", default=Any)
@@ -60,11 +60,11 @@ Report: TypeAlias = tuple[float, float | None, str | None]
 
 
 class TaskUpdate(msgspec.Struct, frozen=True):
-    """News of a task.
+    """A change or a progress report of a task.
 
     Attributes:
-        status: Its status.
-        message: The peer's description of it, if there is one.
+        status: The status of the task.
+        message: The peer's description of the state, if there is one.
         progress: The progress; `None` for a change of the status or its description.
         total: The final value of the progress, if known.
     """
@@ -76,7 +76,7 @@ class TaskUpdate(msgspec.Struct, frozen=True):
 
 
 class TaskRequests(Protocol):
-    """Sends the requests about a task."""
+    """Sends the requests that concern a task."""
 
     @property
     def rounds(self) -> int:
@@ -96,17 +96,17 @@ class TaskRequests(Protocol):
     async def send_raw(
         self, method: str, params: Any, meta: Mapping[str, Any] | None = None
     ) -> Any:
-        """Send a request, and return its result as wire object or JSON."""
+        """Send a request, and return its result as wire object or raw JSON."""
         ...
 
     async def late_result(
         self, method: str, wire: Any, tool: str | None, timeout: float | None
     ) -> Any:
-        """The result of a request that came later, by another message."""
+        """The typed result of a request whose result arrived in another message."""
         ...
 
     async def input_response(self, method: str, input_request: Any) -> Any:
-        """The response to one request for input of the extension."""
+        """The response to one input request of the extension."""
         ...
 
 
@@ -115,39 +115,39 @@ class Started(Protocol):
 
     @property
     def done(self) -> bool:
-        """Whether it has ended."""
+        """Whether the coroutine has ended."""
         ...
 
     def cancel(self) -> None:
-        """Cancel it."""
+        """Cancel the coroutine."""
         ...
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        """Wait for its result."""
+        """Wait for the result."""
         ...
 
 
 class TaskHandle(Generic[ResultT]):
-    """A task of the peer, or the result of a call that a server answered without one.
+    """A task of the peer, or the result of a call that a server answered without a task.
 
-    The iteration gives changes of the status, and progress where the peer sends some, to the end
-    of the task.
+    Iteration yields changes of the status, and progress if the peer sends progress, until the task
+    ends.
 
     Args:
-        requests: Sends the requests about it.
+        requests: Sends the requests that concern the task.
         task_id: The id of the task; `None` without a task.
-        answer: What the peer said of it last, or the result.
-        method: The request that it belongs to.
+        answer: The last state that the peer sent, or the result.
+        method: The method of the request that the task belongs to.
         tool: The tool that was called, if known.
         meta: Members to add to `_meta` of each request.
         on_progress: Called with progress in the task that waits for the result.
-        read: Reads the result as the type that the caller named.
+        read: Converts the result to the type that the caller passed.
         is_core: Whether tasks are part of the revision, and not of an extension.
         start: Runs a coroutine in a task of the session; without it, a caller who waits for a task
             that requires input waits for the response to `tasks/result`.
 
     Attributes:
-        task_id: As passed. `client.task(task_id)` gives the handle of it later.
+        task_id: As passed. `client.task(task_id)` returns a new handle for it.
     """
 
     def __init__(
@@ -191,7 +191,7 @@ class TaskHandle(Generic[ResultT]):
 
     @property
     def status(self) -> str | None:
-        """The status that the peer stated last; `None` if it has not been asked yet."""
+        """The status that the peer stated last; `None` before the first poll."""
         if self.task_id is None:
             return "completed"
         status: str | None = getattr(self._state, "status", None)
@@ -199,15 +199,15 @@ class TaskHandle(Generic[ResultT]):
 
     @property
     def message(self) -> str | None:
-        """The text in which the peer describes the state; `None` for none."""
+        """The peer's description of the state; `None` if there is none."""
         message: str | None = getattr(self._state, "status_message", None)
         return message
 
     async def refresh(self, *, timeout: float | None = None) -> Any:
-        """Get the task as it is now, as the typed result of `tasks/get`.
+        """Get the current state of the task: the typed result of `tasks/get`.
 
         Raises:
-            RemoteError: The peer does not have the task any more (-32602).
+            RemoteError: The peer no longer has the task (-32602).
         """
         if self.task_id is not None:
             params = {"taskId": self.task_id}
@@ -218,15 +218,15 @@ class TaskHandle(Generic[ResultT]):
     async def wait(self, *, timeout: float | None = None) -> str:
         """Wait until the task has ended, and return its status.
 
-        The handlers of this side answer what the peer asks for meanwhile, each question once.
+        Meanwhile the handlers of this side answer the peer's input requests, each once.
 
         Args:
             timeout: Seconds to wait for each response; `None` for no limit.
 
         Raises:
-            RemoteError: The peer does not have the task any more (-32602).
-            RequestTimeoutError: No response in time, or the task has outlived its time to live.
-            RemoteProtocolError: The peer asks too often, or for what this side does not have.
+            RemoteError: The peer no longer has the task (-32602).
+            RequestTimeoutError: No response in time, or the task has exceeded its time to live.
+            RemoteProtocolError: The peer requests input too often, or input without a handler.
         """
         try:
             while self.status not in TERMINAL:
@@ -244,14 +244,14 @@ class TaskHandle(Generic[ResultT]):
             timeout: Seconds to wait for each response; `None` for no limit.
 
         Returns:
-            For a tool a `CallToolResult` of the revision, or the type that the caller named; else
-            what the method returns that asked for the task.
+            For a tool a `CallToolResult` of the revision, or the type that the caller passed; else
+            the typed result of the method that requested the task.
 
         Raises:
-            RemoteError: The request failed, or the peer does not have the task any more (-32602).
+            RemoteError: The request failed, or the peer no longer has the task (-32602).
             RequestCancelledError: The task was cancelled.
-            RequestTimeoutError: No response in time, or the task has outlived its time to live.
-            RemoteProtocolError: The peer asks too often, or for what this side does not have.
+            RequestTimeoutError: No response in time, or the task has exceeded its time to live.
+            RemoteProtocolError: The peer requests input too often, or input without a handler.
         """
         if self.task_id is None:
             wire = to_builtins(self._state)
@@ -267,11 +267,11 @@ class TaskHandle(Generic[ResultT]):
         return typed
 
     async def answer(self, responses: Mapping[str, Any], *, timeout: float | None = None) -> None:
-        """Answer input requests, by their keys. `result` and `wait` answer the others.
+        """Answer input requests by key. `result` and `wait` answer the remaining requests.
 
         Raises:
-            RemoteError: The server refused the answers.
-            LocalProtocolError: In 2025-11-25, where handlers answer what the task asks.
+            RemoteError: The server refused the responses.
+            LocalProtocolError: In 2025-11-25, where handlers answer input requests.
         """
         if self._is_core:
             raise LocalProtocolError(f"{UPDATE}: handlers answer what the task asks")
@@ -280,10 +280,10 @@ class TaskHandle(Generic[ResultT]):
         await self._requests.send(UPDATE, params, self._meta, timeout)
 
     async def cancel(self, *, timeout: float | None = None) -> None:
-        """Ask the peer to cancel the task. One that has ended stays as it is.
+        """Ask the peer to cancel the task; a task that has ended does not change.
 
         Raises:
-            RemoteError: The peer does not have the task any more (-32602).
+            RemoteError: The peer no longer has the task (-32602).
             MissingCapabilityError: The peer has no `tasks/cancel`.
         """
         if self.task_id is None or (self._is_core and self.status in TERMINAL):
@@ -302,7 +302,7 @@ class TaskHandle(Generic[ResultT]):
             self._set_state(cancelled)
 
     async def __aiter__(self) -> AsyncIterator[TaskUpdate]:
-        """The news of the task, from its present state to its end; see `wait` for errors."""
+        """The updates of the task, from its present state to its end; see `wait` for errors."""
         shown: TaskUpdate | None = None
         while True:
             if self._state is None:
@@ -316,16 +316,16 @@ class TaskHandle(Generic[ResultT]):
                 yield now
             if now.status in TERMINAL:
                 return
-            if now == self._news_of_status():  # else there are others since these were taken
+            if now == self._news_of_status():  # no further update arrived meanwhile
                 await self._advance(None)
 
-    def changed(self, state: Any) -> None:
-        """Take over the state in a notification of the peer."""
+    def update_state(self, state: Any) -> None:
+        """Update the state from a notification of the peer."""
         if self.status not in TERMINAL:
             self._set_state(state)
 
-    def progressed(self, *reports: Report) -> None:
-        """Take over reports of progress."""
+    def add_reports(self, *reports: Report) -> None:
+        """Queue progress reports, and wake the waiting task."""
         self._reports.extend(reports)
         self._wake()
 
@@ -342,17 +342,17 @@ class TaskHandle(Generic[ResultT]):
         self._news = anyio.Event()
 
     def _interval(self) -> float:
-        """Seconds between polls, as the peer asks for them within bounds."""
+        """Seconds between polls: the peer's interval within bounds."""
         name = "poll_interval" if self._is_core else "poll_interval_ms"
         milliseconds: float | None = getattr(self._state, name, None)
         seconds = POLL_SECONDS if milliseconds is None else milliseconds / 1000
         return min(max(seconds, _SHORTEST), _LONGEST)
 
     async def _advance(self, timeout: float | None) -> None:
-        """Wait for news of a task that has not ended, poll when it is time, and answer questions.
+        """Wait for an update of a running task, poll when due, and answer input requests.
 
         Raises:
-            RequestTimeoutError: The time to live of the task is over.
+            RequestTimeoutError: The task has exceeded its time to live.
         """
         if self._state is None or not (self._is_core or self._is_whole or self._is_working()):
             await self.refresh(timeout=timeout)
@@ -361,7 +361,7 @@ class TaskHandle(Generic[ResultT]):
             await self._answer_new(timeout)
         elif self.status == "input_required" and self._payload is None:
             if self._start is None:
-                with suppress(RemoteError):  # the status tells
+                with suppress(RemoteError):  # the status shows the failure
                     await self._fetch()
                 await self.refresh(timeout=timeout)
                 return
@@ -381,24 +381,24 @@ class TaskHandle(Generic[ResultT]):
         return self.status == "working"
 
     def _end(self) -> float:
-        """When the time to live of the task is over, on the clock of the event loop."""
+        """The end of the task's time to live, on the clock of the event loop."""
         ttl: float | None = getattr(self._state, "ttl" if self._is_core else "ttl_ms", None)
         return float("inf") if ttl is None else self._began + ttl / 1000
 
     async def _is_answered(self) -> bool:
-        """Whether `tasks/result` was answered, so that the task has ended; gets its status."""
+        """Whether `tasks/result` was answered; if so, refresh the status."""
         if self._payload is None or not self._payload.done:
             return False
         await self.refresh()
         if self.status not in TERMINAL:
             payload, self._payload = self._payload, None
             self._count_round()
-            with suppress(RemoteError):  # the next one may tell more
+            with suppress(RemoteError):  # the next request may succeed
                 await payload
         return True
 
     async def _fetch(self) -> Any:
-        """The answer to `tasks/result`."""
+        """Request `tasks/result`, and wake the waiting task when the response arrives."""
         try:
             return await self._requests.send_raw(RESULT, {"taskId": self.task_id}, self._meta)
         finally:
@@ -418,13 +418,13 @@ class TaskHandle(Generic[ResultT]):
         return self._state.result
 
     def _withdraw(self) -> None:
-        """Wait for the result no more."""
+        """Cancel a pending `tasks/result`."""
         if self._payload is not None:
             self._payload.cancel()
             self._payload = None
 
     async def _report_progress(self) -> None:
-        """Call the caller's function with the reports of progress that wait."""
+        """Call the caller's function with the queued progress reports."""
         while self._reports and self._on_progress is not None:
             handled = self._on_progress(*self._reports.popleft())
             if inspect.isawaitable(handled):
@@ -448,10 +448,10 @@ class TaskHandle(Generic[ResultT]):
         self._count_round()
 
     def _count_round(self) -> None:
-        """Bound how often the server asks for input.
+        """Count one round of input requests.
 
         Raises:
-            RemoteProtocolError: It has asked too often.
+            RemoteProtocolError: The server requested input too often.
         """
         self._rounds += 1
         if self._rounds > self._requests.rounds:
@@ -461,9 +461,9 @@ class TaskHandle(Generic[ResultT]):
 
 
 class TaskFollower:
-    """Passes notifications about a task on to its handle, as long as someone has the handle.
+    """Passes notifications about a task to its handle, as long as the handle is referenced.
 
-    It listens before the task is known, since notifications may come right behind its creation.
+    It listens before the task is known, since notifications may follow its creation immediately.
 
     Args:
         revision: The revision of the session.
@@ -488,31 +488,31 @@ class TaskFollower:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody has the handle any more."""
+        """Whether the handle is no longer referenced."""
         return self._early is None and self._handle() is None
 
-    def progressed(self, progress: float, total: float | None, message: str | None) -> None:
-        """Keep progress of the request that asks for the task, which comes before its handle."""
+    def keep_report(self, progress: float, total: float | None, message: str | None) -> None:
+        """Keep a progress report of the request for the task, which arrives before the handle."""
         self._reports.append((progress, total, message))
 
     def begin(self, task_id: str, handle: TaskHandle) -> None:
-        """Pass on what is about a task, and has been since it was asked for."""
-        handle.progressed(*self._reports)
+        """Pass notifications about a task to its handle, including those that arrived before."""
+        handle.add_reports(*self._reports)
         self._task_id, self._handle = task_id, weakref.ref(handle)
         early, self._early = self._early, None
         for change in early or ():
-            self.tell(change)
+            self.deliver(change)
 
     def stop(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._listeners.discard(self)
 
     def settle(self, response: object = None, failure: object = None) -> None:
-        """The connection has ended."""
+        """Mark the connection as ended."""
         self.settled = True
 
-    def tell(self, *arguments: Any) -> None:
-        """Pass on a notification, if it is about the task."""
+    def deliver(self, *arguments: Any) -> None:
+        """Pass a notification to the handle, if it concerns the task."""
         change = arguments[0]
         name, params = change.method.name, change.params
         if name not in (STATUS_CHANGED, PROGRESS):
@@ -524,10 +524,10 @@ class TaskFollower:
         if handle is None:
             return
         if name == STATUS_CHANGED and params.task_id == self._task_id:
-            handle.changed(params)
+            handle.update_state(params)
         elif name == PROGRESS and self._names_task(change.meta):
             message = getattr(params, "message", None)
-            handle.progressed((params.progress, params.total, message))
+            handle.add_reports((params.progress, params.total, message))
 
     def _names_task(self, meta: Mapping[str, Any]) -> bool:
         task = meta.get(self._related or "")

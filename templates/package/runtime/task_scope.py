@@ -1,7 +1,7 @@
 """The lifespan of a server, and background tasks that no request owns.
 
-One task holds them, so that the lifespan is left in the task that entered it: the host may send
-lifespan events, or the first request may start everything.
+One task runs both, so the lifespan is exited in the task that entered it, whether lifespan events
+of the host or the first request start it.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import anyio.abc
 import anyio.lowlevel
 
 from ..errors import ConnectionClosedError
-from .concurrency import pausing
+from .concurrency import run_eagerly_here
 
 logger = logging.getLogger(__name__)
 
-_IN_A_ROW = 32  # functions that one task runs before others have their turn
+_IN_A_ROW = 32  # functions that one task runs before it yields to other tasks
 
 _STARTED: set[Any] = set()  # asyncio keeps no strong reference to a task
 
@@ -39,15 +39,15 @@ def _on_asyncio() -> bool:
 
 
 def scope_type() -> Callable[[], anyio.CancelScope]:
-    """Makes cancel scopes of the running event loop.
+    """The class of cancel scopes of the running event loop.
 
-    `anyio.CancelScope` finds the loop out for each scope, which costs as much as the scope does.
+    `anyio.CancelScope` detects the event loop for each scope, which doubles the cost of the scope.
     """
     return type(anyio.CancelScope())
 
 
 def loop_clock() -> Callable[[], float]:
-    """The clock of the running event loop, as `anyio.current_time` has it."""
+    """The clock of the running event loop; the same clock as `anyio.current_time`."""
     try:
         return asyncio.get_running_loop().time
     except RuntimeError:
@@ -63,17 +63,17 @@ def running_loop() -> object:
 
 
 class TaskScope:
-    """Runs a lifespan, and tasks in it, from `start` to `stop` or to the end of the event loop.
+    """Runs a lifespan with tasks, from `start` to `stop` or to the end of the event loop.
 
     Args:
-        lifespan: Makes the context manager to enter.
+        lifespan: Creates the context manager to enter.
         on_end: Called at the end.
         initial: Tasks to start with.
 
     Attributes:
-        state: What the lifespan yielded.
-        running: Whether the lifespan was entered, and not left.
-        on_asyncio: Whether the event loop is one of asyncio.
+        state: The value that the lifespan yielded.
+        running: Whether the lifespan was entered, and not exited.
+        on_asyncio: Whether the event loop belongs to asyncio.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class TaskScope:
         """Enter the lifespan. Idempotent; any number of tasks may call this.
 
         Raises:
-            Exception: Whatever the lifespan raised.
+            Exception: The exception of the lifespan.
         """
         if self._starting is None:
             self._starting = anyio.Event()
@@ -112,10 +112,10 @@ class TaskScope:
             raise self._failure
 
     async def stop(self) -> None:
-        """Cancel the tasks and leave the lifespan.
+        """Cancel the tasks and exit the lifespan.
 
         Raises:
-            Exception: Whatever the lifespan raised on leaving.
+            Exception: The exception of the lifespan on exit.
         """
         if self._starting is None:
             return
@@ -125,14 +125,14 @@ class TaskScope:
             raise self._failure
 
     def start_soon(self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
-        """Run a coroutine function in the background; no-op after the end."""
+        """Run a coroutine function in a background task; do nothing after the end."""
         if self._tasks is not None:
-            self._tasks.start_soon(self._begun, function, *args)
+            self._tasks.start_soon(self._create_coroutine, function, *args)
 
     def start_together(self, function: Callable[[], Coroutine[Any, Any, object]]) -> None:
-        """Run a coroutine function likewise, in one task with others as long as none has to wait.
+        """Run a coroutine function in the background, in one task with others while none suspends.
 
-        A task costs more than to tell one client of a change, and there may be thousands.
+        A task costs more than notifying one client of a change, and there may be thousands.
         """
         self._together.append(function)
         self._take_together()
@@ -143,29 +143,29 @@ class TaskScope:
             self.start_soon(self._run_together)
 
     async def _run_together(self) -> None:
-        """Run one after the other; the first that has to wait leaves the rest to another task."""
-        has_left = False
+        """Run the functions in order; when a function suspends, another task runs the rest."""
+        has_suspended = False
 
-        def leave() -> None:
-            nonlocal has_left
-            has_left, self._is_taking = True, False
+        def hand_over() -> None:
+            nonlocal has_suspended
+            has_suspended, self._is_taking = True, False
             self._take_together()
 
         for count in itertools.count(1):
             if not self._together:
                 break
-            await pausing(_logging_failures(self._together.popleft()), leave)
-            if has_left:
+            await run_eagerly_here(_log_failures(self._together.popleft()), hand_over)
+            if has_suspended:
                 return
-            if count % _IN_A_ROW == 0:  # other tasks run, and what was written is sent
+            if count % _IN_A_ROW == 0:  # other tasks run, and written data is sent
                 await anyio.lowlevel.checkpoint()
         self._is_taking = False
 
-    def _begun(
+    def _create_coroutine(
         self, function: Callable[..., Coroutine[Any, Any, object]], *args: Any
     ) -> Coroutine[Any, Any, None]:
-        """The coroutine of a task; it is closed at the end of all, if its task never ran."""
-        coroutine = _logging_failures(function, *args)
+        """The coroutine of a task; closed at the end of the scope if the task never ran."""
+        coroutine = _log_failures(function, *args)
         self._coroutines.add(coroutine)
         return coroutine
 
@@ -176,16 +176,16 @@ class TaskScope:
     ) -> Awaitable[None]:
         """Run a coroutine function that continues if the calling task is cancelled.
 
-        On asyncio `scope`, the caller's own, is shielded. A host's cancellation of the task passes
-        each shield there. On trio the function runs in a task of its own: hosts wait for the tasks
-        that they cancel before they end the lifespan, and a shield would block them.
+        On asyncio the caller's scope is shielded; cancellation of the task itself by a host passes
+        the shield there. On trio the function runs in a task of its own: hosts wait for cancelled
+        tasks before they end the lifespan, and a shield would block them.
 
         Args:
             scope: The scope of the calling task.
             function: Called with the scope that it runs in.
 
         Raises:
-            Exception: Whatever it raised, unless the calling task was cancelled before that.
+            Exception: The exception of the function, unless the calling task was cancelled before.
         """
         if self._tasks is None or self.on_asyncio:
             scope.shield = True
@@ -231,7 +231,7 @@ class TaskScope:
             self._failure = ConnectionClosedError(f"the server has ended: {error!r}")
             raise
         finally:
-            for coroutine in self._coroutines:  # those that have ended stay as they are
+            for coroutine in self._coroutines:  # no effect on those that have ended
                 coroutine.close()
             self._tasks = None
             self.running = False
@@ -240,9 +240,7 @@ class TaskScope:
             self._stopped.set()
 
 
-async def _logging_failures(
-    function: Callable[..., Coroutine[Any, Any, object]], *args: Any
-) -> None:
+async def _log_failures(function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:
     """Call a function; an exception is logged and does not end the other tasks."""
     try:
         await function(*args)
@@ -251,10 +249,10 @@ async def _logging_failures(
 
 
 def spawn(function: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Start a task on the running loop, whether asyncio's or trio's.
+    """Start a task on the running event loop of asyncio or trio.
 
-    The task belongs to no other one, and ends with the loop at the latest. The function must not
-    raise an `Exception`.
+    The task has no parent, and ends with the event loop at the latest. The function must not raise
+    an `Exception`.
     """
     try:
         loop = asyncio.get_running_loop()

@@ -1,8 +1,8 @@
 """Output of commands for people: plain text, or styled text where standard output is a terminal.
 
 Both have the same words. Styled text needs rich, which is loaded for a terminal only. Text of a
-server is never markup, and characters that a terminal would act on are written as escapes, before
-the layout and, since Markdown has escapes of its own, once more after it.
+server is never markup, and characters that a terminal would interpret are written as escapes:
+before the layout and, since Markdown has escapes of its own, again after it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LONGEST = 100_000  # characters that are examined for JSON and Markdown
 
 
 class TableRow(NamedTuple):
-    """One thing of a list.
+    """One row of a table.
 
     Attributes:
-        cells: A row of a table.
-        line: The same as one line of plain text.
+        cells: The cells of the styled table.
+        line: The row as one line of plain text.
         note: A further line of plain text; empty for none.
     """
 
@@ -40,7 +40,7 @@ class TableRow(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """A foreign text for a terminal: lines and tabs stay, other control characters do not."""
+    """An untrusted text for a terminal: control characters except newlines and tabs are escaped."""
     if text.isprintable():
         return text
     return "".join(
@@ -49,7 +49,7 @@ def printable(text: str) -> str:
 
 
 def json_text(value: Any) -> str:
-    """JSON in ASCII, so that a terminal acts on nothing in it."""
+    """JSON in ASCII, which contains no control characters for a terminal."""
     return json.dumps(value, indent=2)
 
 
@@ -66,7 +66,7 @@ class PlainOutput:
         print(printable(text))
 
     def heading(self, text: str) -> None:
-        """Print a line of its own."""
+        """Print a heading on its own line."""
         print(printable(text))
 
     def value(self, value: Any) -> None:
@@ -74,16 +74,16 @@ class PlainOutput:
         print(json_text(value))
 
     def line(self, parts: Iterable[tuple[str, TextStyle]]) -> None:
-        """Print texts, each with its style, as one."""
+        """Print texts, each with its style, on one line."""
         print(printable("".join(text for text, _ in parts)))
 
     def table(self, heading: str, columns: Sequence[str], rows: Iterable[TableRow]) -> None:
-        """Print a list.
+        """Print a table.
 
         Args:
-            heading: What the list has.
-            columns: Names of the cells of its rows.
-            rows: What is in it.
+            heading: The heading of the table.
+            columns: Names of the columns.
+            rows: The rows.
         """
         print(f"\n{heading}")
         for row in rows:
@@ -100,14 +100,14 @@ class _StyledOutput(PlainOutput):
 
     def text(self, text: str, *, markdown: bool | None = None) -> None:
         if len(text) <= _LONGEST:
-            indented = _indented(text)
+            indented = _indent_json(text)
             if indented is not None:
                 self._show_json(indented)
                 return
             if markdown or (markdown is None and _MARKDOWN.search(text)):
                 from rich.markdown import Markdown
 
-                # A hyperlink would hide its target; without, the target follows the text.
+                # A hyperlink would hide its target; otherwise the target follows the text.
                 self._show(Markdown(printable(text), hyperlinks=False), wrap=True)
                 return
         self.line([(text, "")])
@@ -148,7 +148,7 @@ class _StyledOutput(PlainOutput):
         self._show(shown)
 
     def _show(self, shown: RenderableType, *, wrap: bool = False) -> None:
-        """Print what rich lays out; without `wrap` the terminal breaks lines, not rich."""
+        """Print an object of rich; without `wrap` the terminal breaks lines, not rich."""
         from rich.segment import Segment, Segments
 
         options = self._console.options
@@ -176,8 +176,8 @@ def output() -> PlainOutput:
     return _StyledOutput(Console(markup=False, emoji=False, highlight=False))
 
 
-def _indented(text: str) -> str | None:
-    """A JSON object or array, a member a line; `None` if the text is none."""
+def _indent_json(text: str) -> str | None:
+    """A JSON object or array with a member on each line; `None` if the text is not one."""
     if not text.lstrip().startswith(("{", "[")):
         return None
     try:

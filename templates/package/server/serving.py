@@ -300,9 +300,9 @@ async def serve_session(service: Service, channel: Channel) -> None:
 
 def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
-    from ..runtime.tracing import traced  # slow to import, and needed for serving only
+    from ..runtime.tracing import trace_channel  # slow to import, and needed for serving only
 
-    channel = traced(channel, "server", service.secret_names_of)
+    channel = trace_channel(channel, "server", service.secret_names_of)
     peer = Peer(
         service.new_connection(service),
         channel,

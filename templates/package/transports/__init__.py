@@ -1,6 +1,6 @@
 """Transports: channels over memory, standard streams and child processes.
 
-Each is thin: wait, frame, pass on. What a message means is decided elsewhere.
+A transport waits, frames messages and passes them on; it does not interpret them.
 """
 
 from __future__ import annotations

@@ -53,11 +53,11 @@ class Source(Protocol):
     """A source of bytes. One task reads."""
 
     async def read(self) -> bytes:
-        """Wait for some bytes; empty at the end, and once interrupted."""
+        """Wait for bytes; empty at the end of the stream, and after an interruption."""
         ...
 
     def interrupt(self) -> None:
-        """Wake the task that waits in `read`; it gets empty bytes."""
+        """Wake the task that waits in `read`, which then returns empty bytes."""
         ...
 
     async def close(self) -> None:
@@ -69,11 +69,11 @@ class Sink(Protocol):
     """A sink of bytes. Several tasks write; the bytes of one call stay together."""
 
     async def write(self, data: bytes, *, more: bool) -> None:
-        """Write all of it, or, if cancelled, all of it or nothing.
+        """Write all bytes; if cancelled, all or none.
 
         Args:
             data: The bytes.
-            more: Whether other messages are about to be written, which may then leave together.
+            more: Whether other messages are about to be written, which may be written together.
 
         Raises:
             ConnectionClosedError: The other end no longer reads.
@@ -81,7 +81,7 @@ class Sink(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finish what is being written, within a time limit, and release the sink; idempotent."""
+        """Complete a message that is being written, within a time limit, and release the sink."""
         ...
 
 
@@ -103,10 +103,10 @@ class LineChannel(Channel):
         self._take: Callable[[bytes], bool] | None = None
 
     async def receive(self) -> bytes:
-        """Wait for the next line that is not blank, without its end.
+        """Wait for the next line that is not blank, without its line ending.
 
         Raises:
-            EndOfChannel: The other end was closed, or this one.
+            EndOfChannel: The other end or this end was closed.
             FrameError: A line exceeded the limit and was dropped.
         """
         while not self._ready:
@@ -123,17 +123,17 @@ class LineChannel(Channel):
         return message
 
     def settle_by(self, take: Callable[[bytes], bool]) -> None:
-        """Pass each message that nothing precedes to a function where it arrives."""
+        """Pass each message to a function on arrival, unless earlier messages are unread."""
         self._take = take
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Write one message as one line, whole.
+        """Write one complete message as one line.
 
         Raises:
             ConnectionClosedError: The other end no longer reads.
             LocalProtocolError: The message has a raw newline.
         """
-        # Requests that came together are answered together.
+        # Responses to requests that arrived together are written together.
         await self._sink.write(frame_line(message.data), more=bool(self._ready))
 
     async def end_sending(self) -> None:
@@ -141,7 +141,7 @@ class LineChannel(Channel):
         await self._sink.close()
 
     def end_receiving(self) -> None:
-        """Let `receive` raise `EndOfChannel` from now on; unread messages are dropped."""
+        """Make `receive` raise `EndOfChannel` from now on; unread messages are dropped."""
         self._ended = True
         self._ready.clear()
         self._source.interrupt()
@@ -158,7 +158,7 @@ class LineChannel(Channel):
         await self._source.close()
 
     def _add(self, messages: list[bytes | TooLong]) -> None:
-        """Have messages received, from the first one on that was not taken where it arrived."""
+        """Pass messages to `take`; queue the first one that it refuses and all later ones."""
         taken = 0
         if self._take is not None:
             for message in messages:
@@ -168,11 +168,11 @@ class LineChannel(Channel):
         self._ready += messages[taken:] if taken else messages
 
 
-_BATCH = 2048  # most bytes held back until the end of a turn: with more, both ends wait in turns
+_BATCH = 2048  # most bytes of a batch; with larger batches, both ends would alternately wait
 
 
 def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
-    """A source that owns the descriptor, for the running event loop."""
+    """A source for the running event loop; it owns the descriptor."""
     if not _can_be_polled(fd):
         return ThreadedSource(fd)
     loop = current_token().native_token
@@ -180,7 +180,7 @@ def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
 
 
 def open_sink(fd: int) -> PolledSink | ThreadedSink:
-    """A sink that owns the descriptor, which becomes non-blocking if it can be polled."""
+    """A sink that owns the descriptor; a descriptor that can be polled becomes non-blocking."""
     if not _can_be_polled(fd):
         return ThreadedSink(fd)
     loop = current_token().native_token
@@ -202,7 +202,7 @@ def _can_be_polled(fd: int) -> bool:
 
 
 def _read_some(fd: int) -> bytes | None:
-    """The available bytes; empty at the end; `None` if there are none yet."""
+    """Read the available bytes; empty at the end of the stream; `None` if there are none yet."""
     try:
         return os.read(fd, CHUNK)
     except BlockingIOError:
@@ -213,26 +213,26 @@ def _read_some(fd: int) -> bytes | None:
 
 if sys.platform == "win32":
 
-    def unread(_fd: int) -> int:
-        """Zero: unknown on this system."""
+    def unread_bytes(_fd: int) -> int:
+        """Return zero: the number is unknown on this system."""
         return 0
 
     def _set_blocking(_fd: int, _blocking: bool) -> bool:
-        return True  # no descriptor can be polled there
+        return True  # no descriptor can be polled on Windows
 
 else:
     import fcntl
     import termios
 
-    def unread(fd: int) -> int:
-        """Bytes in a pipe that are not read yet; zero if unknown."""
+    def unread_bytes(fd: int) -> int:
+        """The number of unread bytes in a pipe; zero if unknown."""
         try:
             return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
         except OSError:
             return 0
 
     def _set_blocking(fd: int, blocking: bool) -> bool:
-        """Set the blocking mode and return the former one."""
+        """Set the blocking mode and return the previous mode."""
         before = os.get_blocking(fd)
         os.set_blocking(fd, blocking)
         return before
@@ -262,7 +262,7 @@ class PolledSource:
         if self._fd >= 0:
             notify_closing(self._fd)
 
-    def cut(self) -> None:
+    def stop_waiting(self) -> None:
         """Stop waiting: available bytes can still be read, then the source ends."""
         self._waits = False
         _set_blocking(self._fd, False)
@@ -277,7 +277,7 @@ class PolledSource:
 
 
 class AsyncioSource(PolledSource):
-    """A descriptor that an asyncio loop watches for as long as a task keeps reading.
+    """A descriptor that an asyncio loop watches while a task reads.
 
     Registering for each read, as `PolledSource` does, costs two more system calls per message.
     """
@@ -308,10 +308,10 @@ class AsyncioSource(PolledSource):
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
 
-    def cut(self) -> None:
+    def stop_waiting(self) -> None:
         """Stop waiting: available bytes can still be read, then the source ends."""
         self._unwatch()
-        super().cut()
+        super().stop_waiting()
 
     async def close(self) -> None:
         """Close the descriptor."""
@@ -350,14 +350,14 @@ class PolledSink:
         self._lock = Lock(fast_acquire=True)
 
     async def write(self, data: bytes, *, more: bool) -> None:
-        """Write all of it; waits while the other end is slow.
+        """Write all bytes; wait while the other end is slow.
 
         Args:
             data: The bytes.
             more: Not used: each call writes at once.
 
         Raises:
-            ConnectionClosedError: The other end no longer reads, or this one was closed.
+            ConnectionClosedError: The other end no longer reads, or this end was closed.
         """
         # Most messages are written by one call; only the others need the lock.
         if not self._rest and not self._lock.locked():
@@ -374,7 +374,7 @@ class PolledSink:
                 await self._write_rest()
 
     async def close(self) -> None:
-        """Finish a message that is being written, within a time limit, and close."""
+        """Complete a message that is being written, within a time limit, and close."""
         if self._fd < 0:
             return
         if self._rest:
@@ -408,11 +408,11 @@ class PolledSink:
 
 
 class AsyncioSink(PolledSink):
-    """A descriptor for which the messages of one turn of an asyncio loop are written together.
+    """A descriptor that receives the messages of one iteration of an asyncio loop in one write.
 
-    The first message of a turn is written at once, unless more are about to follow; the others are
-    written by one call when the turn ends. A write that is joined in this way and fails is reported
-    by the next call.
+    The first message of an iteration is written at once, unless more messages follow; the others
+    are written by one call when the iteration ends. A failure of this call is reported by the next
+    write.
     """
 
     def __init__(self, fd: int, loop: AbstractEventLoop) -> None:
@@ -423,14 +423,14 @@ class AsyncioSink(PolledSink):
         self._finishing: Task[None] | None = None
 
     async def write(self, data: bytes, *, more: bool) -> None:
-        """Write all of it, now or at the end of this turn; waits while the other end is slow.
+        """Write all bytes, now or at the end of the iteration; wait while the other end is slow.
 
         Args:
             data: The bytes.
             more: Whether other messages are about to be written.
 
         Raises:
-            ConnectionClosedError: The other end no longer reads, or this one was closed.
+            ConnectionClosedError: The other end no longer reads, or this end was closed.
         """
         joined = self._in_turn or more
         if not self._in_turn:
@@ -444,7 +444,7 @@ class AsyncioSink(PolledSink):
         await super().write(data, more=more)
 
     async def close(self) -> None:
-        """Finish the messages that are being written, within a time limit, and close."""
+        """Complete the messages that are being written, within a time limit, and close."""
         self._flush()
         await super().close()
 
@@ -453,7 +453,7 @@ class AsyncioSink(PolledSink):
         self._flush()
 
     def _flush(self) -> None:
-        """Write the batch. While a writer waits there is none, so the order is kept."""
+        """Write the batch; it is empty while a writer waits, so the order is kept."""
         if self._batch:
             batch, self._batch = bytes(self._batch), bytearray()
             with suppress(ConnectionClosedError):
@@ -495,8 +495,8 @@ class ThreadedSource:
         if self._arrived is not None:
             self._arrived.set()
 
-    def cut(self) -> None:
-        """Stop waiting: bytes that were read are still returned, then the source ends."""
+    def stop_waiting(self) -> None:
+        """Stop reading: bytes that were read are still returned, then the source ends."""
         self._ended = True
         self.interrupt()
 
@@ -516,7 +516,7 @@ class ThreadedSource:
             while data and not self._ended:
                 self._room.acquire()
                 data = _read(self._fd)
-                if not self._ended:  # else the event loop may have ended, and never responds
+                if not self._ended:  # after the end the event loop may not respond
                     from_thread.run_sync(self._take, data, token=token)
         os.close(self._fd)
 
@@ -530,7 +530,7 @@ class ThreadedSource:
 
 @dataclass(eq=False)
 class _Job:
-    """Bytes to write, and the outcome."""
+    """Bytes to write, and the result of the write."""
 
     data: bytes
     done: Event
@@ -548,14 +548,14 @@ class ThreadedSink:
         self._thread: Thread | None = None
 
     async def write(self, data: bytes, *, more: bool) -> None:
-        """Write all of it, even if the task is cancelled.
+        """Write all bytes, even if the task is cancelled.
 
         Args:
             data: The bytes.
             more: Not used: the thread writes each message at once.
 
         Raises:
-            ConnectionClosedError: The other end no longer reads, or this one was closed.
+            ConnectionClosedError: The other end no longer reads, or this end was closed.
         """
         if self._closed:
             raise ConnectionClosedError("the channel is closed; nothing more can be sent")
@@ -594,7 +594,7 @@ class ThreadedSink:
             while job := self._queue.get():
                 broken = broken or not _write(self._fd, job.data)
                 job.written = not broken
-                if job in self._open_jobs:  # else the event loop may have ended
+                if job in self._open_jobs:  # otherwise the event loop may have ended
                     from_thread.run_sync(job.done.set, token=token)
         os.close(self._fd)
 

@@ -23,7 +23,7 @@ from mcp_protocol.auth.steps import Fetch, Fetched
 from mcp_protocol.auth.token_endpoint import (
     ASSERTION_TYPE,
     ClientIdentity,
-    encoded_record,
+    encode_record,
 )
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
@@ -378,7 +378,7 @@ def test_a_registration_is_used_again_at_its_issuer_only(revision: str) -> None:
 def test_a_registration_that_names_another_issuer_is_not_used() -> None:
     world = World()
     other = Registration("https://b.example", "of-b", redirect_uris=(REDIRECT_URI,))
-    world.records[registration_key(ISSUER)] = encoded_record(other)
+    world.records[registration_key(ISSUER)] = encode_record(other)
     assert identity(world, ClientProfile()).client_id == "registered"
 
 

@@ -27,8 +27,8 @@ from mcp_protocol.auth.token_endpoint import (
     Grant,
     authentication_fields,
     choose_method,
-    decoded_record,
-    encoded_record,
+    decode_record,
+    encode_record,
     refresh_grant,
     request_token,
 )
@@ -311,10 +311,10 @@ def test_a_token_is_renewed_before_its_end(expires_in: object, left: float | Non
 
 
 def test_a_grant_comes_back_from_its_record() -> None:
-    assert decoded_record(encoded_record(GRANT), Grant) == GRANT
-    assert decoded_record(b'{"issuer": 7}', Grant) is None
-    assert decoded_record(b"\xff", Grant) is None
-    assert decoded_record(None, Grant) is None
+    assert decode_record(encode_record(GRANT), Grant) == GRANT
+    assert decode_record(b'{"issuer": 7}', Grant) is None
+    assert decode_record(b"\xff", Grant) is None
+    assert decode_record(None, Grant) is None
 
 
 # --- DPoP ---

@@ -243,10 +243,10 @@ async def test_the_handshake_pin_takes_any_revision_with_a_session(spoken: str) 
 def test_a_package_without_a_handshake_has_no_pin_for_it() -> None:
     modern = REVISIONS.of(Lifecycle.PER_REQUEST)
     with pytest.raises(RevisionError, match="has a handshake"):
-        modern.pinned("handshake")
-    assert list(REVISIONS.pinned("handshake")) == list(HANDSHAKE)
-    assert list(REVISIONS.pinned(None)) == list(ALL)
-    assert list(REVISIONS.pinned(PER_REQUEST[-1])) == [PER_REQUEST[-1]]
+        modern.select("handshake")
+    assert list(REVISIONS.select("handshake")) == list(HANDSHAKE)
+    assert list(REVISIONS.select(None)) == list(ALL)
+    assert list(REVISIONS.select(PER_REQUEST[-1])) == [PER_REQUEST[-1]]
 
 
 async def test_a_channel_that_ends_after_the_probe_names_the_pin() -> None:

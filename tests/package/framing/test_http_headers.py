@@ -1,4 +1,4 @@
-"""Values of HTTP headers: encoding, decoding, and what says the same."""
+"""Values of HTTP headers: encoding, decoding, and what equals_body_value the same."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from mcp_protocol.framing.http_headers import (
     SAFE_INTEGER,
     decode_value,
     encode_value,
+    equals_body_value,
     is_visible_ascii,
     media_type,
-    says,
     value_text,
 )
 from mcp_protocol.protocol.param_headers import is_token
@@ -103,7 +103,7 @@ def test_half_a_surrogate_pair_has_no_header() -> None:
 )
 def test_a_value_of_the_body_has_one_text(value: Any, text: str) -> None:
     assert value_text(value) == text
-    assert says(text, value)
+    assert equals_body_value(text, value)
 
 
 @pytest.mark.requirement("headers.param-integer-range", revisions=EVERY_REVISION)
@@ -137,7 +137,7 @@ def test_a_value_that_would_not_arrive_as_it_is_gets_no_header(value: Any) -> No
     ],
 )
 def test_a_header_says_what_the_body_says(header: str, body: Any, same: bool) -> None:
-    assert says(header, body) is same
+    assert equals_body_value(header, body) is same
 
 
 @pytest.mark.parametrize(

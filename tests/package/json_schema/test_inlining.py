@@ -10,7 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mcp_protocol import Server, connect
-from mcp_protocol.json_schema.inlining import INLINED_PARTS, inlined
+from mcp_protocol.json_schema.inlining import INLINED_PARTS, inline_references
 from package.wire import PER_REQUEST
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -75,7 +75,7 @@ def test_definitions_take_the_place_of_references(
     schema: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     before = copy.deepcopy(schema)
-    assert inlined(schema) == expected
+    assert inline_references(schema) == expected
     assert schema == before
 
 
@@ -90,7 +90,7 @@ def test_recursion_stays_a_reference_and_the_rest_is_inlined() -> None:
     schema = with_definitions(
         {"n": ref("Node"), "u": ref("Unit")}, Node=NODE, Other=OTHER, Unit=UNIT
     )
-    result = inlined(schema)
+    result = inline_references(schema)
     assert result["properties"] == {"n": ref("Node"), "u": UNIT}
     assert set(result["$defs"]) == {"Node", "Other"}
     assert result["$defs"]["Node"]["properties"]["unit"] == UNIT
@@ -128,12 +128,12 @@ def doubling(levels: int) -> dict[str, Any]:
     ids=["too-large", "a-place-within", "elsewhere", "another-base", "no-definitions"],
 )
 def test_a_schema_that_needs_its_references_is_left_as_it_is(schema: dict[str, Any]) -> None:
-    assert inlined(schema) is schema
+    assert inline_references(schema) is schema
 
 
 def test_rules_beside_a_reference_keep_it() -> None:
     schema = with_definitions({"a": {**ref("T"), "maxLength": 3}, "b": ref("T")}, T=TEXT)
-    result = inlined(schema)
+    result = inline_references(schema)
     assert result["properties"] == {"a": {**ref("T"), "maxLength": 3}, "b": TEXT}
     assert result["$defs"] == {"T": TEXT}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.runtime.masking import MASK, SEARCH_LIMIT, masked, masked_text
+from mcp_protocol.runtime.masking import MASK, SEARCH_LIMIT, mask_text, mask_value
 
 SECRET = "hunter2"
 
@@ -26,14 +26,14 @@ SECRET = "hunter2"
 )
 @pytest.mark.parametrize("value", [SECRET, 7, [SECRET], {"inner": SECRET}])
 def test_members_with_secret_names_are_masked(name: str, value: Any) -> None:
-    assert masked({"params": [{name: value}]}) == {"params": [{name: MASK}]}
+    assert mask_value({"params": [{name: value}]}) == {"params": [{name: MASK}]}
 
 
 @pytest.mark.parametrize("name", ["tokens", "authTokens", "USER_TOKENS", "pin", "userPin", "PIN"])
 @pytest.mark.parametrize("value", [SECRET, [SECRET], {"inner": SECRET}])
 def test_members_that_often_count_are_masked_unless_numbers(name: str, value: Any) -> None:
-    assert masked({name: value}) == {name: MASK}
-    assert masked({name: 1234}) == {name: 1234}
+    assert mask_value({name: value}) == {name: MASK}
+    assert mask_value({name: 1234}) == {name: 1234}
 
 
 @pytest.mark.parametrize(
@@ -61,23 +61,23 @@ def test_members_that_often_count_are_masked_unless_numbers(name: str, value: An
     ],
 )
 def test_a_value_without_secrets_is_unchanged(value: Any) -> None:
-    assert masked(value) == value
+    assert mask_value(value) == value
 
 
 def test_a_plain_value_among_properties_is_masked_all_the_same() -> None:
-    assert masked({"properties": {"password": SECRET}}) == {"properties": {"password": MASK}}
+    assert mask_value({"properties": {"password": SECRET}}) == {"properties": {"password": MASK}}
 
 
 @pytest.mark.parametrize("label", ["name", "key"])
 def test_a_value_beside_a_secret_name_is_masked(label: str) -> None:
     header = {label: "Authorization", "value": SECRET}
-    assert masked([header]) == [{label: "Authorization", "value": MASK}]
-    assert masked({label: "colour", "value": "red"}) == {label: "colour", "value": "red"}
+    assert mask_value([header]) == [{label: "Authorization", "value": MASK}]
+    assert mask_value({label: "colour", "value": "red"}) == {label: "colour", "value": "red"}
 
 
 def test_the_argument_of_a_secret_option_is_masked() -> None:
     command = ["run", "--api-key", SECRET, "--verbose", "x", "--password", 7]
-    assert masked(command) == ["run", "--api-key", MASK, "--verbose", "x", "--password", 7]
+    assert mask_value(command) == ["run", "--api-key", MASK, "--verbose", "x", "--password", 7]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_argument_of_a_secret_option_is_masked() -> None:
     ],
 )
 def test_only_short_options_of_two_hyphens_have_secret_values(option: str, shown: str) -> None:
-    assert masked([option, SECRET])[1] == shown
+    assert mask_value([option, SECRET])[1] == shown
 
 
 @pytest.mark.parametrize(
@@ -145,17 +145,17 @@ def test_only_short_options_of_two_hyphens_have_secret_values(option: str, shown
     ],
 )
 def test_secrets_within_text_are_masked(text: str, expected: str) -> None:
-    assert masked(text) == expected.replace("{}", f"Bearer {MASK}")
+    assert mask_value(text) == expected.replace("{}", f"Bearer {MASK}")
 
 
 def test_what_is_masked_stays_masked() -> None:
-    once = masked_text(f"Authorization: Bearer {SECRET} and password={SECRET}")
-    assert masked_text(once) == once
+    once = mask_text(f"Authorization: Bearer {SECRET} and password={SECRET}")
+    assert mask_text(once) == once
 
 
 def test_a_message_is_searched_and_shown_up_to_a_limit() -> None:
     text = "token: abc " * (SEARCH_LIMIT // 11) + "x" * 11
-    first, second, plain = masked([text, text, "x" * len(text)])
+    first, second, plain = mask_value([text, text, "x" * len(text)])
     assert "abc" not in first
     assert first.endswith(f"... ({len(text)} characters)")
     assert second == f"... ({len(text)} characters)"
@@ -179,7 +179,7 @@ def test_every_text_takes_time_linear_in_its_length(head: str) -> None:
     slow: list[str] = []
     for piece in HOSTILE:
         started = time.process_time()
-        masked_text(head + piece * (size // len(piece)))
+        mask_text(head + piece * (size // len(piece)))
         # About 1 us a character. A search that starts anew at each of them takes 100 times that.
         if time.process_time() - started > size * 20e-6:
             slow.append(piece)

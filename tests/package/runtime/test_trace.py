@@ -21,7 +21,7 @@ from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel, FrameError, ToolFailedError, TransportError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.masking import MASK
-from mcp_protocol.runtime.trace import traced
+from mcp_protocol.runtime.trace import trace_channel
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.memory import memory_pair
 from package.processes import PACKAGE_ROOT
@@ -48,12 +48,12 @@ async def test_without_the_variable_a_channel_stays_itself(
     if value is not None:
         monkeypatch.setenv("MCP_TRACE", value)
     a, _ = memory_pair()
-    assert traced(a, "client") is a
+    assert trace_channel(a, "client") is a
 
 
 async def test_both_directions_are_recorded_as_they_pass(trace: Path) -> None:
     a, b = memory_pair()
-    channel = traced(a, "client")
+    channel = trace_channel(a, "client")
     await channel.send(OutgoingMessage(b'{"id":1,"params":{"number":1.0}}', related_request_id=1))
     assert await b.receive() == b'{"id":1,"params":{"number":1.0}}'
     await b.send(OutgoingMessage(b"not JSON \xff"))
@@ -82,7 +82,7 @@ async def test_both_directions_are_recorded_as_they_pass(trace: Path) -> None:
 
 async def test_the_end_that_the_recorder_itself_makes_is_no_error(trace: Path) -> None:
     a, _ = memory_pair()
-    channel = traced(a, "client")
+    channel = trace_channel(a, "client")
 
     async def receive() -> None:
         with pytest.raises(EndOfChannel):
@@ -140,7 +140,7 @@ async def test_a_frame_that_was_unusable_is_recorded_too(trace: Path) -> None:
         async def close(self) -> None:
             """Nothing to do."""
 
-    channel = traced(Broken(), "server")
+    channel = trace_channel(Broken(), "server")
     with pytest.raises(FrameError):
         await channel.receive()
     assert lines(trace)[0]["error"] == "too long"
@@ -154,18 +154,18 @@ async def test_a_file_that_cannot_be_written_is_one_readable_error(
 ) -> None:
     monkeypatch.setenv("MCP_TRACE", str(tmp_path))
     with pytest.raises(TransportError, match="expected in MCP_TRACE a file to append to, came"):
-        traced(memory_pair()[0], "client")
+        trace_channel(memory_pair()[0], "client")
 
 
 async def test_only_its_owner_can_read_the_trace(trace: Path) -> None:
-    channel = traced(memory_pair()[0], "client")
+    channel = trace_channel(memory_pair()[0], "client")
     await channel.close()
     assert trace.stat().st_mode & 0o077 == 0
 
 
 async def test_secrets_in_what_is_no_json_are_masked(trace: Path) -> None:
     a, b = memory_pair()
-    channel = traced(a, "client")
+    channel = trace_channel(a, "client")
     await b.send(OutgoingMessage(b'{"token": "abc", broken'))
     await channel.receive()
     await channel.close()
@@ -194,12 +194,12 @@ LIMITED = """
 import resource, signal, sys
 import anyio
 from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.runtime.trace import traced
+from mcp_protocol.runtime.trace import trace_channel
 from mcp_protocol.transports.memory import memory_pair
 
 async def main():
     near, far = memory_pair()
-    channel = traced(near, "client")
+    channel = trace_channel(near, "client")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
     for number in range(3):
@@ -226,7 +226,7 @@ def test_a_partly_written_line_ends_the_trace_and_no_session(tmp_path: Path) -> 
 
 async def test_a_trace_goes_on_where_its_file_was_removed(trace: Path) -> None:
     near, far = memory_pair()
-    channel = traced(near, "client")
+    channel = trace_channel(near, "client")
     trace.unlink()
     await channel.send(OutgoingMessage(b"1"))
     assert await far.receive() == b"1"
@@ -248,7 +248,7 @@ async def test_secrets_in_a_message_that_cannot_be_decoded_are_masked(
     trace: Path, message: bytes
 ) -> None:
     near, far = memory_pair()
-    channel = traced(near, "client")
+    channel = trace_channel(near, "client")
     await far.send(OutgoingMessage(message))
     assert await channel.receive() == message
     await channel.close()
@@ -270,7 +270,7 @@ async def test_a_reason_that_holds_no_text_of_unicode_is_recorded(trace: Path) -
         async def close(self) -> None:
             """Nothing to do."""
 
-    channel = traced(Broken(), "client")
+    channel = trace_channel(Broken(), "client")
     with pytest.raises(EndOfChannel):
         await channel.receive()
     assert lines(trace)[0]["error"] == f"it ended: ? token={MASK}"
@@ -281,11 +281,11 @@ def test_several_processes_can_append_to_one_trace(trace: Path) -> None:
     script = """
 import anyio
 from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.runtime.trace import traced
+from mcp_protocol.runtime.trace import trace_channel
 from mcp_protocol.transports.memory import memory_pair
 
 async def main():
-    channel = traced(memory_pair(limit=1000)[0], "one of many")
+    channel = trace_channel(memory_pair(limit=1000)[0], "one of many")
     for number in range(300):
         await channel.send(OutgoingMessage(b'"%s"' % (b"x" * 5000)))
 

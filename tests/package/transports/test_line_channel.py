@@ -214,7 +214,7 @@ async def test_a_source_that_is_cut_gives_what_is_there_and_then_ends(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read)
         await wait_all_tasks_blocked()
-        source.cut()
+        source.stop_waiting()
     assert got == [b"1", b""]
     assert await source.read() == b""
     await source.close()
@@ -229,7 +229,7 @@ async def test_a_source_closed_while_unread_gives_what_the_pipe_holds(
     read_end, write_end = os.pipe()
     source = open_end(read_end)
     os.write(write_end, b"1")
-    source.cut()
+    source.stop_waiting()
     assert [await source.read(), await source.read()] == [b"1", b""]
     await source.close()
     os.close(write_end)

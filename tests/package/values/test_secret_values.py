@@ -8,7 +8,7 @@ import pytest
 
 from mcp_protocol.values.type_schemas import (
     MASK,
-    masked_members,
+    mask_members,
     secret_members,
     without_values,
 )
@@ -43,7 +43,7 @@ def test_a_member_is_open_if_its_schema_says_nothing(schema: Any) -> None:
 def test_secret_members_are_masked_at_any_depth() -> None:
     value = {"key": "a", "rest": [{"key": {"b": 1}, "name": "c"}, "key"]}
     masked = {"key": MASK, "rest": [{"key": MASK, "name": "c"}, "key"]}
-    assert masked_members(value, {"key"}) == masked
+    assert mask_members(value, {"key"}) == masked
 
 
 def test_a_text_shows_no_secret_value_and_no_end_of_one() -> None:

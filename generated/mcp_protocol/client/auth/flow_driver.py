@@ -37,7 +37,7 @@ from ...errors import AuthorizationError
 from ...framing.http_headers import media_type
 from ...framing.sse import MEDIA_TYPE
 from ...transports.http.http_client import open_library
-from ...transports.http.http_libraries import Permits, shown
+from ...transports.http.http_libraries import Permits, format_url
 from .interactions import Device, Interaction, Loopback, UserAgent
 from .stores import Store
 
@@ -166,7 +166,7 @@ class AuthFetcher:
                 return Fetched(response.status, fields)  # an event stream may never end
             body = await response.read(DOCUMENT_LIMIT, self._seconds, self._seconds)
             return Fetched(response.status, fields, body)
-        raise AuthorizationError(f"{shown(step.url)}: no response within {self._seconds:g} s")
+        raise AuthorizationError(f"{format_url(step.url)}: no response within {self._seconds:g} s")
 
     async def close(self) -> None:
         """Close all connections. Idempotent."""

@@ -35,7 +35,7 @@ from ...auth.identifiers import canonical_resource
 from ...auth.jwt_signing import PrivateKey, ProofKey
 from ...auth.registration import ApplicationType, ClientProfile, check_metadata_url
 from ...auth.steps import Fetch, Fetched, Flow
-from ...auth.token_endpoint import AuthMethod, ClientIdentity, Grant, encoded_record, grant_key
+from ...auth.token_endpoint import AuthMethod, ClientIdentity, Grant, encode_record, grant_key
 from ...errors import AuthorizationError
 from ...facts import Revisions
 from ...framing.sse import MEDIA_TYPE
@@ -234,7 +234,7 @@ class PendingAuthorization:
             self._oauth, context, finish_code_flow(context, self._oauth.profile, request, returned)
         )
         key = grant_key(canonical_resource(self._server))
-        await settings.store.save(key, encoded_record(grant))
+        await settings.store.save(key, encode_record(grant))
 
 
 def _begin(oauth: OAuth, context: FlowContext) -> Flow[CodeRequest]:

@@ -40,14 +40,14 @@ from ...auth.steps import Flow
 from ...auth.token_endpoint import (
     ClientIdentity,
     Grant,
-    decoded_record,
-    encoded_record,
+    decode_record,
+    encode_record,
     grant_key,
     refresh_grant,
 )
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
-from ...runtime.time_limits import paused
+from ...runtime.time_limits import pause_limits
 from ...transports.http.http_libraries import same_origin
 from .flow_driver import AuthFetcher, FlowDriver
 from .interactions import Interaction, PromptLimit
@@ -222,7 +222,7 @@ class TokenAuthorizer:
     async def _load(self) -> None:
         async with self._lock:
             if not self._loaded:
-                grant = decoded_record(await self._settings.store.load(self._key), Grant)
+                grant = decode_record(await self._settings.store.load(self._key), Grant)
                 self._use(grant)
                 if self._settings.proof_key and self._context.proofs is None:
                     key = configured_key(self._settings.proof_key)
@@ -267,7 +267,7 @@ class TokenAuthorizer:
     async def _refresh_early(self) -> None:
         """Refresh a token before its expiry. If that fails, the old token is sent once more."""
         before = self._header()
-        with paused():
+        with pause_limits():
             async with self._lock:
                 if self._header() != before or not self._is_old():
                     return  # another task has tried
@@ -297,13 +297,13 @@ class TokenAuthorizer:
             flow = refresh_grant(self._context, grant, self._source.client_of(grant))
             refreshed = await self._driver().run(flow)
             current = refreshed or replace(grant, token=None)
-            await store.save(self._key, encoded_record(current))
+            await store.save(self._key, encode_record(current))
             self._use(current)
             return refreshed is not None
 
     async def _takes_stored(self, before: str) -> bool:
         """Use the stored grant; returns whether another client obtained a newer token."""
-        stored = decoded_record(await self._settings.store.load(self._key), Grant)
+        stored = decode_record(await self._settings.store.load(self._key), Grant)
         if stored is None:
             return False
         self._use(stored)
@@ -318,7 +318,7 @@ class TokenAuthorizer:
         Requests that wait for a replacement share its failure: an authorization server that is
         silent, or a user who refuses, is not asked for each of them.
         """
-        with paused():
+        with pause_limits():
             last = self._failure
             async with self._lock:
                 if self._header() not in ("", used) or await self._takes_stored(used):
@@ -351,7 +351,7 @@ class TokenAuthorizer:
         self, used: str, challenges: Sequence[Challenge], operation: tuple[str, str]
     ) -> bool:
         """Obtain a token with additional scopes; returns whether there is one."""
-        with paused():
+        with pause_limits():
             async with self._lock:
                 if self._header() not in ("", used) or await self._takes_stored(used):
                     return True
@@ -382,7 +382,7 @@ class TokenAuthorizer:
             scopes = with_offline_access(scopes, server)
         flow = self._source.request_grant(self._context, server, scopes)
         grant = await self._driver().run(flow)
-        await self._settings.store.save(self._key, encoded_record(grant))
+        await self._settings.store.save(self._key, encode_record(grant))
         self._use(grant)
         self._unaccepted = self._header()
 

@@ -78,7 +78,7 @@ def check_draft(
 
 def _agrees(value: str, expected: Any) -> bool:
     try:
-        return value == expected or http_headers.says(value, expected)
+        return value == expected or http_headers.equals_body_value(value, expected)
     except ValueError:
         return False
 

@@ -29,7 +29,7 @@ from ...channel import Channel, OutgoingMessage
 from ...errors import ConnectionClosedError, EndOfChannel
 from ...facts import Revision
 from ...framing.sse import MEDIA_TYPE, encode_comment, encode_event
-from ...runtime.concurrency import pausing
+from ...runtime.concurrency import run_eagerly_here
 from .http_response import HttpResponse
 from .request import HttpRequest, Receive, Send, response_forms
 from .settings import ServerHttpSettings
@@ -177,7 +177,7 @@ class SseResponse:
             extra = (self._size - self._confirmed) / _SLOWEST_READER
             scope.deadline = anyio.current_time() + self._seconds + extra
 
-        await pausing(self._send_all(messages), set_deadline)
+        await run_eagerly_here(self._send_all(messages), set_deadline)
 
     async def _send_all(self, messages: tuple[dict[str, object], ...]) -> None:
         if self._lock is None:

@@ -126,7 +126,7 @@ class RedisTaskStore:
         before = await self.load(task_id)
         if before is None or before.is_terminal:
             return None
-        record = before.changed(worker=worker, fence=before.fence + 1)
+        record = before.next_version(worker=worker, fence=before.fence + 1)
         lease = self._lease_key(task_id)
         taken = await self._engine.call("SET", lease, _lease_of(record), "PX", _LEASE_MS, "NX")
         if taken is None or not await self._change(record, before.fence):

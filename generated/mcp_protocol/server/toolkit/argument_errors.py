@@ -28,7 +28,7 @@ import msgspec
 import msgspec.inspect
 
 from ..._wire import error_text, is_many, is_object
-from ...foreign_text import joined_errors, safe_list, safe_repr, safe_text
+from ...foreign_text import join_errors, safe_list, safe_repr, safe_text
 from ...values import value_types
 from ...values.type_schemas import TypeParts, has_fields
 
@@ -94,7 +94,7 @@ def argument_errors(
         expected = ", ".join(kinds) or "none"
         names = safe_list([repr(name[:_NAME_CHARACTERS]) for name in unknown])
         errors.append(f"unknown argument {names}; expected: {expected}")
-    return joined_errors(errors) if errors else first
+    return join_errors(errors) if errors else first
 
 
 class _Search:

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..._wire import encode, is_many, to_builtins
 from ...errors import InvalidParamsError, ResourceNotFoundError
-from ...foreign_text import climbs, is_uri, leaves_its_place, safe_repr
+from ...foreign_text import has_parent_segment, is_uri, may_escape_directory, safe_repr
 from ...protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ...runtime.request_context import RequestContext, checked_scopes
 from ...values.value_types import to_json
@@ -425,7 +425,7 @@ def check_requested(uri: str) -> str:
         )
     if not is_uri(uri):
         raise InvalidParamsError(f"uri: expected an absolute URI, got {safe_repr(uri)}")
-    if uri[:5].lower() == "file:" and climbs(uri):
+    if uri[:5].lower() == "file:" and has_parent_segment(uri):
         raise InvalidParamsError(f"uri: expected a path without '..', got {safe_repr(uri)}")
     return uri
 
@@ -443,7 +443,7 @@ def _check_values(values: Mapping[str, str | list[str]], any_path: frozenset[str
     for name, value in values.items():
         if name not in any_path:
             for text in [value] if isinstance(value, str) else value:
-                if leaves_its_place(text):
+                if may_escape_directory(text):
                     raise InvalidParamsError(
                         f"uri: {name}: expected a path that stays in its place, without '..', "
                         f"leading separator, drive letter and NUL, got {safe_repr(text)}"

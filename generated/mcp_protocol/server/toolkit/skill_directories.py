@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ...foreign_text import leaves_its_place
+from ...foreign_text import may_escape_directory
 from ...runtime.request_context import checked_scopes
 from ...skills import (
     DIRECTORY_READ,
@@ -211,7 +211,7 @@ def _files_below(top: Path) -> list[str]:
                 raise ValueError(
                     f"skills: {path!r}: expected a file or directory, got another kind"
                 )
-            if leaves_its_place(path) or "\\" in path or not path.isprintable():
+            if may_escape_directory(path) or "\\" in path or not path.isprintable():
                 raise ValueError(f"skills: expected a name that can be part of a URI, got {path!r}")
             if stat.S_ISDIR(mode.st_mode):
                 left.append(f"{path}/")

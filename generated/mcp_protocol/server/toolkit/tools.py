@@ -346,9 +346,9 @@ def _listed(
     is_own = own is not None and not isinstance(own, CheckedSchema)
     if schema is None or is_own or form == "refs" or "$defs" not in schema:
         return schema
-    from ...json_schema.inlining import inlined  # few schemas have definitions
+    from ...json_schema.inlining import inline_references  # few schemas have definitions
 
-    return inlined(schema)
+    return inline_references(schema)
 
 
 def _object_schema(schema: object, label: str) -> dict[str, Any]:

@@ -3,6 +3,6 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""HTTP as a client's transport: one address to post to, answers as JSON or as streams of events."""
+"""HTTP as a client's transport: requests by POST, responses as JSON or as event streams."""
 
 from __future__ import annotations

@@ -6,9 +6,9 @@
 """One event stream on the client's side, over any number of connections.
 
 The stream of a request ends with the response. If the connection ends before, the client resumes
-the stream with a GET that has the last event id, where the revision allows that and the events have
-ids. A server may also close a connection so that the client polls. The standalone stream, which
-belongs to no request, stays open for as long as the server offers it.
+the stream with a GET that has the last event id, if the revision allows resumption and the events
+have ids. A server may also close a connection to make the client poll. The standalone stream, which
+belongs to no request, stays open as long as the server offers it.
 
 Source: basic/transports (sending, listening, resumability and redelivery).
 """
@@ -35,26 +35,26 @@ from ...framing.http_headers import is_field_value
 from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...runtime.time_limits import HttpTimeouts
 from .http_client import HttpRequests, content_type
-from .http_libraries import Response, shown
+from .http_libraries import Response, format_url
 
 Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
-"""Makes the GET for the events after the one with an id, or for new events."""
+"""Sends the GET for the events after the event with an id, or for new events."""
 
-Hear: TypeAlias = Callable[[bytes], Awaitable[None]]
+OnMessage: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Called with each message of a stream, in order."""
 
 StartSoon: TypeAlias = Callable[..., bool]
 """Starts a task that ends with the channel; `False` once the channel is closed."""
 
 OnStream: TypeAlias = Callable[[McpError | None], None]
-"""Called with the reason why the standalone stream is not open; with `None` once it is."""
+"""Called with the reason why the standalone stream is not open, and with `None` when it is open."""
 
-_CONFLICT = 409  # the server has not noticed yet that the former stream is closed
+_CONFLICT = 409  # the server has not detected yet that the previous stream is closed
 
 logger = logging.getLogger(__name__.partition(".")[0])
 
 ATTEMPTS = 5
-"""Failed attempts in a row after which the response to a request is lost."""
+"""Consecutive failed attempts after which the response to a request is lost."""
 
 
 class EventStream:
@@ -62,16 +62,16 @@ class EventStream:
 
     Args:
         requests: Reads responses.
-        resume: Makes the GET; `None` where streams cannot be resumed.
-        hear: Called with each message, in order.
-        id: The request whose response the stream has; `None` for the standalone stream.
+        resume: Sends the GET; `None` if streams cannot be resumed.
+        on_message: Called with each message, in order.
+        id: The request whose response the stream carries; `None` for the standalone stream.
         timeouts: Pauses between connections.
 
     Attributes:
-        id: The same.
+        id: As passed.
         answered: Whether the response was received.
         connected: Whether a GET ever succeeded.
-        idle: Connections in a row without a message, those of a replaced stream included.
+        idle: Consecutive connections without a message, including those of a replaced stream.
         scope: Ends the stream when cancelled.
     """
 
@@ -79,7 +79,7 @@ class EventStream:
         self,
         requests: HttpRequests,
         resume: Resume | None,
-        hear: Hear,
+        on_message: OnMessage,
         id: RequestId | None,
         timeouts: HttpTimeouts,
     ) -> None:
@@ -91,15 +91,15 @@ class EventStream:
         self.scope = anyio.CancelScope()
         self._requests = requests
         self._resume = resume
-        self._hear = hear
+        self._on_message = on_message
         self._reading: anyio.CancelScope | None = None
         self._last_id: str | None = None
         self._retry: int | None = None
-        self._in_vain = 0
-        self._broke = ""
+        self._failed_attempts = 0
+        self._break_reason = ""
 
-    def answer_came(self) -> None:
-        """The response was received, on this stream or another: end the stream soon."""
+    def mark_answered(self) -> None:
+        """End the stream soon: the response was received, on this stream or another."""
         self.answered = True
         if self._reading is None:
             self.scope.cancel()
@@ -107,7 +107,7 @@ class EventStream:
             self._reading.deadline = anyio.current_time() + self._timeouts.linger
 
     async def follow(self, response: Response) -> None:
-        """Read until the response was received, beginning with the HTTP response to its request.
+        """Read until the response is received, starting with the HTTP response to the request.
 
         Raises:
             ResponseLostError: The response is lost.
@@ -115,17 +115,17 @@ class EventStream:
         """
         await self._read(response)
         while not self.answered:
-            await self._read(await self._resumed(shown(response.url)))
+            await self._read(await self._reconnect(format_url(response.url)))
 
     async def listen(self, on_stream: OnStream) -> None:
-        """Read the standalone stream for as long as the server offers one.
+        """Read the standalone stream as long as the server offers it.
 
         Args:
             on_stream: Called when the stream is open, and after each failed attempt to reopen it.
 
         Raises:
-            HttpStatusError: The server does not offer the stream, or no longer.
-            RemoteProtocolError: The response is no event stream.
+            HttpStatusError: The server does not offer the stream, or no longer offers it.
+            RemoteProtocolError: The response is not an event stream.
         """
         assert self._resume is not None
         while True:
@@ -136,7 +136,7 @@ class EventStream:
                 if not _is_temporary(failure):
                     raise
                 logger.debug("the stream of events is gone: %s", error)
-                self._in_vain += 1
+                self._failed_attempts += 1
                 if self.connected:
                     on_stream(failure)
             else:
@@ -146,14 +146,14 @@ class EventStream:
                 await self._read(response)
             await anyio.sleep(self._pause())
 
-    async def _resumed(self, where: str) -> Response:
+    async def _reconnect(self, where: str) -> Response:
         """Resume the stream."""
         if self._resume is None or not self._last_id or not is_field_value(self._last_id):
             raise ResponseLostError(
-                f"{where}: the stream ended before the answer came{self._broke}"
+                f"{where}: the stream ended before the answer came{self._break_reason}"
             )
         last: McpError | None = None
-        while self._in_vain < ATTEMPTS:
+        while self._failed_attempts < ATTEMPTS:
             await anyio.sleep(self._pause())
             try:
                 response = await self._resume(self._last_id)
@@ -166,25 +166,25 @@ class EventStream:
                         f"and can't be taken up again: {error}"
                     ) from error
                 last = error
-            self._in_vain += 1
-        told = f"; the last one: {last}" if last is not None else ""
+            self._failed_attempts += 1
+        reason = f"; the last one: {last}" if last is not None else ""
         raise ResponseLostError(
             f"{where}: the stream ended before the answer came, "
-            f"and {ATTEMPTS} attempts to take it up again brought nothing{told}"
+            f"and {ATTEMPTS} attempts to take it up again brought nothing{reason}"
         )
 
     async def _check_kind(self, response: Response) -> None:
         if content_type(response) != MEDIA_TYPE:
-            raise await self._requests.unexpected(response, MEDIA_TYPE)
+            raise await self._requests.unexpected_response(response, MEDIA_TYPE)
 
     def _pause(self) -> float:
-        """Seconds until the next attempt: the server's value, or more after idle connections."""
+        """Seconds until the next attempt: the server's value, or more after failed attempts."""
         times = self._timeouts
         pause = times.first_pause
         if self._retry is not None:
             pause = min(max(self._retry / 1000, times.shortest_pause), times.longest_retry)
         for attempts, first, longest in (
-            (self._in_vain, times.first_pause, times.longest_pause),
+            (self._failed_attempts, times.first_pause, times.longest_pause),
             (self.idle, times.shortest_pause, times.longest_poll),
         ):
             if attempts > 1:
@@ -196,27 +196,29 @@ class EventStream:
         decoder = EventDecoder(self._requests.limit)
         decoder.last_id, decoder.retry = self._last_id, self._retry
         before = decoder.last_id
-        heard = False
-        self._broke = ""
+        has_message = False
+        self._break_reason = ""
 
         async def take(part: bytes) -> None:
-            nonlocal heard
+            nonlocal has_message
             for event in decoder.feed(part):
-                heard = await self._take(event) or heard
+                has_message = await self._take(event) or has_message
 
         with anyio.CancelScope() as self._reading:
             try:
                 await response.each_part(take)
             except ResponseLostError as error:
-                self._broke = f": {error.__cause__ or error}"
+                self._break_reason = f": {error.__cause__ or error}"
             finally:
                 self._last_id, self._retry = decoder.last_id, decoder.retry
-                self._in_vain = 0 if heard or before != decoder.last_id else self._in_vain + 1
-                self.idle = 0 if heard else self.idle + 1
+                self._failed_attempts = (
+                    0 if has_message or before != decoder.last_id else self._failed_attempts + 1
+                )
+                self.idle = 0 if has_message else self.idle + 1
         self._reading = None
 
     async def _take(self, event: ServerSentEvent | TooLong) -> bool:
-        """Pass an event on; returns whether it is a message."""
+        """Pass on the message of an event; return whether the event has a message."""
         if isinstance(event, TooLong):
             if self.id is not None:
                 raise event.error()
@@ -224,13 +226,13 @@ class EventStream:
         elif event.type != MESSAGE:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
         elif event.data:
-            await self._hear(event.data)
+            await self._on_message(event.data)
             return True
         return False
 
 
 def _reopening_error(error: TransportError) -> TransportError:
-    """The error for a stream that cannot be reopened; a temporary one for a conflict."""
+    """The error for a stream that cannot be reopened; a temporary error for a conflict."""
     if isinstance(error, HttpStatusError) and error.status == _CONFLICT:
         return ResponseLostError(f"the server takes the lost stream for open: {error}")
     return error

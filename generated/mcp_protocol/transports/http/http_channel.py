@@ -3,15 +3,15 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The channel to a server over HTTP: Streamable HTTP, or HTTP+SSE where the server has no other.
+"""The channel to a server over HTTP: Streamable HTTP, or HTTP+SSE if the server supports only that.
 
 The channel starts with Streamable HTTP. If the server refuses `initialize` as a server of HTTP+SSE
 does, the channel requests an event stream from the same address. If the stream sends an endpoint,
 the channel uses HTTP+SSE from then on.
 
-With Streamable HTTP each message is one POST. The HTTP response has the response to a request: as
-JSON, or as an event stream that a separate task reads. If the server has lost the session, the
-client opens another one and posts the message again: the server cannot have processed it.
+With Streamable HTTP each message is one POST. The HTTP response carries the response to a request:
+as JSON, or as an event stream that a separate task reads. If the server has lost the session, the
+client opens a new session and posts the message again: the server cannot have processed it.
 
 Source: basic/transports (Streamable HTTP, backwards compatibility); 2026-07-28:
 basic/transports/streamable-http.
@@ -71,15 +71,15 @@ class _Transport(Protocol):
 
 
 class HttpChannel(Channel):
-    """A channel to a server over HTTP. `run` has to run in a task of its own.
+    """A channel to a server over HTTP. `run` must run in a task of its own.
 
     Args:
         url: URL of the server.
-        revisions: The revisions that the client speaks.
-        requests: Makes the HTTP requests; closed with the channel.
+        revisions: The revisions that the client supports.
+        requests: Sends the HTTP requests; closed with the channel.
         transport: The transport to use; `None` to detect the transport.
-        param_headers: Makes the parameter headers of a tool call.
-        on_renewed: Called when a new session has replaced a lost one.
+        param_headers: Returns the parameter headers of a tool call.
+        on_renewed: Called when a new session has replaced a lost session.
         on_stream: Called with the reason why the standalone stream cannot be reopened, and with
             `None` when the stream is open.
         timeouts: Timeouts and pauses.
@@ -114,7 +114,7 @@ class HttpChannel(Channel):
         self._may_fall_back = HAS_SSE and transport is None and streamable
         self._transport: _Transport
         if transport == "sse" or (transport is None and not streamable):
-            self._transport = self._with_sse()
+            self._transport = self._open_sse()
         else:
             endpoint = Endpoint(self._requests, self._url, timeouts, param_headers)
             self._transport = _StreamableHttp(
@@ -142,8 +142,8 @@ class HttpChannel(Channel):
         """Wait for the next message on any stream.
 
         Raises:
-            EndOfChannel: The channel was closed, or its one stream ended.
-            RequestLost: A request of ours will not be answered.
+            EndOfChannel: The channel was closed, or the stream of HTTP+SSE ended.
+            RequestLost: A request of this side will not be answered.
             FrameError: A message was too long and was dropped.
         """
         return await self._received.get()
@@ -155,7 +155,7 @@ class HttpChannel(Channel):
             ConnectionClosedError: The channel was closed.
             HttpStatusError: The server refused the message or its stream.
             ConnectFailedError: The server cannot be reached.
-            ResponseLostError: The connection broke before the response came.
+            ResponseLostError: The connection broke before the response arrived.
             SessionLostError: The server lost two sessions in a row.
             RemoteError: The server refused the message with an error without a request id.
             RemoteProtocolError: The response is invalid.
@@ -191,7 +191,7 @@ class HttpChannel(Channel):
         self._tasks.start_soon(work, *args)
         return True
 
-    def _with_sse(self) -> _Transport:
+    def _open_sse(self) -> _Transport:
         return open_http_sse(
             self._requests,
             self._url,
@@ -202,14 +202,14 @@ class HttpChannel(Channel):
         )
 
     def _may_be_older(self, message: OutgoingMessage, refusal: HttpStatusError) -> bool:
-        """Whether the message is `initialize` and the refusal is that of a server of HTTP+SSE."""
+        """Whether the message is `initialize`, refused as a server of HTTP+SSE refuses it."""
         if message.method != INITIALIZE or not self._may_fall_back:
             return False
         return not refusal.wants_credentials and self._hints_at_sse(refusal)
 
     async def _fall_back(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
         """Switch to HTTP+SSE; if the server does not support that, handle the refusal."""
-        older = self._with_sse()
+        older = self._open_sse()
         try:
             await older.open()
         except McpError as error:
@@ -222,7 +222,7 @@ class HttpChannel(Channel):
             await older.send(message)
 
     def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
-        """Whether servers of HTTP+SSE refuse in this way, and no per-request server does."""
+        """Whether servers of HTTP+SSE refuse like this, and per-request servers do not."""
         offered = (self._revisions.of(Lifecycle.HANDSHAKE) or self._revisions).newest()
         status = str(refusal.status)
         patterns = facts_over_http(offered, offered, self._revisions).http.fallback
@@ -240,7 +240,7 @@ class HttpChannel(Channel):
         return True
 
     async def _handle_refusal(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
-        """Receive the body of a refusal if it answers the message; raise the refusal otherwise.
+        """Receive the body of a refusal as the response to the message, or raise the refusal.
 
         An error without a request id and with a temporary status describes the server's state, so
         the refusal is raised.
@@ -262,7 +262,7 @@ class HttpChannel(Channel):
 def _matches(status: str, pattern: str) -> bool:
     """Whether a status matches a pattern such as `4xx`."""
     return len(status) == len(pattern) and all(
-        wanted in ("x", digit) for digit, wanted in zip(status, pattern, strict=True)
+        expected in ("x", digit) for digit, expected in zip(status, pattern, strict=True)
     )
 
 
@@ -271,10 +271,10 @@ class _StreamableHttp:
 
     Args:
         endpoint: The endpoint of the server.
-        revisions: The revisions that the client speaks.
+        revisions: The revisions that the client supports.
         received: Queue for the received messages.
         start_soon: Starts a task.
-        on_renewed: Called when a new session has replaced a lost one.
+        on_renewed: Called when a new session has replaced a lost session.
         on_stream: Called when the standalone stream is opened or cannot be reopened.
     """
 
@@ -291,7 +291,7 @@ class _StreamableHttp:
         self._received = received
         self._start_soon = start_soon
         self._sessions = Sessions(
-            endpoint, revisions, self._hear, start_soon, on_renewed, on_stream
+            endpoint, revisions, self._on_message, start_soon, on_renewed, on_stream
         )
         self._posts = Posts()
         self._streams: dict[RequestId, EventStream] = {}
@@ -300,7 +300,7 @@ class _StreamableHttp:
         """Do nothing: each message is a request of its own."""
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Post a message; returns with the response, or when its event stream has begun.
+        """Post a message; return with the response, or when its event stream has begun.
 
         Raises:
             HttpStatusError: The server refused the message.
@@ -325,14 +325,14 @@ class _StreamableHttp:
             except HttpStatusError as error:
                 if session is None or not session.is_lost(error.status):
                     raise
-                session = await self._sessions.renewed(session)
+                session = await self._sessions.replace_session(session)
                 response = await self._post_again(message, session)
             if is_request:
                 await self._receive_response(message, session, response)
                 return
             await endpoint.requests.discard(response)
             if message.method == INITIALIZED and session is not None:
-                self._sessions.confirmed(session, message)
+                self._sessions.confirm_session(session, message)
 
     def close_request_stream(self, identifier: RequestId) -> None:
         """Close the stream of a request whose response is no longer awaited."""
@@ -357,25 +357,25 @@ class _StreamableHttp:
             return
         requests = self._endpoint.requests
         if kind != JSON:
-            raise await requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
-        body = _parsed(await requests.read(response), session)
+            raise await requests.unexpected_response(response, f"{JSON} or {MEDIA_TYPE}")
+        body = _parse_message(await requests.read(response), session)
         results = body.results()
         assert message.id is not None
         if message.id not in results:
-            raise self._no_response(message, body)
+            raise self._missing_response_error(message, body)
         self._open_session(message, results[message.id], response)
         await self._received.put(body)
 
     async def _post_again(self, message: OutgoingMessage, session: ServerSessionState) -> Response:
-        """Post a message again that the server refused because its session was lost."""
+        """Post a message again that the server refused because it had lost the session."""
         try:
             return await self._endpoint.post(message, session)
         except HttpStatusError as error:
             if session.is_lost(error.status):
-                raise self._sessions.lost_twice() from error
+                raise self._sessions.lost_twice_error() from error
             raise
 
-    def _no_response(self, message: OutgoingMessage, body: ParsedMessage) -> McpError:
+    def _missing_response_error(self, message: OutgoingMessage, body: ParsedMessage) -> McpError:
         failure = body.error_response()
         if failure is not None and failure.id is None:
             return RemoteError(failure.code, failure.message, failure.data, message.method)
@@ -391,8 +391,8 @@ class _StreamableHttp:
         identifier = message.id
         assert identifier is not None
 
-        async def hear(data: bytes) -> None:
-            parsed = _parsed(data, session)
+        async def on_message(data: bytes) -> None:
+            parsed = _parse_message(data, session)
             answers = parsed.results()
             if identifier in answers:
                 self._open_session(message, answers[identifier], response)
@@ -400,7 +400,7 @@ class _StreamableHttp:
 
         requests = self._endpoint.requests
         resume, timeouts = self._resume(session), self._endpoint.timeouts
-        stream = EventStream(requests, resume, hear, identifier, timeouts)
+        stream = EventStream(requests, resume, on_message, identifier, timeouts)
         self._streams[identifier] = stream
         if not self._start_soon(self._follow, stream, session, response):
             await response.close()
@@ -415,18 +415,18 @@ class _StreamableHttp:
         self, message: OutgoingMessage, result: bytes | None, response: Response
     ) -> None:
         if message.method == INITIALIZE and result is not None:
-            self._sessions.opened(message, result, response)
+            self._sessions.store_session(message, result, response)
 
-    async def _hear(self, data: bytes) -> None:
+    async def _on_message(self, data: bytes) -> None:
         """Receive a message of the standalone stream."""
-        parsed = _parsed(data, self._sessions.current)
+        parsed = _parse_message(data, self._sessions.current)
         await self._pass_on(parsed, parsed.results())
 
     async def _pass_on(self, data: ParsedMessage, answers: Mapping[RequestId, object]) -> None:
         await self._received.put(data)
         for identifier in answers:
             if (stream := self._streams.get(identifier)) is not None:
-                stream.answer_came()
+                stream.mark_answered()
 
     async def _follow(
         self, stream: EventStream, session: ServerSessionState | None, response: Response
@@ -448,6 +448,6 @@ class _StreamableHttp:
             del self._streams[identifier]
 
 
-def _parsed(data: bytes, session: ServerSessionState | None) -> ParsedMessage:
-    """A message of the server, parsed for this channel and for who receives it."""
+def _parse_message(data: bytes, session: ServerSessionState | None) -> ParsedMessage:
+    """Parse a message of the server, once for the channel and its receiver."""
     return ParsedMessage.of(data, session is not None and session.agreed.batching)

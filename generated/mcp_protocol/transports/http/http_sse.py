@@ -41,7 +41,7 @@ from .http_client import (
     Posts,
     content_type,
 )
-from .http_libraries import Response, Secrets, joined, same_origin, shown
+from .http_libraries import Response, Secrets, format_url, join_urls, same_origin
 from .session import session_of
 
 logger = logging.getLogger(__name__.partition(".")[0])
@@ -53,9 +53,9 @@ class HttpSse:
     """One session over HTTP+SSE.
 
     Args:
-        requests: Makes HTTP requests.
+        requests: Sends HTTP requests.
         url: URL of the event stream.
-        revisions: The revisions that the client speaks.
+        revisions: The revisions that the client supports.
         received: Queue for the received messages; closed when the stream ends.
         start_soon: Starts a task.
         timeouts: Timeouts.
@@ -76,7 +76,7 @@ class HttpSse:
         self._received = received
         self._start_soon = start_soon
         self._timeouts = timeouts
-        self._only = "" if has_streamable_http(revisions) else _only_transport(revisions)
+        self._only = "" if has_streamable_http(revisions) else _transport_reason(revisions)
         self._endpoint: str | None = None
         self._named = anyio.Event()
         self._refusal: McpError | None = None
@@ -92,7 +92,7 @@ class HttpSse:
         Raises:
             ConnectFailedError: The server cannot be reached.
             HttpStatusError: The server refused the request for the stream.
-            RemoteProtocolError: The response is no such stream.
+            RemoteProtocolError: The response is not an event stream, or has no endpoint.
             ConnectionClosedError: The channel was closed.
         """
         if self._endpoint is not None:
@@ -106,12 +106,12 @@ class HttpSse:
         if self._endpoint is None:
             self._reading.cancel()
             raise self._refusal or RemoteProtocolError(
-                f"{shown(self._url)}: expected an event {ENDPOINT!r} within "
+                f"{format_url(self._url)}: expected an event {ENDPOINT!r} within "
                 f"{self._timeouts.endpoint:g} s{self._only}, came nothing"
             )
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Post a message; returns when the server has accepted the message.
+        """Post a message; return when the server has accepted the message.
 
         Raises:
             HttpStatusError: The server refused the message.
@@ -146,7 +146,7 @@ class HttpSse:
             raise
         if content_type(response) == MEDIA_TYPE:
             return response
-        raise await self._requests.unexpected(response, expected)
+        raise await self._requests.unexpected_response(response, expected)
 
     async def _read(self, response: Response) -> None:
         decoder = EventDecoder(self._requests.limit)
@@ -168,7 +168,7 @@ class HttpSse:
                 ended = f"the stream of events failed: {safe_text(str(error))}"
             if self._endpoint is None:
                 self._refusal = self._refusal or RemoteProtocolError(
-                    f"{shown(self._url)}: expected an event {ENDPOINT!r} first, but {ended}"
+                    f"{format_url(self._url)}: expected an event {ENDPOINT!r} first, but {ended}"
                 )
             else:
                 self._received.close(ended)
@@ -187,27 +187,27 @@ class HttpSse:
             logger.debug("ignored: an event of type %s", safe_repr(event.type))
 
     def _endpoint_in(self, event: ServerSentEvent, response: Response) -> str:
-        """The URL of the endpoint.
+        """The URL of the endpoint in the first event.
 
         Raises:
-            RemoteProtocolError: The event has no such URL, or one of another origin.
+            RemoteProtocolError: The event has no URL, or a URL of another origin.
         """
         if event.type != ENDPOINT:
             raise RemoteProtocolError(
-                f"{shown(self._url)}: expected an event {ENDPOINT!r} first, "
+                f"{format_url(self._url)}: expected an event {ENDPOINT!r} first, "
                 f"came {safe_repr(event.type)}"
             )
         text = event.data.decode(errors="replace").strip()
-        endpoint = joined(response.url, text)
+        endpoint = join_urls(response.url, text)
         if endpoint is None or not same_origin(response.url, endpoint):
             raise RemoteProtocolError(
-                f"{shown(self._url)}: expected an address of the same origin to post to, "
+                f"{format_url(self._url)}: expected an address of the same origin to post to, "
                 f"came {safe_repr(text.partition('?')[0])}"
             )
         return endpoint
 
     def _message(self, data: bytes) -> bytes:
-        """A message; the response to `initialize` is parsed here, for the negotiated revision."""
+        """A message; the response to `initialize` sets the header field of the revision."""
         initialize = self._initialize
         if initialize is None:
             return data
@@ -224,9 +224,9 @@ class HttpSse:
 
 
 def _no_header(name: str) -> None:
-    """No header field: HTTP+SSE has no session id."""
+    """Return `None`: HTTP+SSE has no header field with a session id."""
 
 
-def _only_transport(revisions: Revisions) -> str:
-    """The reason for this transport, for errors: the server may support only another one."""
+def _transport_reason(revisions: Revisions) -> str:
+    """The reason for this transport, for errors: the server may support only Streamable HTTP."""
     return f" (over HTTP, {', '.join(revisions)} is spoken by HTTP+SSE alone)"

@@ -26,10 +26,10 @@ from ...framing.http_headers import encode_value, is_visible_ascii
 from ...revision_facts import Facts
 from ...runtime.time_limits import HttpTimeouts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
-from .http_libraries import Response, shown
+from .http_libraries import Response, format_url
 
 ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
-"""Makes the encoded parameter headers for a tool's name and arguments."""
+"""Returns the encoded parameter headers for a tool's name and arguments."""
 
 _decode_object = decoder(dict[str, Any])
 
@@ -41,9 +41,9 @@ class ServerSessionState:
     Attributes:
         agreed: The negotiated revision.
         facts: The facts that apply over HTTP: those of the negotiated revision, or of the offered
-            one if the negotiated one does not have this transport.
-        initialize: The request that opened the session; sent again to open another one.
-        id: The id that the server gave the session; `None` if it gave none.
+            revision if the negotiated revision does not have this transport.
+        initialize: The request that opened the session; sent again to open another session.
+        id: The session id from the server; `None` if there is none.
         initialized: The notification that confirmed the session; `None` before.
     """
 
@@ -71,18 +71,18 @@ class ServerSessionState:
 class Endpoint:
     """The endpoint of a server.
 
-    A message of a per-request revision stands alone; any other belongs to a session.
+    A message of a per-request revision has no session; any other message belongs to a session.
 
     Args:
-        requests: Makes HTTP requests.
+        requests: Sends HTTP requests.
         url: URL of the endpoint.
         timeouts: Timeouts.
-        param_headers: Makes the parameter headers of a tool call.
+        param_headers: Returns the parameter headers of a tool call.
 
     Attributes:
-        requests: The same.
-        url: The same.
-        timeouts: The same.
+        requests: As passed.
+        url: As passed.
+        timeouts: As passed.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Endpoint:
         self._param_headers = param_headers
 
     def __str__(self) -> str:
-        return shown(self.url)
+        return format_url(self.url)
 
     def fields(self, message: OutgoingMessage, session: ServerSessionState | None) -> HeaderFields:
         """The header fields of a message."""
@@ -119,7 +119,7 @@ class Endpoint:
         return await self.requests.open("POST", self.url, fields, message.data)
 
     async def get(self, session: ServerSessionState, last_event_id: str | None) -> Response:
-        """Request an event stream: the events after one, or new ones."""
+        """Request an event stream: the events after the event with an id, or new events."""
         fields = {**LISTENING, **session.fields}
         name = session.facts.headers.last_event_id
         if name is not None and last_event_id:
@@ -138,7 +138,7 @@ def request_fields(
     """The header fields that repeat parts of a message, in revisions that have them.
 
     Raises:
-        ProtocolError: An argument of a tool has no form that a header can carry.
+        ProtocolError: An argument of a tool cannot be encoded for a header field.
 
     Source: basic/transports/streamable-http (2026-07-28: request metadata).
     """
@@ -174,7 +174,7 @@ def facts_over_http(agreed: Revision, offered: Revision, revisions: Revisions) -
     """The facts that apply over Streamable HTTP.
 
     A server may choose a revision that is older than the transport. The facts are then those of the
-    offered revision, or of the oldest one with a handshake that has the transport.
+    offered revision, or of the oldest revision with a handshake and the transport.
     """
     for revision in chain((agreed, offered), revisions.of(Lifecycle.HANDSHAKE).values()):
         if revision.facts.transports.streamable_http is not None:
@@ -191,7 +191,7 @@ def session_of(
     """The session that a result of `initialize` opens; `None` if it names no known revision.
 
     Args:
-        header: Gives a header field of the response with the result; `None` for none.
+        header: Returns a header field of the response with the result; `None` if absent.
 
     Raises:
         RemoteProtocolError: The session id has characters other than visible ASCII.

@@ -3,9 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The session with a server over Streamable HTTP: how it is opened, replaced and ended.
+"""The session with a server over Streamable HTTP: opening, replacement and end.
 
-A server may lose a session at any time. The client then opens another one with the same
+A server may lose a session at any time. The client then opens a new session with the same
 `initialize` request, and logs a warning.
 
 Source: basic/transports (session management, listening for messages from the server).
@@ -24,7 +24,7 @@ from ...facts import Revisions
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
-from .event_stream import EventStream, Hear, OnStream, StartSoon
+from .event_stream import EventStream, OnMessage, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response, Secrets
 from .session import Endpoint, ServerSessionState, session_of
@@ -37,10 +37,10 @@ class Sessions:
 
     Args:
         endpoint: The endpoint of the server.
-        revisions: The revisions that the client speaks.
-        hear: Called with each message of the standalone stream.
+        revisions: The revisions that the client supports.
+        on_message: Called with each message of the standalone stream.
         start_soon: Starts a task.
-        on_renewed: Called when a new session has replaced a lost one.
+        on_renewed: Called when a new session has replaced a lost session.
         on_stream: Called when the standalone stream is opened or cannot be reopened.
 
     Attributes:
@@ -51,7 +51,7 @@ class Sessions:
         self,
         endpoint: Endpoint,
         revisions: Revisions,
-        hear: Hear,
+        on_message: OnMessage,
         start_soon: StartSoon,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
@@ -59,7 +59,7 @@ class Sessions:
         self.current: ServerSessionState | None = None
         self._endpoint = endpoint
         self._revisions = revisions
-        self._hear = hear
+        self._on_message = on_message
         self._start_soon = start_soon
         self._on_renewed = on_renewed
         self._on_stream = on_stream
@@ -67,7 +67,7 @@ class Sessions:
         self._listening: EventStream | None = None
         self._secrets = Secrets()
 
-    def opened(self, initialize: OutgoingMessage, result: bytes, response: Response) -> None:
+    def store_session(self, initialize: OutgoingMessage, result: bytes, response: Response) -> None:
         """Store the session that a response to `initialize` opened.
 
         Raises:
@@ -77,31 +77,31 @@ class Sessions:
         if self.current is not None and self.current.id is not None:
             self._secrets.add(self.current.id)
 
-    def confirmed(self, session: ServerSessionState, message: OutgoingMessage) -> None:
-        """The server has accepted `notifications/initialized`: open the standalone stream."""
+    def confirm_session(self, session: ServerSessionState, message: OutgoingMessage) -> None:
+        """Open the standalone stream, after the server has accepted `notifications/initialized`."""
         session.initialized = message
         idle = 0
         if self._listening is not None:
             self._listening.scope.cancel()
             idle = self._listening.idle
-        self._tell(None)
+        self._report_stream(None)
         if session.facts.http.standalone_stream:
             self._listening = EventStream(
                 self._endpoint.requests,
                 lambda last_event_id: self._endpoint.get(session, last_event_id),
-                self._hear,
+                self._on_message,
                 None,
                 self._endpoint.timeouts,
             )
             self._listening.idle = idle
             self._start_soon(self._listen, self._listening, session)
 
-    async def renewed(self, lost: ServerSessionState) -> ServerSessionState:
-        """The session that replaces a lost one.
+    async def replace_session(self, lost: ServerSessionState) -> ServerSessionState:
+        """Replace a lost session, and return the new session.
 
         Raises:
-            SessionLostError: The server opens no other session.
-            McpError: The server cannot be reached, or refuses.
+            SessionLostError: The server does not open a new session.
+            McpError: The server cannot be reached, or refuses the request.
         """
         async with self._renewing:
             if self.current is None or self.current is lost:
@@ -113,19 +113,19 @@ class Sessions:
             assert self.current is not None
             return self.current
 
-    def lost_twice(self) -> SessionLostError:
+    def lost_twice_error(self) -> SessionLostError:
         """The error for a server that loses a new session at once."""
         return SessionLostError(
             f"{self._endpoint}: the server forgot the session, and the new one as well"
         )
 
     async def renew_if_lost(self, session: ServerSessionState | None, cause: object) -> None:
-        """Open another session if a refusal shows that this one is lost; try only once."""
+        """Replace the session if a refusal shows that it is lost; try only once."""
         if session is None or not isinstance(cause, HttpStatusError):
             return
         if session.is_lost(cause.status) and session is self.current:
             try:
-                await self.renewed(session)
+                await self.replace_session(session)
             except McpError as error:
                 logger.warning("the server forgot the session: %s", error)
 
@@ -171,10 +171,10 @@ class Sessions:
             response = await self._endpoint.post(initialized, session)
         except HttpStatusError as error:
             if session.is_lost(error.status):
-                raise self.lost_twice() from error
+                raise self.lost_twice_error() from error
             raise
         await self._endpoint.requests.discard(response)
-        self.confirmed(session, initialized)
+        self.confirm_session(session, initialized)
         if self._on_renewed is not None:
             self._on_renewed()
 
@@ -183,28 +183,28 @@ class Sessions:
         response = await self._endpoint.post(initialize, None)
         requests, identifier = self._endpoint.requests, initialize.id
 
-        async def hear(data: bytes) -> None:
+        async def on_message(data: bytes) -> None:
             result = ParsedMessage.of(data, False).results().get(identifier or 0)
             if result is not None:
-                self.opened(initialize, result, response)
+                self.store_session(initialize, result, response)
                 stream.scope.cancel()
             else:
-                await self._hear(data)
+                await self._on_message(data)
 
-        stream = EventStream(requests, None, hear, identifier, self._endpoint.timeouts)
+        stream = EventStream(requests, None, on_message, identifier, self._endpoint.timeouts)
         if content_type(response) == JSON:
-            await hear(await requests.read(response))
+            await on_message(await requests.read(response))
         elif content_type(response) == MEDIA_TYPE:
             with stream.scope:
                 await stream.follow(response)
         else:
-            raise await requests.unexpected(response, f"{JSON} or {MEDIA_TYPE}")
+            raise await requests.unexpected_response(response, f"{JSON} or {MEDIA_TYPE}")
 
     async def _listen(self, stream: EventStream, session: ServerSessionState) -> None:
         failure: McpError
         with stream.scope:
             try:
-                await stream.listen(self._tell)
+                await stream.listen(self._report_stream)
                 return
             except HttpStatusError as error:
                 if stream.connected:
@@ -217,8 +217,8 @@ class Sessions:
                 failure = ResponseLostError(f"{self._endpoint}: {error}")
             logger.debug("no stream of events without a request: %s", failure)
             if stream.connected and self._listening is stream:
-                self._tell(failure)
+                self._report_stream(failure)
 
-    def _tell(self, failure: McpError | None) -> None:
+    def _report_stream(self, failure: McpError | None) -> None:
         if self._on_stream is not None:
             self._on_stream(failure)

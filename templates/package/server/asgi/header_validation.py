@@ -263,7 +263,7 @@ def _check_value(
     if value == expected and (not encoded or _is_plain(value)):
         return
     try:
-        same = encoded and http_headers.says(value, expected)
+        same = encoded and http_headers.equals_body_value(value, expected)
     except ValueError as error:
         raise HeaderMismatchError(f"{field}: {error}") from None
     if not same:

@@ -29,7 +29,7 @@ from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
 from ...protocol.lifecycle import DISCOVER
-from ...runtime.concurrency import resumed
+from ...runtime.concurrency import resume
 from .http_response import HttpResponse, over_limit, refusal
 from .settings import Answers, Limits
 
@@ -406,7 +406,7 @@ class RequestBodies:
             else:
                 waits = True
                 self._wait(scope)
-                body = await resumed(gathering, awaited)
+                body = await resume(gathering, awaited)
         finally:
             if self._incomplete and scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)

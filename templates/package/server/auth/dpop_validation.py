@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from ...auth.identifiers import comparable_uri
 from ...auth.json_documents import finite_number
-from ...auth.jwt_signing import base64url, base64url_decoded, base64url_sha256
+from ...auth.jwt_signing import base64url, base64url_sha256, decode_base64url
 from ...errors import McpError
 from ..asgi.used_ids import MemoryUsedIds, UsedIds
 from .jws_validation import (
@@ -172,7 +172,7 @@ class ProofValidator:
         if not isinstance(nonce, str) or not nonce.isascii():
             return False
         try:
-            raw = base64url_decoded(nonce)
+            raw = decode_base64url(nonce)
         except ValueError:
             return False
         stamp, signature = raw[: _NONCE_TIME.size], raw[_NONCE_TIME.size :]

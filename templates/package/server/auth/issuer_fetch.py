@@ -28,7 +28,7 @@ from ...errors import (
     TransportError,
 )
 from ...runtime.task_scope import spawn
-from ...transports.http.http_libraries import shown
+from ...transports.http.http_libraries import format_url
 
 Result = TypeVar("Result")
 
@@ -129,7 +129,7 @@ class SharedFetch(Generic[Result]):
                 self._results.append(await self._fetch())
             self._error = None
         except TimeoutError:
-            self._error = NoResponseError(shown(self._where))
+            self._error = NoResponseError(format_url(self._where))
         except Exception as error:
             self._error = error
         finally:
@@ -175,20 +175,22 @@ class IssuerHttp:
             if public_only:
                 _PUBLIC_ONLY.check(url, "url")
         except (ValueError, AuthorizationError):
-            raise ConnectFailedError(shown(url), "expected an https URL of a public host") from None
+            raise ConnectFailedError(
+                format_url(url), "expected an https URL of a public host"
+            ) from None
         send = _by_aiohttp if _has_aiohttp() and _on_asyncio() else _by_httpx2
         try:
             with anyio.fail_after(FETCH_SECONDS):
                 status, data = await send(method, url, {**_ACCEPT, **headers}, body, public_only)
         except TimeoutError:
-            raise NoResponseError(shown(url)) from None
+            raise NoResponseError(format_url(url)) from None
         if status != 200:
             return None
         if len(data) > DOCUMENT_LIMIT:
-            raise TransportError(f"{shown(url)}: expected at most {DOCUMENT_LIMIT} bytes")
+            raise TransportError(f"{format_url(url)}: expected at most {DOCUMENT_LIMIT} bytes")
         document = parse_object(data)
         if document is None:
-            raise TransportError(f"{shown(url)}: expected a JSON object")
+            raise TransportError(f"{format_url(url)}: expected a JSON object")
         return document
 
 
@@ -220,7 +222,7 @@ async def _by_aiohttp(
                     break
             return response.status, bytes(parts)
     except (aiohttp.ClientError, OSError) as error:
-        raise ConnectFailedError(shown(url), type(error).__name__) from error
+        raise ConnectFailedError(format_url(url), type(error).__name__) from error
 
 
 async def _by_httpx2(
@@ -254,7 +256,7 @@ async def _by_httpx2(
                     break
             return response.status_code, bytes(parts)
     except (httpx2.HTTPError, OSError) as error:
-        raise ConnectFailedError(shown(url), type(error).__name__) from error
+        raise ConnectFailedError(format_url(url), type(error).__name__) from error
 
 
 def _check_public(url: str, address: str) -> None:
@@ -264,7 +266,7 @@ def _check_public(url: str, address: str) -> None:
         ConnectFailedError: The address is private, loopback, link-local, or otherwise reserved.
     """
     if not _PUBLIC_ONLY.permits(address):
-        raise ConnectFailedError(shown(url), "expected a public address")
+        raise ConnectFailedError(format_url(url), "expected a public address")
 
 
 def _on_asyncio() -> bool:

@@ -161,7 +161,7 @@ class TaskElsewhere:
 
     async def _change(self, changes: Callable[[TaskRecord], dict[str, Any]]) -> bool:
         while not self.record.is_terminal:
-            changed = self.record.changed(**changes(self.record))
+            changed = self.record.next_version(**changes(self.record))
             if await self._store.change(changed):
                 self.record = changed
                 await self._tasks.tell(changed.task_id)
@@ -210,7 +210,7 @@ class ClaimedCall(RequestContext):
         super().__init__(
             peer, row, typed, params, meta, revision, None, call.info, call.capabilities
         )
-        self.claimed = claimed.changed(
+        self.claimed = claimed.next_version(
             status="working", message=None, input_requests=None, input_responses=None
         )
 

@@ -190,7 +190,7 @@ class TaskCall:
         """
         async with self._saving:
             while self.record is not None and not self.record.is_terminal:
-                record = self.record.changed(**changes)
+                record = self.record.next_version(**changes)
                 if await self._tasks.store.change(record):
                     self.record = record
                     self._wake()
@@ -216,7 +216,7 @@ class TaskCall:
             if not self.record.is_terminal and responses:
                 rest = {key: each.wire for key, each in self._open.items() if key not in responses}
                 changes = _input_changes(rest)
-                record = self.record.changed(input_responses=None, **changes)
+                record = self.record.next_version(input_responses=None, **changes)
                 if await store.change(record):
                     self.record = record
                     settled = {key: self._open.pop(key) for key in responses if key in self._open}
@@ -390,7 +390,7 @@ def failed(record: TaskRecord, text: str) -> TaskRecord:
     """The end of a task that its process can't go on with."""
     error = InternalError(text)
     failure = {"code": error.code, "message": error.message}
-    return record.changed(
+    return record.next_version(
         status="failed", input_requests=None, result=None, error=failure, message=error.message
     )
 

@@ -1,8 +1,8 @@
 """HTTP requests of the client: header fields, access tokens, redirects, refusals, limits.
 
-Redirects are followed only where method and body are kept (307, 308) and the origin is the same:
-credentials and session ids are sent nowhere else. An `Authorizer` adds an access token to requests,
-and gets another one when a server wants that; `Bearer` asks the application for it.
+Redirects are followed only if method and body are kept (307, 308) and the origin is the same:
+credentials and session ids are sent to no other origin. An `Authorizer` adds an access token to
+requests, and obtains a new token if a server requires it; `Bearer` gets it from the application.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, is_visible_ascii, media_type
 from ...framing.sse import MEDIA_TYPE
 from ...runtime.time_limits import pausable
-from .http_libraries import Library, Permits, Response, joined, same_origin, shown
+from .http_libraries import Library, Permits, Response, format_url, join_urls, same_origin
 
 if TYPE_CHECKING:
     import httpx2
@@ -45,7 +45,7 @@ HeaderFields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
 
 MakeFields: TypeAlias = Callable[[], Awaitable[HeaderFields]]
-"""Makes the user's header fields; called before each HTTP request."""
+"""Returns the user's header fields; called before each HTTP request."""
 
 POSTED: HeaderFields = {"Accept": f"{JSON}, {MEDIA_TYPE}", "Content-Type": JSON}
 """Header fields of a message."""
@@ -54,10 +54,10 @@ LISTENING: HeaderFields = {"Accept": MEDIA_TYPE, "Cache-Control": "no-store"}
 """Header fields of a request for a stream of events."""
 
 REFUSAL_LIMIT = 1024 * 1024
-"""Bytes that are read of the body of a refusal."""
+"""Most bytes of the body of a refusal that are read."""
 
 DISCARD_SECONDS = 5.0
-"""Seconds for reading the body of a refusal, or one that is not needed."""
+"""Seconds for reading the body of a refusal, or a body that is not needed."""
 
 REDIRECTS = 5
 """Redirects that are followed for one message."""
@@ -70,20 +70,20 @@ _OF_LIBRARY = frozenset({"accept-encoding", "connection", "content-length", "tra
 
 
 class HttpRequests:
-    """Makes HTTP requests; gives responses whose body has not been read.
+    """Sends HTTP requests; returns responses whose body has not been read.
 
     Args:
-        headers: Makes the user's header fields; those of the protocol take precedence.
+        headers: Returns the user's header fields; those of the protocol take precedence.
         auth: An authentication of httpx2.
-        client: A client of httpx2, which is not closed. Its timeout for reading does not count.
-        connect_timeout: Seconds to make a connection.
+        client: A client of httpx2, which is not closed. Its read timeout is ignored.
+        connect_timeout: Seconds to open a connection.
         silence: Seconds for which a body, received or sent, may pause.
-        body_seconds: Seconds for a received body that is no event stream.
+        body_seconds: Seconds for a received body, except an event stream.
         limit: Longest message accepted, in bytes.
         authorizer: Adds an access token to each request.
 
     Attributes:
-        limit: The same.
+        limit: As passed.
 
     Raises:
         MissingExtraError: The HTTP library is not installed.
@@ -118,15 +118,15 @@ class HttpRequests:
     async def open(
         self, method: str, url: str, fields: HeaderFields, body: bytes | None = None
     ) -> Response:
-        """Make a request and wait for the head of a response of success.
+        """Send a request and wait for the head of a successful response.
 
         Raises:
             ConnectFailedError: There is no connection; nothing was sent.
-            HttpStatusError: The status is not one of success.
-            ResponseLostError: The connection broke before the head of the response came.
+            HttpStatusError: The status is not successful.
+            ResponseLostError: The connection broke before the head of the response arrived.
             LocalProtocolError: A header field can't be sent.
             RemoteProtocolError: The body has a content coding that was not accepted.
-            AuthorizationError: The server wants a token, and none could be had.
+            AuthorizationError: The server requires a token, and none could be obtained.
         """
         library, authorizer = self._library, self._authorizer
         if self._moved:
@@ -148,9 +148,9 @@ class HttpRequests:
             if coding := response.header("content-encoding"):
                 await self._check_coding(response, coding)
             if authorizer is not None:
-                asked = (method, url, body)
+                request = (method, url, body)
                 try:
-                    retry = await authorizer.wants_retry(response, token, asked, attempts)
+                    retry = await authorizer.wants_retry(response, token, request, attempts)
                 except BaseException:
                     await response.close()
                     raise
@@ -160,38 +160,38 @@ class HttpRequests:
                     continue
             if response.status in _SUCCESS:
                 return response
-            url = await self._redirected(method, url, response, every)
+            url = await self._redirect_target(method, url, response, every)
             redirects += 1
-        raise ConnectFailedError(shown(url), f"more than {REDIRECTS} redirects")
+        raise ConnectFailedError(format_url(url), f"more than {REDIRECTS} redirects")
 
     async def read(self, response: Response) -> bytes:
-        """The whole body of a response; see `Response.read`."""
+        """Read the whole body of a response; see `Response.read`."""
         return await response.read(self.limit, self._silence, self._body_seconds)
 
     async def discard(self, response: Response) -> None:
-        """Finish a response. A short body is read, so that the connection can be used again."""
-        await self._beginning(response)
+        """Finish a response; read a short body, so that the connection can be reused."""
+        await self._read_beginning(response)
 
-    async def unexpected(self, response: Response, expected: str) -> RemoteProtocolError:
-        """The error for a response of another content type, which is discarded."""
+    async def unexpected_response(self, response: Response, expected: str) -> RemoteProtocolError:
+        """Discard a response of an unexpected content type, and return the error for it."""
         await self.discard(response)
         came = safe_text(content_type(response)) or "no content type"
         return RemoteProtocolError(
-            f"{shown(response.url)}: expected {expected}, came HTTP {response.status}, {came}"
+            f"{format_url(response.url)}: expected {expected}, came HTTP {response.status}, {came}"
         )
 
     async def _with_user_fields(self, own: HeaderFields) -> HeaderFields:
         assert self._make_fields is not None
-        given = await self._make_fields()
-        if not given:
+        user_fields = await self._make_fields()
+        if not user_fields:
             return own
         taken = _OF_LIBRARY.union(name.lower() for name in own)
         try:
-            fields = {name: given[name] for name in given if name.lower() not in taken}
+            fields = {name: user_fields[name] for name in user_fields if name.lower() not in taken}
             if not all(_is_name(name) and is_field_value(fields[name]) for name in fields):
                 raise ValueError
         except (AttributeError, TypeError, ValueError):
-            # The text does not have the value, which may be a secret.
+            # The text does not quote the value, which may be a secret.
             raise LocalProtocolError("headers: a header field can't be sent") from None
         return {**fields, **own}
 
@@ -201,20 +201,20 @@ class HttpRequests:
         if coding.strip().lower() not in ("", "identity", *codings.split(", ")):
             await response.close()
             raise RemoteProtocolError(
-                f"{shown(response.url)}: expected {expected}, came {safe_text(coding)}"
+                f"{format_url(response.url)}: expected {expected}, came {safe_text(coding)}"
             )
 
-    async def _redirected(
+    async def _redirect_target(
         self, method: str, url: str, response: Response, sent: HeaderFields
     ) -> str:
-        """The address that a redirect leads to, if it may be followed.
+        """The target address of a redirect that may be followed.
 
         Raises:
-            HttpStatusError: It may not, or the response is no redirect.
+            HttpStatusError: The response is not a redirect, or must not be followed.
         """
         target = None
         if response.status in (307, 308):
-            target = joined(url, response.header("location") or "")
+            target = join_urls(url, response.header("location") or "")
         if target is None or target == url or not same_origin(url, target):
             raise await self._refusal(method, url, response, sent)
         if response.status == 308:
@@ -225,19 +225,19 @@ class HttpRequests:
     async def _refusal(
         self, method: str, url: str, response: Response, sent: HeaderFields
     ) -> HttpStatusError:
-        body = await self._beginning(response)
+        body = await self._read_beginning(response)
         reason, location = response.reason, response.header("location")
         if location is not None and response.status in _REDIRECTION:
             reason = f"{safe_text(reason)} (a redirect to {_SECRET_PARTS.sub('', location)})"
         more = ""
         if response.status in (401, 403):
             more = "; ".join(self._authorization_advice(response, sent, body))
-        return HttpStatusError(f"{method} {shown(url)}", response.status, reason, body, more)
+        return HttpStatusError(f"{method} {format_url(url)}", response.status, reason, body, more)
 
     def _authorization_advice(
         self, response: Response, sent: HeaderFields, body: bytes
     ) -> list[str]:
-        """The challenges of the server for credentials, and what to write for them."""
+        """The server's reasons for a refusal, and advice on `auth`, for the error text."""
         challenges = parse_challenges(response.header("www-authenticate") or "")
         texts = (
             each.parameters.get("error_description") or each.parameters.get("error") or ""
@@ -251,8 +251,8 @@ class HttpRequests:
             return [*advice, "the credentials of auth= or headers= were refused"]
         return [*advice, "auth=OAuth('Name of the client') signs in, auth='...' sends a token"]
 
-    async def _beginning(self, response: Response) -> bytes:
-        """The beginning of a body, as far as it comes soon."""
+    async def _read_beginning(self, response: Response) -> bytes:
+        """Read the first bytes of a body, within a short timeout."""
         body = bytearray()
 
         async def take(part: bytes) -> None:
@@ -274,13 +274,13 @@ def open_library(
     client: httpx2.AsyncClient | None = None,
     auth: httpx2.Auth | None = None,
 ) -> Library:
-    """The library for the running event loop, and for what the user hands in.
+    """The HTTP library for the running event loop and the user's objects of httpx2.
 
     Args:
-        connect_timeout: Seconds to make a connection.
+        connect_timeout: Seconds to open a connection.
         silence: Seconds for which sending a request body may pause.
-        permits: Whether a connection may be made to an address; `None` for any. Not asked where
-            the environment names a proxy.
+        permits: Whether a connection to an address is allowed; `None` for any. Not used if the
+            environment names a proxy.
         client: A client of httpx2, which is not closed.
         auth: An authentication of httpx2; `None` for that of the client.
 
@@ -297,7 +297,7 @@ def open_library(
 
 
 def _on_asyncio() -> bool:
-    """Whether the current task is one of asyncio."""
+    """Whether the current task belongs to asyncio."""
     if "asyncio" not in sys.modules:
         return False
     import asyncio
@@ -316,13 +316,13 @@ class Posts:
 
     @contextmanager
     def within(self, seconds: float, method: str | None, url: str) -> Generator[None]:
-        """Limit the time of a post, which `cancel` ends early.
+        """Limit the time of a post; `cancel` ends the post early.
 
         Args:
             method: The method of the message; `None` for a response.
 
         Raises:
-            ResponseLostError: The time is over.
+            ResponseLostError: The time limit was exceeded.
             ConnectionClosedError: The post was cancelled by `cancel`.
         """
         with anyio.move_on_after(seconds) as scope, pausable(scope):
@@ -334,7 +334,7 @@ class Posts:
                 self._scopes.discard(scope)
         if anyio.current_time() >= scope.deadline:
             raise ResponseLostError(
-                f"{shown(url)}: {method or 'an answer'} was not accepted within {seconds:g} s"
+                f"{format_url(url)}: {method or 'an answer'} was not accepted within {seconds:g} s"
             )
         raise ConnectionClosedError("the connection is closed")
 
@@ -345,18 +345,18 @@ class Posts:
 
 
 def content_type(response: Response) -> str:
-    """The media type of a response; empty if it names none."""
+    """The media type of a response; empty if it has none."""
     return media_type(response.header("content-type") or "")
 
 
 class Authorizer(Protocol):
-    """The token of one connection."""
+    """Authorizes the requests of one connection with a token."""
 
     async def fields(self, method: str, url: str) -> Mapping[str, str]:
-        """The header fields of a request; none if there is no token yet.
+        """The header fields with the token for a request; empty without a token.
 
         Raises:
-            AuthorizationError: The token has ended, and no other could be had.
+            AuthorizationError: The token has expired, and no other could be obtained.
         """
         ...
 
@@ -367,16 +367,16 @@ class Authorizer(Protocol):
         request: tuple[str, str, bytes | None],
         attempts: int,
     ) -> bool:
-        """Look at a response; whether the request is to be sent again with other fields.
+        """Whether to send a request again; obtain another token if the response requires it.
 
         Args:
             response: The response, whose body has not been read.
-            sent: What `fields` gave for the request.
-            request: Its method, address and body.
-            attempts: How often the request was sent before.
+            sent: The result of `fields` for the request.
+            request: Method, address and body of the request.
+            attempts: Number of earlier retries of the request.
 
         Raises:
-            AuthorizationError: The server wants another token, and none could be had.
+            AuthorizationError: The server requires another token, and none could be obtained.
         """
         ...
 
@@ -387,10 +387,10 @@ class Authorizer(Protocol):
 
 @runtime_checkable
 class Authorization(Protocol):
-    """How a client comes to a token: what `connect` takes as `auth`.
+    """Obtains tokens for a client: the argument `auth` of `connect`.
 
     Attributes:
-        extensions: Identifiers of the extensions that a client with it declares.
+        extensions: Identifiers of the extensions that the client then declares.
     """
 
     extensions: tuple[str, ...]
@@ -409,8 +409,8 @@ class Bearer:
     """Sends an access token that the application obtains itself.
 
     Args:
-        token: The token, or a function that returns it; may be a coroutine function. It is called
-            again if the server refuses the token.
+        token: The token, or a function or coroutine function that returns it. The function is
+            called again if the server refuses the token.
         addresses: Whether servers without TLS are allowed.
     """
 

@@ -13,7 +13,7 @@ import anyio
 from mcp_protocol import OAuth, Redirect, Store, connect
 from mcp_protocol.auth.flows import challenge_of
 from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encoded_record, grant_key
+from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
 from mcp_protocol.revisions import REVISIONS
 from package.auth.answers import REDIRECT_URI, query_of
 from package.http_script import Script
@@ -242,4 +242,4 @@ async def store_grant(script: Protected, store: Store, **token: Any) -> None:
         "client-x",
         resource=script.url,
     )
-    await store.save(grant_key(canonical_resource(script.url)), encoded_record(grant))
+    await store.save(grant_key(canonical_resource(script.url)), encode_record(grant))

@@ -24,7 +24,7 @@ from mcp_protocol import (
     connect,
     connect_sync,
 )
-from mcp_protocol.runtime.time_limits import pausable, paused
+from mcp_protocol.runtime.time_limits import pausable, pause_limits
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import (
     Issuer,
@@ -121,12 +121,12 @@ async def test_the_opening_waits_for_the_user_without_a_time_limit() -> None:
 async def test_a_time_limit_goes_on_after_a_pause_where_it_was() -> None:
     with anyio.CancelScope(deadline=anyio.current_time() + 5) as scope, pausable(scope):
         before = scope.deadline
-        with paused():
+        with pause_limits():
             assert scope.deadline == float("inf")
             while anyio.current_time() == before - 5:
                 await anyio.lowlevel.checkpoint()
         assert before <= scope.deadline < float("inf")
-    with paused():
+    with pause_limits():
         pass
 
 

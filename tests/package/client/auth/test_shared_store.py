@@ -18,7 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 
 from mcp_protocol import FileStore, MemoryStore
 from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import Grant, decoded_record, encoded_record, grant_key
+from mcp_protocol.auth.token_endpoint import Grant, decode_record, encode_record, grant_key
 from package.client.auth.protected import (
     NEWEST,
     Issuer,
@@ -211,11 +211,11 @@ async def test_a_token_that_has_ended_is_renewed_once_by_all_clients(tmp_path: P
     async with signed_in(tmp_path) as script, workers(script, tmp_path) as processes:
         key = grant_key(canonical_resource(script.url))
         for count in range(1, ROUNDS + 1):
-            grant = decoded_record(await store.load(key), Grant)
+            grant = decode_record(await store.load(key), Grant)
             assert grant is not None
             assert grant.token is not None
             ended = replace(grant, token=replace(grant.token, renew_at=0.0))
-            await store.save(key, encoded_record(ended))
+            await store.save(key, encode_record(ended))
             await both(processes, "clients", CLIENTS)
             assert [form["grant_type"] for form in script.issuer.forms] == ["refresh_token"] * count
         assert len(script.issuer.visits) == 1

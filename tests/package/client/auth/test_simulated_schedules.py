@@ -20,7 +20,7 @@ from mcp_protocol import McpError, OAuth, Redirect, Timeouts, connect
 from mcp_protocol.client.auth import flow_driver
 from mcp_protocol.client.auth.token_authorizer import POSTPONED_SECONDS
 from mcp_protocol.runtime.pending_requests import PARTING_SECONDS
-from mcp_protocol.runtime.time_limits import pausable, paused
+from mcp_protocol.runtime.time_limits import pausable, pause_limits
 from mcp_protocol.transports.http import http_client
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import Issuer, Protected, store_grant
@@ -322,7 +322,7 @@ def test_one_task_of_many_tries_a_failing_authorization_server(
 def test_a_timeout_paused_by_tasks_resumes_after_the_last_pause(backend: str) -> None:
     async def pause(scope: anyio.CancelScope, after: float, seconds: float) -> None:
         await anyio.sleep(after)
-        with paused():
+        with pause_limits():
             await anyio.sleep(seconds)
             assert scope.deadline == float("inf")
 

@@ -183,7 +183,7 @@ async def test_a_task_is_lost_until_it_ended(kind: str, engine: Engine, short_le
         kept, ended, other = (record_of(each) for each in ("kept", "ended", "other"))
         for record in (kept, ended, other):
             await store.create(record)
-        assert await store.change(ended.changed(status="completed"))
+        assert await store.change(ended.next_version(status="completed"))
         lost: set[str] = set()
         with anyio.fail_after(5):
             while lost != {"other"}:
@@ -191,8 +191,8 @@ async def test_a_task_is_lost_until_it_ended(kind: str, engine: Engine, short_le
                 lost |= {each.task_id for each in (await store.page(None, None, 10)).records}
         claimed = await store.claim("other", "two")
         assert claimed is not None
-        assert await store.change(claimed.changed(status="failed"))
-        assert await store.change(kept.changed(status="cancelled"))
+        assert await store.change(claimed.next_version(status="failed"))
+        assert await store.change(kept.next_version(status="cancelled"))
         if kind == "redis":
             assert engine.ask("EXISTS", "mcp:{tester}:leases") == ":0\r\n"
         assert (await store.page(None, None, 10)).records == ()
@@ -213,7 +213,7 @@ async def test_a_page_of_lost_tasks_is_bounded(
                 for record in page.records:
                     claimed = await store.claim(record.task_id, "two")
                     assert claimed is not None
-                    assert await store.change(claimed.changed(status="failed"))
+                    assert await store.change(claimed.next_version(status="failed"))
         assert max(seen) == 2
 
 

@@ -60,13 +60,13 @@ async def test_a_task_ends_once(kind: str, end: Any, engine: Engine) -> None:
     async with store_of(kind, engine) as store:
         first = record_of()
         await store.create(first)
-        asking = first.changed(status="input_required", input_requests={"a": {"method": "x"}})
+        asking = first.next_version(status="input_required", input_requests={"a": {"method": "x"}})
         assert await store.change(asking)
-        assert not await store.change(first.changed(status="completed"))  # of an older version
-        last = asking.changed(status=end, result={"content": []})
+        assert not await store.change(first.next_version(status="completed"))  # of an older version
+        last = asking.next_version(status=end, result={"content": []})
         assert await store.change(last)
         for status in ("working", "input_required", "completed", "failed", "cancelled"):
-            assert not await store.change(last.changed(status=status))
+            assert not await store.change(last.next_version(status=status))
         assert await store.renew(last) is None
         assert await store.claim("t", "two") is None
         assert await store.load("t") == last
@@ -81,7 +81,7 @@ async def test_of_writers_at_once_one_ends_a_task(kind: str, engine: Engine) -> 
         async with anyio.create_task_group() as tasks:
 
             async def end(number: int) -> None:
-                changed = record.changed(status="completed", result={"number": number})
+                changed = record.next_version(status="completed", result={"number": number})
                 ended.append(await store.change(changed))
 
             for number in range(20):
@@ -107,11 +107,11 @@ async def test_a_task_is_claimed_once_its_lease_ran_out(
         assert await store.claim("t", "three") is None
         # The process that had it wakes, and changes nothing.
         assert await store.renew(before) is None
-        assert not await store.change(before.changed(status="completed"))
+        assert not await store.change(before.next_version(status="completed"))
         stale = msgspec.structs.replace(before, version=3, status="completed")
         assert not await store.change(stale)
         assert await store.renew(claimed) == 2
-        assert await store.change(claimed.changed(status="failed"))
+        assert await store.change(claimed.next_version(status="failed"))
 
 
 @kinds
@@ -154,7 +154,7 @@ async def test_the_time_to_live_ends_everything(kind: str, engine: Engine) -> No
         with anyio.fail_after(5):
             while await store.load("t") is not None:
                 await anyio.lowlevel.checkpoint()
-        assert not await store.change(record.changed(status="completed"))
+        assert not await store.change(record.next_version(status="completed"))
         assert await store.renew(record) is None
         assert (await store.page("ada", None, 10)).records == ()
 
@@ -192,8 +192,8 @@ async def test_a_record_that_is_too_large_is_refused(
         record = record_of()
         await store.create(record)
         with pytest.raises(InternalError, match="at most 1000 bytes"):
-            await store.change(record.changed(status="completed", result={"a": "b" * 1000}))
-        assert await store.change(record.changed(status="failed"))
+            await store.change(record.next_version(status="completed", result={"a": "b" * 1000}))
+        assert await store.change(record.next_version(status="failed"))
 
 
 async def test_tasks_that_expired_leave_the_list_of_their_owner(engine: Engine) -> None:

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from mcp_protocol import Server, connect
 from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.foreign_text import ERRORS_TEXT, SHOWN_ERRORS, joined_errors
+from mcp_protocol.foreign_text import ERRORS_TEXT, SHOWN_ERRORS, join_errors
 from mcp_protocol.server.toolkit import signatures
 from package.wire import ALL, facts
 
@@ -190,9 +190,9 @@ def test_so_many_errors_are_shown_and_the_rest_counted() -> None:
 
 
 def test_long_errors_end_the_list_earlier() -> None:
-    assert joined_errors(["x" * ERRORS_TEXT * 2, "y"]) == "x" * ERRORS_TEXT * 2 + "; and 1 more"
-    assert joined_errors(["x" * (ERRORS_TEXT - 1), "yy"]).endswith("x; and 1 more")
-    assert joined_errors([]) == ""
+    assert join_errors(["x" * ERRORS_TEXT * 2, "y"]) == "x" * ERRORS_TEXT * 2 + "; and 1 more"
+    assert join_errors(["x" * (ERRORS_TEXT - 1), "yy"]).endswith("x; and 1 more")
+    assert join_errors([]) == ""
 
 
 @pytest.mark.parametrize(

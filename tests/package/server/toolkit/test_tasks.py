@@ -564,7 +564,7 @@ async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
         task_id = (await client.start("waits"))["taskId"]
         record = await store.load(task_id)
         assert record is not None
-        await store.change(record.changed(status="cancelled"))
+        await store.change(record.next_version(status="cancelled"))
         work.go.set()
         await work.ended.wait()
         assert (await client.reaches(task_id, "cancelled"))["status"] == "cancelled"

@@ -220,7 +220,7 @@ class _AsTask(ClientQuestions):
         try:
             params: dict[str, Any] = {**(question.params or {}), "task": self._task}
             question = msgspec.structs.replace(
-                question, params=params, on_progress=follower.progressed
+                question, params=params, on_progress=follower.keep_report
             )
             answer = await self.multi_round_trip().ask(question, key, timeout)
             if "task" not in answer:
