@@ -1215,8 +1215,8 @@ def connect(
         target: The URL of a server over HTTP, a command line, the path of a script (`.py` is run by
             this Python, `.js` by Node.js), a server in this process, or a custom channel.
             A configuration, `{"mcpServers": {...}}` or the path of a JSON file with it, opens all
-            of its servers as one `ClientGroup`; its entries say what `env`, `cwd`, `transport`,
-            `headers` and `auth` say otherwise. To type checkers, what a path opens is `Any`.
+            of its servers as one `ClientGroup`; its entries replace the parameters `env`, `cwd`,
+            `transport`, `headers` and `auth`. For type checkers, the client of a path is `Any`.
         revision: The only revision to use; the client then has the types of that revision. By
             default the newest revision that both sides support is used. `handshake` stands for
             any revision with a session: `initialize` is then the first message.
@@ -1335,7 +1335,7 @@ def _open_config(
     from .group import ClientGroup
     from ..client.group_base import open_group
 
-    def opening(entry: ServerEntry) -> AbstractAsyncContextManager[Client]:
+    def open_entry(entry: ServerEntry) -> AbstractAsyncContextManager[Client]:
         return open_client(
             Client,
             entry.target,
@@ -1347,7 +1347,7 @@ def _open_config(
             http=UrlOptions(entry.transport, entry.headers, entry.auth),
         )
 
-    return open_group(ClientGroup[Client], config, inputs, opening)
+    return open_group(ClientGroup[Client], config, inputs, open_entry)
 
 
 def _application(
@@ -1356,7 +1356,7 @@ def _application(
     settings: ClientSettings,
     tasks: ClientTasks | bool,
 ) -> ClientApplication:
-    """Serves the messages of a server, by tasks if the client offers them."""
+    """The application of a client, which serves requests as tasks if `tasks` is not `False`."""
     if tasks is False:
         return ClientApplication(handlers, identity, settings)
     from ..client.served_tasks import TaskApplication  # few clients serve tasks
@@ -1389,7 +1389,7 @@ async def open_client(
     if restart is not None and not _is_command(target):
         raise TypeError("restart is for a command as target")
     if isinstance(target, str | bytes):
-        url = _checked_url(target)
+        url = _check_url(target)
         revisions = revisions_over_http(revisions, http)
         opening = at_url(url, revisions, application, http, application.settings.timeouts)
     elif http != UrlOptions():
@@ -1412,8 +1412,8 @@ async def open_client(
         yield client
 
 
-def _checked_url(target: str | bytes) -> str:
-    """The URL of a target.
+def _check_url(target: str | bytes) -> str:
+    """Return a target that is a URL.
 
     Raises:
         TypeError: The target is no URL.
