@@ -391,7 +391,7 @@ class ClientApplication:
         self._descriptions: dict[str, Description] = {}
 
     def declare_extensions(self, identifiers: Collection[str]) -> None:
-        """Declare extensions, without settings, beside those that the user declares."""
+        """Declare extensions without settings, in addition to those of the user."""
         capabilities = self._identity.capabilities
         extensions = capabilities.get(CAPABILITY, {})
         if identifiers and is_object(extensions):  # anything else is refused by `describe`

@@ -73,7 +73,7 @@ class Callback:
         self._function = function
         self._on_remove = on_remove
         self._removed = False
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._lock = anyio.Lock(fast_acquire=True)
 
     def remove(self) -> None:
         """Stop calling the function. Idempotent; callable from any thread."""
@@ -89,7 +89,7 @@ class Callback:
 
     async def call(self, *arguments: Any) -> None:
         """Call the function when its earlier calls have ended. Exceptions are logged."""
-        async with self._turn:
+        async with self._lock:
             if self._removed:
                 return
             try:

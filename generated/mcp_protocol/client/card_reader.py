@@ -45,7 +45,7 @@ async def read_server_card(url: str, *, http_client: HttpClient | None = None) -
 
     Raises:
         ValueError: The URL is neither https nor a loopback address.
-        McpError: The server can't be reached, or refuses; or the response is no Server Card.
+        McpError: The server can't be reached or refuses, or the response is not a Server Card.
         MissingExtraError: The HTTP library is not installed.
     """
     split = urlsplit(url)

@@ -159,10 +159,10 @@ class ClientMiddlewareChain:
         request = ClientRequest(peer, name, params, meta, True, [])
 
         def send_notification(message: ClientRequest) -> Awaitable[Any]:
-            whole: dict[str, Any] | None = message.params
+            wire: dict[str, Any] | None = message.params
             if message.meta:
-                whole = {**(whole or {}), "_meta": message.meta}
-            return peer.callers.notify(message.method, whole)
+                wire = {**(wire or {}), "_meta": message.meta}
+            return peer.callers.notify(message.method, wire)
 
         await self._call(0, send_notification, request)
 

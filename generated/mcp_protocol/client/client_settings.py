@@ -41,16 +41,16 @@ class Timeouts:
             Output of a process on standard error restarts this timeout.
         longest_opening: For opening the session with a process, regardless of its output on
             standard error; `opening` if that is longer.
-        probe: For the response to the probe that tells newer servers from older ones. A process
-            that has read the probe is restarted after half of the time from then to `opening`, if
-            it is still silent.
+        probe: For the response to the probe, which distinguishes newer from older servers. A
+            process that has read the probe and is still silent halfway between `probe` and
+            `opening` is restarted.
         limit: For the response to a call with a timeout of its own, regardless of progress.
         listing: For all pages of a list together, besides the timeout of each page.
         validation: For validating a tool's result by its output schema, if the call has no
             timeout; a call with a timeout may use the rest of that.
         connect: For an HTTP connection.
         silence: Between two parts of an HTTP response; event streams may be silent for longer.
-        body: For the whole body of an HTTP response that is no event stream.
+        body: For the whole body of an HTTP response that is not an event stream.
         restore: For each request that is repeated after the server has lost the session.
         retries: Pauses before each retry of an idempotent request whose response was lost.
         http: Further timeouts and pauses of the HTTP transports.

@@ -120,7 +120,7 @@ class ClientPeer(Peer):
         opening, connection = self._opening, self.client_connection
         first = Send(connection.open(), opens=True)
         silence = probe_timeout if connection.probing else math.inf
-        with anyio.move_on_after(timeout) as whole, pausable(whole) as self._opening_limit:
+        with anyio.move_on_after(timeout) as scope, pausable(scope) as self._opening_limit:
             # Over HTTP, sending lasts until the response; a late response is still used.
             async with anyio.create_task_group() as sending:
                 with anyio.move_on_after(silence) as probe, pausable(probe):

@@ -53,9 +53,9 @@ class GroupSession(ClientBase):
         """The request pipeline."""
         return self._requests
 
-    def subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
+    def subscription(self, requested: NotificationFilter, options: ListenOptions) -> Subscription:
         """A subscription to changes."""
-        return self._subscription(wanted, options)
+        return self._subscription(requested, options)
 
     async def send_notification(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""

@@ -176,11 +176,11 @@ def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeE
     return _error(revision, method, f"{name}() ({method})")
 
 
-def _error(revision: Revision, method: str, shown: str) -> AbsentMethodError:
+def _error(revision: Revision, method: str, label: str) -> AbsentMethodError:
     having = [each for each in REVISIONS if _has_method(REVISIONS[each], method)]
     elsewhere = f"; it is in {', '.join(having)}" if having else ""
     instead = f": {_INSTEAD[method]}" if method in _INSTEAD else ""
-    return AbsentMethodError(method, f"{revision.name} has no {shown}{instead}{elsewhere}")
+    return AbsentMethodError(method, f"{revision.name} has no {label}{instead}{elsewhere}")
 
 
 def _has_method(revision: Revision, method: str) -> bool:

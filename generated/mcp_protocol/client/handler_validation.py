@@ -92,10 +92,10 @@ def _with_defaults(method: Method, params: Any, wire: Mapping[str, Any]) -> Any:
     """Typed params of a sampling request, with defaults for absent members."""
     if method.name != SAMPLING or "tools" not in method.wire_names.values():
         return params
-    whole = {"includeContext": "none", **wire}
+    members = {"includeContext": "none", **wire}
     if "tools" in wire:
-        whole["toolChoice"] = {"mode": "auto", **wire.get("toolChoice", {})}
-    return convert(whole, method.params)
+        members["toolChoice"] = {"mode": "auto", **wire.get("toolChoice", {})}
+    return convert(members, method.params)
 
 
 def _has_unsolicited_content(params: Mapping[str, Any], result: Mapping[str, Any]) -> bool:

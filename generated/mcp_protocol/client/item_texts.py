@@ -35,9 +35,9 @@ def item_row(item: Mapping[str, Any]) -> TableRow:
         cells = (address, name, text_member(item, "mimeType"))
         return TableRow((*cells, text), "  ".join(filter(None, cells)), text)
     else:
-        members = [members_of(one) for one in item.get("arguments") or ()]
+        members = [members_of(each) for each in item.get("arguments") or ()]
         arguments = ", ".join(
-            f"{text_member(one, 'name')}{'' if one.get('required') else '?'}" for one in members
+            f"{text_member(each, 'name')}{'' if each.get('required') else '?'}" for each in members
         )
     return TableRow((name, arguments, text), f"{name}({arguments})", text)
 
@@ -70,8 +70,8 @@ def argument_types(
         return [_value_text(rules["const"])]
     values = rules.get("enum")
     if is_many(values):
-        shown = [_value_text(value) for value in values[:_VALUES] if value is not None]
-        return [*shown, "..."] if len(values) > _VALUES else shown
+        texts = [_value_text(value) for value in values[:_VALUES] if value is not None]
+        return [*texts, "..."] if len(values) > _VALUES else texts
     kind = rules.get("type")
     if isinstance(kind, str) or is_many(kind):
         kinds = [kind] if isinstance(kind, str) else kind
@@ -114,20 +114,20 @@ def first_line(text: str) -> str:
     return line if len(line) <= _LINE else f"{line[: _LINE - 3]}..."
 
 
-def print_block(shown: PlainOutput, block: Mapping[str, Any]) -> None:
+def print_block(out: PlainOutput, block: Mapping[str, Any]) -> None:
     """Print a content block."""
     if text_member(block, "type") == "resource":
-        print_contents(shown, members_of(block.get("resource")))
+        print_contents(out, members_of(block.get("resource")))
     else:
-        shown.text(
+        out.text(
             block_text(block), markdown=None if text_member(block, "type") == "text" else False
         )
 
 
-def print_contents(shown: PlainOutput, contents: Mapping[str, Any]) -> None:
+def print_contents(out: PlainOutput, contents: Mapping[str, Any]) -> None:
     """Print contents of a resource."""
     kind = text_member(contents, "mimeType").partition(";")[0].strip().lower()
-    shown.text(_contents(contents), markdown=kind == "text/markdown" if kind else None)
+    out.text(_contents(contents), markdown=kind == "text/markdown" if kind else None)
 
 
 def block_text(block: Mapping[str, Any]) -> str:

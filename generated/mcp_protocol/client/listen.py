@@ -179,7 +179,7 @@ class _Inbox:
         self.changes: dict[Change, None] = {}
         self.settled = False
         self.failure: Exception | None = None
-        self._news = anyio.Event()
+        self._change_event = anyio.Event()
 
     def settle(
         self, response: ResponseReceived | None = None, failure: Exception | None = None
@@ -223,7 +223,7 @@ class _Inbox:
 
     async def wait(self) -> None:
         """Wait for the next change, or for the end of the subscription."""
-        await self._news.wait()
+        await self._change_event.wait()
 
     async def wait_for_filter(self) -> NotificationFilter:
         """Wait for the filter that the server accepts; empty if the server ends the stream.
@@ -238,8 +238,8 @@ class _Inbox:
         return self.agreed or NotificationFilter()
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = anyio.Event()
+        self._change_event.set()
+        self._change_event = anyio.Event()
 
 
 @dataclass(frozen=True)
@@ -321,16 +321,16 @@ class Subscription(ChangeIterator):
 
     Args:
         shared: The shared objects of the client.
-        wanted: The requested filter.
+        requested: The requested filter.
         options: The timeouts and the retries.
     """
 
     def __init__(
-        self, shared: Listeners, wanted: NotificationFilter, options: ListenOptions
+        self, shared: Listeners, requested: NotificationFilter, options: ListenOptions
     ) -> None:
         super().__init__()
         self._shared = shared
-        self._wanted = wanted
+        self._requested = requested
         self._meta = options.meta
         self._timeout = options.timeout
         self._retry_seconds = options.retry_seconds
@@ -340,17 +340,17 @@ class Subscription(ChangeIterator):
         self._inbox = _Inbox(None)
         self._id: RequestId | None = None
         self._subscribed: list[str] = []
-        self._over = False
+        self._is_closed = False
 
     async def __aenter__(self) -> Self:
         await self._open(self._timeout)
-        missing = self.agreed.missing(self._wanted)
+        missing = self.agreed.missing(self._requested)
         if missing:
             _logger.warning("the server does not tell of %s", ", ".join(missing))
         return self
 
     async def __anext__(self) -> Change:
-        while not self._over:
+        while not self._is_closed:
             change = self._inbox.take()
             if isinstance(change, ListeningAgain):
                 await self._shared.requests.restore_session()
@@ -366,7 +366,7 @@ class Subscription(ChangeIterator):
 
     async def close(self) -> None:
         """End the subscription and its iteration, from any task."""
-        self._over = True
+        self._is_closed = True
         with anyio.CancelScope(shield=True):
             await self._unsubscribe()
         self._inbox.settle()
@@ -377,7 +377,7 @@ class Subscription(ChangeIterator):
             await self._inbox.wait()
             return
         failure = await self._check_liveness()
-        if failure is not None and not self._inbox.settled and not self._over:
+        if failure is not None and not self._inbox.settled and not self._is_closed:
             await self._reopen(failure)
 
     async def _check_liveness(self) -> McpError | None:
@@ -406,12 +406,12 @@ class Subscription(ChangeIterator):
                 raise RequestTimeoutError(listen or SUBSCRIBE, timeout or 0.0) from None
             raise
         self._since = anyio.current_time()
-        if self._over:  # closed by another task meanwhile
+        if self._is_closed:  # closed by another task meanwhile
             await self.close()
 
     async def _open_stream(self, listen: str) -> None:
         inbox = _Inbox(None)
-        params = {"notifications": self._wanted.wire()}
+        params = {"notifications": self._requested.wire()}
         self._id = await self._shared.callers.start(inbox, listen, params, meta=self._meta)
         self.agreed = await inbox.wait_for_filter()
         self._inbox = inbox
@@ -423,7 +423,7 @@ class Subscription(ChangeIterator):
         if session.stream_failure is not None:
             raise session.stream_failure
         wire = accepted_filter(
-            self._wanted.wire(), shared.session.peer_capabilities, shared.session.revision
+            self._requested.wire(), shared.session.peer_capabilities, shared.session.revision
         )
         self.agreed = NotificationFilter.of(wire)
         self._inbox = _Inbox(self.agreed)
@@ -479,12 +479,12 @@ class Subscription(ChangeIterator):
             self._left = list(self._retry_seconds)
         self._since = None
         with anyio.move_on_after(self._reopening_seconds()):
-            while self._left and not self._over:
+            while self._left and not self._is_closed:
                 await anyio.sleep(self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR))
                 if await self._try_reopening():
                     self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
                     return
-        if not self._over:
+        if not self._is_closed:
             raise failure
 
     def _reopening_seconds(self) -> float | None:
@@ -517,7 +517,9 @@ class Subscription(ChangeIterator):
 class ListenCalls(Generic[AnySubscription]):
     """Adds `listen` to a client."""
 
-    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> AnySubscription:
+    def _subscription(
+        self, requested: NotificationFilter, options: ListenOptions
+    ) -> AnySubscription:
         """A subscription to changes."""
         raise NotImplementedError
 
@@ -572,9 +574,9 @@ class ListenCalls(Generic[AnySubscription]):
         """
         if isinstance(uris, str):
             raise TypeError(f"uris: expected several URIs, got the text {uris!r}")
-        wanted = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
+        requested = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
         pauses = tuple(RETRY_SECONDS if retry_seconds is None else retry_seconds)
-        return self._subscription(wanted, ListenOptions(meta, timeout, pauses, idle_seconds))
+        return self._subscription(requested, ListenOptions(meta, timeout, pauses, idle_seconds))
 
 
 class ClientListenCalls(ListenCalls[Subscription]):
@@ -583,11 +585,11 @@ class ClientListenCalls(ListenCalls[Subscription]):
     _requests: Any  # sends the requests of the client
     _listeners: Listeners | None = None
 
-    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
+    def _subscription(self, requested: NotificationFilter, options: ListenOptions) -> Subscription:
         requests = self._requests
         if self._listeners is None:
             self._listeners = Listeners(requests.peer.callers, requests, requests.session)
-        return Subscription(self._listeners, wanted, options)
+        return Subscription(self._listeners, requested, options)
 
 
 def _is_transient(failure: Exception) -> bool:

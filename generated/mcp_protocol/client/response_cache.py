@@ -190,8 +190,8 @@ class WatchedFields:
 
     async def __call__(self) -> Mapping[str, str]:
         """The fields of the next request."""
-        made = self._make()
-        fields = await made if inspect.isawaitable(made) else made
+        result = self._make()
+        fields = await result if inspect.isawaitable(result) else result
         now = {name: fields[name] for name in fields or () if name.lower() not in TRACE_FIELDS}
         if self._last is not None and now != self._last:
             self._changed()

@@ -81,7 +81,7 @@ class NoCache:
         return 0
 
     def clear(self) -> None:
-        """Drop all results: the next call of each kind asks the server."""
+        """Drop all results."""
 
     def forget(self, method: str) -> None:
         """Drop all results of one method, which includes every page of a list."""
@@ -106,8 +106,8 @@ class NoCache:
         """Wrap the user's function for header fields as a coroutine function."""
 
         async def fields() -> Mapping[str, str]:
-            made = make()
-            return await made if isawaitable(made) else made
+            result = make()
+            return await result if isawaitable(result) else result
 
         return fields
 
@@ -372,7 +372,7 @@ class OutputSchemas:
             seconds: Seconds for the validation; `None` for `self.seconds`.
 
         Raises:
-            RemoteProtocolError: The result does not match, the schema is no JSON Schema, or the
+            RemoteProtocolError: The result does not match, the schema is not a JSON Schema, or the
                 validation took too long.
         """
         stored = self._tools.get(tool)
@@ -418,9 +418,9 @@ class _ToolSchema(msgspec.Struct):
     complaint: Complaint | None = None
 
 
-def _is_same(one: JsonSchema, other: JsonSchema) -> bool:
+def _is_same(left: JsonSchema, right: JsonSchema) -> bool:
     try:
-        return one == other
+        return left == right
     except RecursionError:
         return False
 

@@ -274,7 +274,7 @@ class SyncClientBase:
         Raises:
             MissingCapabilityError: The server has no skills.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The result is no list.
+            RemoteProtocolError: The result is not a list.
             RequestTimeoutError: No response in time.
         """
         return self._thread.run(
@@ -350,7 +350,7 @@ class SyncClientBase:
         Raises:
             MissingCapabilityError: The server lists no directories.
             RemoteError: The directory does not exist.
-            RemoteProtocolError: The result is no list.
+            RemoteProtocolError: The result is not a list.
             RequestTimeoutError: No response in time.
         """
         return self._thread.run(
@@ -542,7 +542,7 @@ class SyncClientBase:
 
         Raises:
             ConnectionClosedError: The connection has ended.
-            TypeError: The function is not such a method.
+            TypeError: The function is not a method of this client that sends a request.
         """
         name = getattr(method, "__name__", "")
         client: ClientBase = vars(self).get(

@@ -53,7 +53,7 @@ class TerminalHandlers:
     url_schemes: Collection[str] = WEB_SCHEMES
 
     def __init__(self) -> None:
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
         self._handlers: Mapping[str, Callable[[_Members], Any]] = {
             ELICITATION: _elicit,
             SAMPLING: _sample,
@@ -66,7 +66,7 @@ class TerminalHandlers:
     async def _ask(self, params: Any, context: RequestContext) -> Any:
         handler = self._handlers[context.method.name]
         members: _Members = to_builtins(params)
-        async with self._turn:
+        async with self._lock:
             return await anyio.to_thread.run_sync(handler, members, abandon_on_cancel=True)
 
 

@@ -148,11 +148,11 @@ class Proxy(Dispatcher):
         if shared.was_open:
             shared.upstream.follow_soon(uris)
 
-    def _report_loss(self, what: str, why: str) -> None:
+    def _report_loss(self, item: str, reason: str) -> None:
         """Log once that something can't be forwarded."""
-        if (what, why) not in self._reported:
-            self._reported.add((what, why))
-            _logger.warning("proxy %r: %s is lost: %s", self.name, what, why)
+        if (item, reason) not in self._reported:
+            self._reported.add((item, reason))
+            _logger.warning("proxy %r: %s is lost: %s", self.name, item, reason)
 
     def _session(self, handlers: Upstream | None) -> AbstractAsyncContextManager[Client]:
         return self._connect(self._target, handlers=handlers, **self._options)
@@ -171,8 +171,8 @@ class Proxy(Dispatcher):
         async with run_concurrently(pool.run, pool.end):
             yield pool
 
-    def _make_upstream(self, wanted: Callable[[PendingRequests], bool]) -> Upstream:
-        announce = partial(self.announcer.announce, wanted=wanted)
+    def _make_upstream(self, is_recipient: Callable[[PendingRequests], bool]) -> Upstream:
+        announce = partial(self.announcer.announce, wanted=is_recipient)
         return Upstream(self.name, announce, self._report_loss)
 
     async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:

@@ -199,8 +199,8 @@ def _target(text: str, package: str) -> str | list[str]:
     except ValueError as error:
         from ..command_masking import masked_command  # its patterns take long to compile
 
-        shown = masked_command(text.split())
-        raise UsageError(f"{shown!r}: expected a command line, got {error}") from None
+        masked = masked_command(text.split())
+        raise UsageError(f"{masked!r}: expected a command line, got {error}") from None
     if not words:
         raise UsageError("expected a URL, a command line or MODULE:SERVER, got an empty text")
     if len(words) == 1 and _is_python_file(words[0]):
@@ -369,11 +369,11 @@ async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json({heading.replace(" ", "_"): items for heading, items in listed.items()})
         return DONE
-    shown = output()
-    shown.heading(_describe_server(client))
+    out = output()
+    out.heading(_describe_server(client))
     for heading, items in listed.items():
         if items:
-            shown.table(heading, _COLUMNS[heading], map(item_row, items))
+            out.table(heading, _COLUMNS[heading], map(item_row, items))
     return DONE
 
 
@@ -436,11 +436,11 @@ async def _call(client: Any, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(result)
     else:
-        shown = output()
+        out = output()
         for block in content:
-            print_block(shown, members_of(block))
+            print_block(out, members_of(block))
         if not content:
-            shown.value(result.get("structuredContent", result))
+            out.value(result.get("structuredContent", result))
     return FAILED if result.get("isError") else DONE
 
 
@@ -449,22 +449,22 @@ async def _read(client: Any, chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(result)
         return DONE
-    shown = output()
+    out = output()
     for contents in result.get("contents") or ():
-        print_contents(shown, members_of(contents))
+        print_contents(out, members_of(contents))
     return DONE
 
 
 async def _prompt(client: Any, chosen: argparse.Namespace) -> int:
-    asked = client.get_prompt(chosen.prompt, _pairs(chosen.arg), timeout=_timeout(chosen))
-    result = await _wire_result(asked)
+    request = client.get_prompt(chosen.prompt, _pairs(chosen.arg), timeout=_timeout(chosen))
+    result = await _wire_result(request)
     if chosen.json:
         _print_json(result)
         return DONE
-    shown = output()
+    out = output()
     for message in map(members_of, result.get("messages") or ()):
         text = block_text(members_of(message.get("content")))
-        shown.line([(f"{text_member(message, 'role')}: ", "bold"), (text, "")])
+        out.line([(f"{text_member(message, 'role')}: ", "bold"), (text, "")])
     return DONE
 
 
@@ -547,13 +547,13 @@ async def _inspect(chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(description)
         return DONE
-    shown, info = output(), description["server_info"]
-    shown.heading("  ".join(str(text) for text in info.values() if isinstance(text, str)))
+    out, info = output(), description["server_info"]
+    out.heading("  ".join(str(text) for text in info.values() if isinstance(text, str)))
     if description["instructions"]:
-        shown.text(first_line(description["instructions"]), markdown=False)
+        out.text(first_line(description["instructions"]), markdown=False)
     columns = ("revision", "lists", "capabilities", "opened", "listed")
     rows = sorted(description["revisions"].items(), reverse=True)
-    shown.table("revisions", columns, (_revision_row(*each) for each in rows))
+    out.table("revisions", columns, (_revision_row(*each) for each in rows))
     return DONE
 
 

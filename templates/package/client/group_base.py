@@ -140,9 +140,11 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
         return [server.session.requests for server in self._servers if server.client is not None]
 
     def _subscription(
-        self, wanted: NotificationFilter, options: ListenOptions
+        self, requested: NotificationFilter, options: ListenOptions
     ) -> GroupSubscription:
-        return GroupSubscription(self._servers, self._requests.by_uri, wanted, options, self._tasks)
+        return GroupSubscription(
+            self._servers, self._requests.by_uri, requested, options, self._tasks
+        )
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification to each server whose revision has it."""
@@ -174,7 +176,7 @@ class GroupSubscription(ChangeIterator):
     Args:
         servers: The servers.
         by_uri: Returns the server of a resource.
-        wanted: The requested filter.
+        requested: The requested filter.
         options: The timeouts and the retries of the subscriptions.
         tasks: Runs a task for each subscription.
     """
@@ -183,14 +185,14 @@ class GroupSubscription(ChangeIterator):
         self,
         servers: Sequence[GroupServer[Any]],
         by_uri: Callable[[str], Awaitable[GroupServer[Any]]],
-        wanted: NotificationFilter,
+        requested: NotificationFilter,
         options: ListenOptions,
         tasks: TaskGroup,
     ) -> None:
         super().__init__()
         self._servers = servers
         self._by_uri = by_uri
-        self._wanted = wanted
+        self._requested = requested
         self._options = options
         self._tasks = tasks
         self._stack = AsyncExitStack()
@@ -201,8 +203,8 @@ class GroupSubscription(ChangeIterator):
     async def __aenter__(self) -> Self:
         subscriptions: list[tuple[GroupServer[Any], Subscription]] = []
         async with AsyncExitStack() as stack:
-            for server, wanted in (await self._filter_by_server()).items():
-                subscription = server.session.subscription(wanted, self._options)
+            for server, part in (await self._filter_by_server()).items():
+                subscription = server.session.subscription(part, self._options)
                 await stack.enter_async_context(subscription)
                 subscriptions.append((server, subscription))
             self._stack = stack.pop_all()
@@ -233,9 +235,9 @@ class GroupSubscription(ChangeIterator):
             if server.client is None:
                 continue
             for member, capability in _CAPABILITIES.items():
-                if getattr(self._wanted, member) and server.session.supports(capability):
+                if getattr(self._requested, member) and server.session.supports(capability):
                     shares.setdefault(server, {})[member] = True
-        for uri in self._wanted.uris:
+        for uri in self._requested.uris:
             share = shares.setdefault(await self._by_uri(uri), {})
             share["uris"] = (*share.get("uris", ()), uri)
         if not shares:
@@ -317,7 +319,7 @@ def absent_from_group(group: object, clients: Iterable[object], name: str) -> At
     """
     text = f"{type(group).__name__!r} object has no attribute {name!r}"
     if not name.startswith("_") and any(hasattr(client, name) for client in clients):
-        whole = name.removesuffix("_page")
-        all_pages = f"{whole}() has the items of all servers; " if whole != name else ""
+        list_name = name.removesuffix("_page")
+        all_pages = f"{list_name}() has the items of all servers; " if list_name != name else ""
         text += f"; {all_pages}the client of a server has it: client.servers[name].{name}"
     return AttributeError(text, name=name, obj=group)

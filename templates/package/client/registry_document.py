@@ -70,14 +70,14 @@ class RegistryDocument:
         Raises:
             ValueError: A required input has no value; the text lists all inputs.
         """
-        given = {
+        provided = {
             name for name, each in self.inputs.items() if values.get(name, each.default) is not None
         }
-        if any(name not in given for name in self.required):
+        if any(name not in provided for name in self.required):
             raise ValueError(
                 f"{self._place}: {self.describe_inputs()}; inputs= of connect() gives them"
             )
-        absent = {f"${{input:{name}}}" for name in self.inputs.keys() - given}
+        absent = {f"${{input:{name}}}" for name in self.inputs.keys() - provided}
 
         def is_whole(part: Any) -> bool:
             text = "\0".join(part) if is_many(part) else part
@@ -193,11 +193,11 @@ class RegistryDocument:
 
     def _fill_placeholders(self, text: str, variables: Any) -> str:
         """Replace the placeholders of a text by references to inputs."""
-        known: Mapping[str, Any] = variables if is_object(variables) else {}
+        declarations: Mapping[str, Any] = variables if is_object(variables) else {}
         parts = _PLACEHOLDER.split(text)
         return "".join(
-            self._input(known[part], part, is_part=True)
-            if number % 2 and is_object(known.get(part))
+            self._input(declarations[part], part, is_part=True)
+            if number % 2 and is_object(declarations.get(part))
             else _literal(f"{{{part}}}" if number % 2 else part)
             for number, part in enumerate(parts)
         )

@@ -5,7 +5,7 @@ process, and the pipeline repeats the requests whose effect lasts for a session.
 old process may have read fail with ResponseLostError; the pipeline retries the requests that are
 safe to repeat. New requests wait for the new process.
 
-    process ends --> open requests are lost --> pause, start, negotiation --> session goes on
+    process ends --> open requests are lost --> pause, start, negotiation --> session continues
                                                      ^          | failed
                                                      +----------+ until the limit: the end
 """

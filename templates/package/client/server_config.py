@@ -385,15 +385,15 @@ def _entry(entry: Any, texts: _Texts, place: str) -> ServerEntry:
     kind = entry.get("type", entry.get("transport"))
     if ("command" in entry) == ("url" in entry):
         raise ValueError(f"{place}: expected either command or url, got {_names(entry) or 'none'}")
-    own, what = (_OF_PROCESS, "command") if "command" in entry else (_OF_URL, "url")
-    allowed = ("stdio",) if what == "command" else tuple(_TRANSPORTS)
+    own, key = (_OF_PROCESS, "command") if "command" in entry else (_OF_URL, "url")
+    allowed = ("stdio",) if key == "command" else tuple(_TRANSPORTS)
     if kind is not None and kind not in allowed:
         came = repr(_mask_name(kind)) if isinstance(kind, str) else _kind(kind)
         raise ValueError(f"{place}: type: expected {' or '.join(allowed)}, got {came}")
     unused = entry.keys() - own - _OF_BOTH - _FOR_DISPLAY
     if unused:
         _logger.warning("%s: not used: %s", place, _names(sorted(unused)))
-    if what == "url":
+    if key == "url":
         auth = entry.get("auth")
         if isinstance(auth, str):
             raise ValueError(

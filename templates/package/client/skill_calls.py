@@ -55,7 +55,7 @@ class SkillCalls:
         Raises:
             MissingCapabilityError: The server has no skills.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The result is no list.
+            RemoteProtocolError: The result is not a list.
             RequestTimeoutError: No response in time.
         """
         skills: list[Skill] = []
@@ -150,7 +150,7 @@ class SkillCalls:
         Raises:
             MissingCapabilityError: The server lists no directories.
             RemoteError: The directory does not exist.
-            RemoteProtocolError: The result is no list.
+            RemoteProtocolError: The result is not a list.
             RequestTimeoutError: No response in time.
         """
         if self._settings().get(DIRECTORY_READ) is not True:

@@ -107,7 +107,7 @@ class Reduction:
 
     subset: Subset
     notes: list[str] = field(default_factory=list[str])
-    _known: set[str] = field(default_factory=lambda: {"#"})
+    _references: set[str] = field(default_factory=lambda: {"#"})
 
     def reduce_arguments(self, schema: Mapping[str, Any]) -> dict[str, Any]:
         """Reduce the schema of a function's arguments.
@@ -118,7 +118,7 @@ class Reduction:
         if schema.get("type") != "object":
             raise NotStrictError("/: not an object")
         schema = inlined(schema)
-        self._known.update(definitions_of(schema))
+        self._references.update(definitions_of(schema))
         try:
             result = self._schema({"properties": {}, **schema}, "", 1)
             for place in ("$defs", "definitions"):
@@ -158,7 +158,7 @@ class Reduction:
         return result
 
     def _reference(self, node: Mapping[str, Any], place: str) -> dict[str, Any]:
-        if node["$ref"] not in self._known:
+        if node["$ref"] not in self._references:
             raise NotStrictError(f"{place or '/'}: a reference out of the definitions")
         if not self.subset.is_recursive:
             raise NotStrictError(f"{place or '/'}: a schema that contains itself")
@@ -173,18 +173,18 @@ class Reduction:
         has_null = len(some) < len(branches)
         if not some:
             raise NotStrictError(f"{place or '/'}: no alternatives")
-        made = [
+        schemas = [
             self._schema(each, f"{place}/anyOf/{index}", level) for index, each in enumerate(some)
         ]
         if self.subset.by_openapi:
-            for each in made:
+            for each in schemas:
                 each.update({"nullable": True} if has_null else {})
                 if "description" in prose:  # some versions read none beside anyOf
                     each.setdefault("description", prose["description"])
         elif has_null:
-            made.append({"type": "null"})
+            schemas.append({"type": "null"})
         outer = self._rules(prose, "", place)
-        return {**made[0], **outer} if len(made) == 1 else {"anyOf": made, **outer}
+        return {**schemas[0], **outer} if len(schemas) == 1 else {"anyOf": schemas, **outer}
 
     def _object(self, node: Mapping[str, Any], place: str, level: int) -> dict[str, Any]:
         properties, extra = node.get("properties"), node.get("additionalProperties")
@@ -261,7 +261,7 @@ def _branches(node: Mapping[str, Any], place: str) -> list[Any] | None:
     """The alternatives of a schema by `anyOf`, several types or null in `enum`, if any.
 
     Raises:
-        NotStrictError: There are rules beside `anyOf`.
+        NotStrictError: The schema has keywords besides `anyOf`.
     """
     kind, values = node.get("type"), node.get("enum")
     rest = {key: each for key, each in node.items() if key not in _PROSE | {"default"}}

@@ -125,14 +125,14 @@ class Upstream:
         self._tasks = tasks
         self._revision: Revision = client.session.revision
         self._log_level = None
-        wanted = {name: client.supports(f"{name}.listChanged") for name in _LISTS}
-        if any(wanted.values()):
-            tasks.start_soon(self._announce_changes, wanted)
+        supported = {name: client.supports(f"{name}.listChanged") for name in _LISTS}
+        if any(supported.values()):
+            tasks.start_soon(self._announce_changes, supported)
         for uri in self._followed:
             tasks.start_soon(self._announce_updates, uri)
         if not is_first:
             for name, (_, changed) in _LISTS.items():
-                if wanted[name]:
+                if supported[name]:
                     self._announce(changed)
             for uri in self._followed:
                 self._announce(RESOURCE_UPDATED, {"uri": uri})
@@ -398,14 +398,14 @@ class Upstream:
                     raise
                 _logger.warning("%s: updates of %r end: %s", self.label, uri, error)
 
-    async def _announce_changes(self, wanted: Mapping[str, bool]) -> None:
+    async def _announce_changes(self, supported: Mapping[str, bool]) -> None:
         """Announce changes of lists until the session ends."""
         names: dict[object, str] = dict(_LISTS.values())
         try:
             async with self._client.listen(
-                tools=wanted["tools"],
-                prompts=wanted["prompts"],
-                resources=wanted["resources"],
+                tools=supported["tools"],
+                prompts=supported["prompts"],
+                resources=supported["resources"],
                 idle_seconds=None,
             ) as changes:
                 async for change in changes:

@@ -306,9 +306,9 @@ class Device:
         if self._show is None:
             print(f"Open {code.verification_uri} and enter the code {code.user_code}")
             return
-        shown = self._show(code)
-        if isawaitable(shown):
-            await shown
+        result = self._show(code)
+        if isawaitable(result):
+            await result
 
 
 class Redirect:
