@@ -49,7 +49,7 @@ if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog, StartedCall
     from .typed_results import ValueReader
 
-_FUNCTION_TYPES = (FunctionType, MethodType)
+_PLAIN = (FunctionType, MethodType)
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -393,10 +393,9 @@ class ClientApplication:
     def declare_extensions(self, identifiers: Collection[str]) -> None:
         """Declare extensions without settings, in addition to those of the user."""
         capabilities = self._identity.capabilities
-        extensions = capabilities.get(CAPABILITY, {})
-        if identifiers and is_object(extensions):  # anything else is refused by `describe`
-            own = {**{name: {} for name in identifiers}, **extensions}
-            merged: dict[str, Any] = {CAPABILITY: own}
+        own = capabilities.get(CAPABILITY, {})
+        if identifiers and is_object(own):  # anything else is refused by `describe`
+            merged: dict[str, Any] = {CAPABILITY: {**{name: {} for name in identifiers}, **own}}
             self._identity = Identity(self._identity.info, {**capabilities, **merged})
 
     def describe(self, revision: Revision) -> Description:
@@ -448,11 +447,7 @@ class ClientApplication:
 
     def _handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         handler = None if self._handlers is None else self._handlers.mcp_handler(method)
-        if (
-            handler is None
-            or not isinstance(handler, _FUNCTION_TYPES)
-            or iscoroutinefunction(handler)
-        ):
+        if handler is None or not isinstance(handler, _PLAIN) or iscoroutinefunction(handler):
             return handler
         from .callbacks import in_thread  # most handlers are coroutine functions
 

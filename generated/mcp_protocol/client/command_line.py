@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # a server does not load the client
 
 DONE, FAILED, WRONG = 0, 1, 2
 
-_MODULE_SERVER = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _PAGES = 1000  # of one list
 _LOGGED = 1000  # characters of a log message or a progress report that are shown
 
@@ -197,7 +197,7 @@ def _target(text: str, package: str) -> str | list[str]:
     """The target for `connect`: a URL or the words of a command."""
     if text.lower().startswith(("http://", "https://")):
         return text
-    if _MODULE_SERVER.fullmatch(text):
+    if _MODULE.fullmatch(text):
         return [sys.executable, "-m", package, "serve", text]
     try:
         words = shlex.split(text)
@@ -232,9 +232,7 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
         options["revision"] = revision
     if headers := _headers(chosen):
         options["headers"] = headers
-    if _split_config_target(chosen.target) is None and _MODULE_SERVER.fullmatch(
-        chosen.target
-    ):  # the user's code
+    if _config_of(chosen.target) is None and _MODULE.fullmatch(chosen.target):  # the user's code
         options["env"] = dict(os.environ)
     elif chosen.env:
         options["env"] = {
@@ -244,7 +242,7 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
     return options
 
 
-def _split_config_target(target: str) -> tuple[Path, str] | None:
+def _config_of(target: str) -> tuple[Path, str] | None:
     """The path of a configuration and the name of a server there, which may be empty, if any."""
     if Path(target).suffix == ".json" and Path(target).is_file():
         return Path(target), ""
@@ -252,17 +250,15 @@ def _split_config_target(target: str) -> tuple[Path, str] | None:
     return (Path(file), name) if colon and file.endswith(".json") else None
 
 
-async def _connect_arguments(
-    chosen: argparse.Namespace, revision: str | None
-) -> tuple[Any, dict[str, Any]]:
-    """The target and the keyword arguments of `connect`.
+async def _resolve(chosen: argparse.Namespace, revision: str | None) -> tuple[Any, dict[str, Any]]:
+    """Resolve the target; returns the target and the keyword arguments of `connect`.
 
     Raises:
         OSError: The file of a configuration can't be read.
         UsageError: The target is invalid.
         ValueError: A configuration is malformed.
     """
-    served = _split_config_target(chosen.target)
+    served = _config_of(chosen.target)
     if served is None:
         return _target(chosen.target, chosen.package.name), _options(chosen, revision)
     server: Any = getattr(chosen, "server_entry", None)
@@ -340,7 +336,7 @@ async def open_target(
     connect, _ = package.client()
     async with AsyncExitStack() as stack:
         try:
-            target, options = await _connect_arguments(chosen, revision)
+            target, options = await _resolve(chosen, revision)
             opening: AbstractAsyncContextManager[ClientBase] = connect(target, **options, **more)
             client = await stack.enter_async_context(opening)
         except (TypeError, ValueError) as error:
@@ -622,7 +618,7 @@ def _print_config(chosen: argparse.Namespace) -> int:
     The entry for `module:server` has the current directory in `PYTHONPATH`. If the program supports
     references to variables, the entry refers to a variable instead of containing its value.
     """
-    if _split_config_target(chosen.target) is not None:
+    if _config_of(chosen.target) is not None:
         raise UsageError("expected a URL, a command line or MODULE:SERVER, got a configuration")
     host, headers = HOSTS[chosen.client], _headers(chosen)
     target = _target(chosen.target, chosen.package.name)
@@ -631,7 +627,7 @@ def _print_config(chosen: argparse.Namespace) -> int:
     if not isinstance(target, str) and headers:
         raise UsageError("--header: expected a URL, got a command or MODULE:SERVER")
     env: dict[str, str] = {}
-    if _MODULE_SERVER.fullmatch(chosen.target):
+    if _MODULE.fullmatch(chosen.target):
         folders = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
         env["PYTHONPATH"] = os.pathsep.join(folders)
     for word in chosen.env:

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The optional features of clients: the classes that a chosen feature adds, or their substitutes."""
+"""The optional features of clients: the classes of chosen features, substitutes for the others."""
 
 from __future__ import annotations
 

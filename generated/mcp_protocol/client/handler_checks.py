@@ -166,24 +166,19 @@ def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeE
         name: The attribute, maybe the method of a message of other revisions.
     """
     method = next((wire for wire, python in _python_names() if python == name), None)
-    if (
-        method is None
-        or method in _BY_ITSELF
-        or name.startswith("_")
-        or _has_method(revision, method)
-    ):
+    if method is None or method in _BY_ITSELF or name.startswith("_") or _has(revision, method):
         return attribute_error(owner, "Client", name)
     return _error(revision, method, f"{name}() ({method})")
 
 
 def _error(revision: Revision, method: str, label: str) -> AbsentMethodError:
-    having = [each for each in REVISIONS if _has_method(REVISIONS[each], method)]
+    having = [each for each in REVISIONS if _has(REVISIONS[each], method)]
     elsewhere = f"; it is in {', '.join(having)}" if having else ""
     instead = f": {_INSTEAD[method]}" if method in _INSTEAD else ""
     return AbsentMethodError(method, f"{revision.name} has no {label}{instead}{elsewhere}")
 
 
-def _has_method(revision: Revision, method: str) -> bool:
+def _has(revision: Revision, method: str) -> bool:
     return method in revision.client_requests or method in revision.client_notifications
 
 

@@ -386,13 +386,11 @@ class OutputSchemas:
             deadline = Deadline.after(seconds, "the call's own timeout")
         wrong: str | None = _MISSING
         if (value := structured_value(result)) is not UNSET:
-            wrong = await self._find_complaint(stored, value, deadline)
+            wrong = await self._check(stored, value, deadline)
         if wrong is not None:
             raise RemoteProtocolError(f"tools/call {safe_repr(tool)}: structuredContent: {wrong}")
 
-    async def _find_complaint(
-        self, tool: _ToolSchema, value: Any, deadline: Deadline
-    ) -> str | None:
+    async def _check(self, tool: _ToolSchema, value: Any, deadline: Deadline) -> str | None:
         if tool.complaint is None:
             from ..json_schema import flat_complaint
 

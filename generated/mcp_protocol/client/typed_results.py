@@ -5,9 +5,8 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Decoding of tool results as a type that the caller names.
 
-The structured value is decoded and validated as the type. Without a structured value, as in
-revisions that lack it, the only text of the content is decoded: as JSON if it matches the type, or
-else as a string. No content is decoded as `None`.
+The structured value is decoded as the type. Without a structured value, the only text of the
+content is decoded: as JSON if that matches, or else as a string. No content is decoded as `None`.
 
 Source: server/tools#structured-content.
 """

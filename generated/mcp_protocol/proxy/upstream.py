@@ -179,7 +179,7 @@ class Upstream:
             raise MethodNotFoundError(name, f"{self.label} has no {name} ({self._revision_text()})")
         self._calls[call] = None
         try:
-            result = await self._call_with_input(call, row, self._params(request, row))
+            result = await self._run_call(call, row, self._params(request, row))
             async with call.logging:
                 return result
         except RemoteError as error:
@@ -191,9 +191,7 @@ class Upstream:
         finally:
             self._calls.pop(call, None)
 
-    async def _call_with_input(
-        self, call: PassedCall, row: Method, params: Mapping[str, Any]
-    ) -> Any:
+    async def _run_call(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Any:
         """Send a request; in revisions with server requests, ask the client for requested input."""
         request = call.context
         for _ in range(self._client.input_rounds):
@@ -212,7 +210,7 @@ class Upstream:
             params = {**params, **self._state_of(result)}
             if questions:
                 params["inputResponses"] = {
-                    key: await self._ask_client(call, each["method"], each.get("params"))
+                    key: await self._ask(call, each["method"], each.get("params"))
                     for key, each in questions.items()
                 }
         raise InternalError(f"{self.label} asked for input too often")
@@ -440,7 +438,7 @@ class Upstream:
     async def _answer(self, name: str, wire: Mapping[str, Any]) -> Any:
         call = self._asking_call(name)
         if call is not None:
-            return await self._ask_client(call, name, wire)
+            return await self._ask(call, name, wire)
         clients = list(self._clients)
         if len(clients) == 1 and clients[0].connection.session is not None:
             revision = clients[0].connection.revision
@@ -463,9 +461,7 @@ class Upstream:
                 self._report_loss(name, f"{revision}, which the client speaks, has no way for it")
         return None
 
-    async def _ask_client(
-        self, call: PassedCall, name: str, params: Mapping[str, Any] | None
-    ) -> Any:
+    async def _ask(self, call: PassedCall, name: str, params: Mapping[str, Any] | None) -> Any:
         revision = call.context.revision
         try:
             raw = await call.ask(name, self._convert_question(name, params or {}, revision))

@@ -177,12 +177,8 @@ class GroupRequests:
         Raises:
             Exception: The first failure, if every server failed.
         """
-        lists = await self.run_on_each(
-            method, lambda each: each.pages(method, fields, meta, timeout)
-        )
-        return [
-            _add_prefix(item, server.prefix) for server, items in lists.items() for item in items
-        ]
+        lists = await self.run_each(method, lambda each: each.pages(method, fields, meta, timeout))
+        return [_rename(item, server.prefix) for server, items in lists.items() for item in items]
 
     async def call(
         self,
@@ -211,7 +207,7 @@ class GroupRequests:
                 raise RemoteError(
                     error.code, error.message, error.data, error.method, name=name
                 ) from error
-        results = await self.run_on_each(method, send)
+        results = await self.run_each(method, send)
         if not results:
             raise self._absent_method(method)
         return next(iter(results.values()))
@@ -246,7 +242,7 @@ class GroupRequests:
         """
         servers = [server for server in self._servers if name.startswith(server.prefix)]
         if len(servers) > 1 and listed_by is not None:
-            lists = await self.run_on_each(
+            lists = await self.run_each(
                 listed_by, lambda each: each.pages(listed_by, {}, None, None), servers
             )
             listing = [
@@ -256,8 +252,7 @@ class GroupRequests:
             ]
             if len(listing) > 1:
                 raise InvalidParamsError(
-                    f"{safe_repr(name)} is listed by {_join_names(listing)}; "
-                    "use client.servers[name]"
+                    f"{safe_repr(name)} is listed by {_names(listing)}; use client.servers[name]"
                 )
             servers = listing or servers
         if not servers:
@@ -283,12 +278,12 @@ class GroupRequests:
             owners = _owners(uri, offering)
         if len(owners) == 1:
             return owners[0]
-        having = f"{_join_names(owners)} have it" if owners else "no server lists it"
+        having = f"{_names(owners)} have it" if owners else "no server lists it"
         raise InvalidParamsError(
             f"resource {safe_repr(uri)}: {having}; ask one: client.servers[name].read_resource(uri)"
         )
 
-    async def run_on_each(
+    async def run_each(
         self,
         method: str,
         work: Callable[[RequestPipeline], Awaitable[Result]],
@@ -320,10 +315,10 @@ class GroupRequests:
         return {server: results[server] for server in servers if server in results}
 
     async def _list_uris(self, servers: Iterable[GroupServer[Any]]) -> None:
-        resources = await self.run_on_each(
+        resources = await self.run_each(
             RESOURCES_LIST, lambda each: each.pages(RESOURCES_LIST, {}, None, None), servers
         )
-        templates = await self.run_on_each(
+        templates = await self.run_each(
             TEMPLATES_LIST, lambda each: each.pages(TEMPLATES_LIST, {}, None, None), servers
         )
         for server, items in resources.items():
@@ -357,7 +352,7 @@ async def _call_pipeline(
     return await requests.call(method, fields, meta, timeout, on_progress)
 
 
-def _add_prefix(item: Any, prefix: str) -> Any:
+def _rename(item: Any, prefix: str) -> Any:
     """A copy of a list item with its name in the group."""
     return replace(item, name=prefix + item.name) if prefix else item
 
@@ -381,5 +376,5 @@ def _matching_length(uri: str, template: str) -> int:
     return len(beginning) if uri.startswith(beginning) else 0
 
 
-def _join_names(servers: Iterable[GroupServer[Any]]) -> str:
+def _names(servers: Iterable[GroupServer[Any]]) -> str:
     return " and ".join(server.name for server in servers)

@@ -74,9 +74,7 @@ class RegistryDocument:
             name for name, each in self.inputs.items() if values.get(name, each.default) is not None
         }
         if any(name not in provided for name in self.required):
-            raise ValueError(
-                f"{self._place}: {self.describe_inputs()}; inputs= of connect() gives them"
-            )
+            raise ValueError(f"{self._place}: {self.describe()}; inputs= of connect() gives them")
         absent = {f"${{input:{name}}}" for name in self.inputs.keys() - provided}
 
         def is_whole(part: Any) -> bool:
@@ -96,7 +94,7 @@ class RegistryDocument:
             del entry["env"]
         return entry
 
-    def describe_inputs(self) -> str:
+    def describe(self) -> str:
         """The inputs with their descriptions, in one line."""
         texts = [
             f"{safe_text(each.id)} ({self._input_kind(each)})"
