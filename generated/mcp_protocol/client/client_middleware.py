@@ -99,7 +99,7 @@ class ClientRequest:
         return self._peer.transport
 
     def with_params(self, params: Any) -> ClientRequest:
-        """The same message with other params, for `next`.
+        """A copy of the message with other params, for `next`.
 
         Args:
             params: In the type of the revision, such as `replace(request.params, name="other")`,
@@ -110,7 +110,7 @@ class ClientRequest:
         )
 
     def with_meta(self, meta: Mapping[str, Any]) -> ClientRequest:
-        """The same message with more members in `_meta`, for `next`."""
+        """A copy of the message with more members in `_meta`, for `next`."""
         merged = {**self.meta, **meta}
         return ClientRequest(
             self._peer, self.method, self.params, merged, self.is_notification, self._sent

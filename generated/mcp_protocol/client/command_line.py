@@ -57,7 +57,7 @@ DONE, FAILED, WRONG = 0, 1, 2
 
 _MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _PAGES = 1000  # of one list
-_LOGGED = 1000  # characters of a log message or a progress report that are shown
+_LOGGED = 1000  # most characters that are shown of a log message or a progress report
 
 _JSON_ONLY = ("array", "boolean", "integer", "null", "number", "object")
 
@@ -243,7 +243,7 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
 
 
 def _config_of(target: str) -> tuple[Path, str] | None:
-    """The path of a configuration and the name of a server there, which may be empty, if any."""
+    """The path of a configuration and the name of its server, maybe empty; `None` for others."""
     if Path(target).suffix == ".json" and Path(target).is_file():
         return Path(target), ""
     file, colon, name = target.rpartition(":")

@@ -40,7 +40,7 @@ from .listen import (
 from .pipeline import RequestPipeline
 from .server_config import Config, Inputs, ServerEntry, read_config
 
-if TYPE_CHECKING:  # few clients name a type
+if TYPE_CHECKING:  # few clients decode results as types
     from .typed_results import ValueReader
 
 _logger = logging.getLogger(__name__)

@@ -186,7 +186,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
             raise absent_attribute(self, self.session.revision, name)
 
     def seen_as(self, client_class: type[AnyClient]) -> AnyClient:
-        """The same session as an instance of another client class."""
+        """An instance of another client class for this session."""
         return client_class(self._peer, self._application)
 
     @property

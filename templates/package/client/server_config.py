@@ -281,7 +281,7 @@ def _registry_document(members: Mapping[str, Any], place: str) -> RegistryDocume
     Raises:
         ValueError: The document has no supported remote or package.
     """
-    from .registry_document import RegistryDocument, is_registry_document  # few configurations are
+    from .registry_document import RegistryDocument, is_registry_document  # rarely used
 
     return RegistryDocument(members, place) if is_registry_document(members) else None
 

@@ -30,7 +30,7 @@ CAPABILITIES: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
 """The capabilities to declare besides those that the handlers imply."""
 
 _REFUSED = -1  # code of the error for a refused sampling request
-_LONGEST = 4000  # characters of a foreign text that are shown
+_LONGEST = 4000  # most characters of a foreign text that are shown
 
 _Members: TypeAlias = Mapping[str, Any]
 
