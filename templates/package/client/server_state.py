@@ -129,7 +129,7 @@ class ParamHeaders:
         return self.mirrored and self.prefix is not None
 
     def store(self, tools: Iterable[Any]) -> list[Any]:
-        """Store the parameter headers of typed tools; returns the tools that can be called."""
+        """Return the typed tools that can be called: all of them."""
         return list(tools)
 
     def headers_for(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:

@@ -59,7 +59,7 @@ class PassedCall:
             params: Its params in the client's revision, which are sent unchecked.
 
         Raises:
-            LocalProtocolError: The client's revision has no such request during this call.
+            LocalProtocolError: The client's revision has no requests of servers.
             MissingCapabilityError: The client did not declare a required capability.
             RemoteError: The client refused.
         """
