@@ -71,7 +71,7 @@ STUB_BASES = frozenset(
     {"ask_for_logs", "cache", "call_from", "clear_cache", "close", "end", "extension", "failures"}
     | {"hold", "input_rounds", "instructions", "listen", "mcp_handler", "mcp_stubs", "middleware"}
     | {"get_skill", "list_skills", "read_directory", "read_skill"}
-    | {"notify", "on_log", "on_progress", "opened", "read_ui", "request", "request_raw"}
+    | {"notify", "on_log", "on_progress", "read_ui", "request", "request_raw"}
     | {
         "revision",
         "seen_as",
@@ -81,7 +81,7 @@ STUB_BASES = frozenset(
         "session",
         "start_call",
     }
-    | {"supports", "tools_for", "url_schemes"}
+    | {"supports", "tools_for", "url_schemes", "wait_until_open"}
 )
 """Public names in the bases of clients, sessions and handlers, which no message overrides."""
 

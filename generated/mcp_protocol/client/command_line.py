@@ -8,11 +8,10 @@
 A target is a URL, a command line, `module:server`, which is served by a process of its own, or
 `mcp.json:name`, a server of a configuration.
 Results go to standard output, as text for people or as JSON. Text of a server is written without
-the control characters that a terminal would act on. On a terminal, text for people is styled where
+control characters, which a terminal would interpret. On a terminal, text for people is styled if
 rich is installed.
 
-Exit codes: 0, the server did what was asked; 1, it did not, or there is no server; 2, the command
-line is wrong.
+Exit codes: 0, success; 1, the server failed or cannot be reached; 2, the command line is wrong.
 """
 
 from __future__ import annotations
@@ -49,30 +48,30 @@ from .item_texts import (
     text_member,
 )
 
-if TYPE_CHECKING:  # what serves only does not load the client
+if TYPE_CHECKING:  # a server does not load the client
     from ..facts import Revisions
     from .base import ClientBase
     from .callbacks import LogMessage
 
 DONE, FAILED, WRONG = 0, 1, 2
 
-_SERVED = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _PAGES = 1000  # of one list
-_LOGGED = 1000  # characters of a log message or a progress report that are shown
+_LOGGED = 1000  # most characters that are shown of a log message or a progress report
 
 _JSON_ONLY = ("array", "boolean", "integer", "null", "number", "object")
 
 _Run = Callable[[Any, argparse.Namespace], Awaitable[int]]
-"""Is given a client of the session's revision, whose methods depend on that."""
+"""Runs a command with a client, whose methods depend on the revision of the session."""
 
 
 @dataclass(frozen=True)
 class CommandPackage:
-    """The package whose command line it is.
+    """The package that the command line belongs to.
 
     Attributes:
         name: Its import name, for `python -m`.
-        client: Loads its `connect`, and its revisions.
+        client: Returns its `connect` and its revisions, which are imported then.
     """
 
     name: str
@@ -80,7 +79,7 @@ class CommandPackage:
 
 
 class UsageError(Exception):
-    """The words of the command line do not fit the server or each other."""
+    """The command line contradicts itself, or does not fit the server."""
 
 
 def add_commands(
@@ -176,7 +175,7 @@ def run(chosen: argparse.Namespace) -> int:
     Args:
         chosen: The parsed command line.
     """
-    work = _inspect if chosen.run is None else _in_session
+    work = _inspect if chosen.run is None else _run_in_session
     try:
         if chosen.at_once is not None:
             return int(chosen.at_once(chosen))
@@ -198,15 +197,15 @@ def _target(text: str, package: str) -> str | list[str]:
     """The target for `connect`: a URL or the words of a command."""
     if text.lower().startswith(("http://", "https://")):
         return text
-    if _SERVED.fullmatch(text):
+    if _MODULE.fullmatch(text):
         return [sys.executable, "-m", package, "serve", text]
     try:
         words = shlex.split(text)
     except ValueError as error:
         from ..command_masking import masked_command  # its patterns take long to compile
 
-        shown = masked_command(text.split())
-        raise UsageError(f"{shown!r}: expected a command line, got {error}") from None
+        masked = masked_command(text.split())
+        raise UsageError(f"{masked!r}: expected a command line, got {error}") from None
     if not words:
         raise UsageError("expected a URL, a command line or MODULE:SERVER, got an empty text")
     if len(words) == 1 and _is_python_file(words[0]):
@@ -219,13 +218,13 @@ def _target(text: str, package: str) -> str | list[str]:
 
 
 def _is_python_file(word: str) -> bool:
-    """Whether a word is no program, but names a module of the current directory or its file."""
+    """Whether a word names a module of the current directory or its file, and no program."""
     file = Path(f"{word.removesuffix('.py').replace('.', '/')}.py")
     return file.is_file() and shutil.which(word) is None
 
 
 def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]:
-    """The options of `connect`."""
+    """The keyword arguments of `connect`."""
     from .client_settings import Timeouts
 
     options: dict[str, Any] = {"timeouts": Timeouts(opening=chosen.timeout)}
@@ -233,7 +232,7 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
         options["revision"] = revision
     if headers := _headers(chosen):
         options["headers"] = headers
-    if _in_config(chosen.target) is None and _SERVED.fullmatch(chosen.target):  # the user's code
+    if _config_of(chosen.target) is None and _MODULE.fullmatch(chosen.target):  # the user's code
         options["env"] = dict(os.environ)
     elif chosen.env:
         options["env"] = {
@@ -243,23 +242,23 @@ def _options(chosen: argparse.Namespace, revision: str | None) -> dict[str, Any]
     return options
 
 
-def _in_config(target: str) -> tuple[Path, str] | None:
-    """The file of a configuration, and the name of a server there, which may be empty."""
+def _config_of(target: str) -> tuple[Path, str] | None:
+    """The path of a configuration and the name of its server, maybe empty; `None` for others."""
     if Path(target).suffix == ".json" and Path(target).is_file():
         return Path(target), ""
     file, colon, name = target.rpartition(":")
     return (Path(file), name) if colon and file.endswith(".json") else None
 
 
-async def _opening(chosen: argparse.Namespace, revision: str | None) -> tuple[Any, dict[str, Any]]:
-    """The target and the options of `connect`.
+async def _resolve(chosen: argparse.Namespace, revision: str | None) -> tuple[Any, dict[str, Any]]:
+    """Resolve the target; returns the target and the keyword arguments of `connect`.
 
     Raises:
         OSError: The file of a configuration can't be read.
-        UsageError: The target is none.
-        ValueError: A configuration is wrong.
+        UsageError: The target is invalid.
+        ValueError: A configuration is malformed.
     """
-    served = _in_config(chosen.target)
+    served = _config_of(chosen.target)
     if served is None:
         return _target(chosen.target, chosen.package.name), _options(chosen, revision)
     server: Any = getattr(chosen, "server_entry", None)
@@ -268,7 +267,7 @@ async def _opening(chosen: argparse.Namespace, revision: str | None) -> tuple[An
         from .terminal_handlers import ask_input
 
         ask = ask_input if sys.stdin.isatty() else None
-        server = chosen.server_entry = await read_server(*served, ask)  # asked for inputs once
+        server = chosen.server_entry = await read_server(*served, ask)  # asks for inputs once
     options = _options(chosen, revision)
     for member in ("env", "headers"):
         own: Mapping[str, str] = getattr(server, member) or {}
@@ -290,14 +289,14 @@ def _headers(chosen: argparse.Namespace) -> dict[str, str]:
     return headers
 
 
-async def _in_session(chosen: argparse.Namespace) -> int:
+async def _run_in_session(chosen: argparse.Namespace) -> int:
     command: _Run = chosen.run
     more: dict[str, Any] = {}
     if sys.stdin.isatty():
         from .terminal_handlers import CAPABILITIES, TerminalHandlers
 
         more = {"handlers": TerminalHandlers(), "capabilities": CAPABILITIES}
-    async with opened(chosen, chosen.revision, **more) as client:
+    async with open_target(chosen, chosen.revision, **more) as client:
         with client.on_progress(_show_progress), client.on_log(_show_log):
             return await command(client, chosen)
 
@@ -305,25 +304,25 @@ async def _in_session(chosen: argparse.Namespace) -> int:
 def _show_progress(done: float, total: float | None, message: str | None) -> None:
     """Show the progress of a request on standard error."""
     of_total = "" if total is None else f"/{total:g}"
-    _show_beside(f"progress {done:g}{of_total}{f': {message}' if message else ''}")
+    _print_to_stderr(f"progress {done:g}{of_total}{f': {message}' if message else ''}")
 
 
 def _show_log(message: LogMessage) -> None:
     """Show a log message of the server on standard error."""
     data: object = message.data
     text = data if isinstance(data, str) else safe_repr(data, _LOGGED)
-    _show_beside(f"{message.level}{f' {message.logger}' if message.logger else ''}: {text}")
+    _print_to_stderr(f"{message.level}{f' {message.logger}' if message.logger else ''}: {text}")
 
 
-def _show_beside(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     print(safe_text(text, _LOGGED), file=sys.stderr, flush=True)
 
 
 @asynccontextmanager
-async def opened(
+async def open_target(
     chosen: argparse.Namespace, revision: str | None, **more: Any
 ) -> AsyncGenerator[ClientBase]:
-    """A client of the target.
+    """Open a session with the target.
 
     Args:
         chosen: The parsed command line.
@@ -331,13 +330,13 @@ async def opened(
         more: Further options of `connect`.
 
     Raises:
-        UsageError: The target or an option is of no use to `connect`.
+        UsageError: `connect` does not accept the target or an option.
     """
     package: CommandPackage = chosen.package
     connect, _ = package.client()
     async with AsyncExitStack() as stack:
         try:
-            target, options = await _opening(chosen, revision)
+            target, options = await _resolve(chosen, revision)
             opening: AbstractAsyncContextManager[ClientBase] = connect(target, **options, **more)
             client = await stack.enter_async_context(opening)
         except (TypeError, ValueError) as error:
@@ -354,33 +353,33 @@ _LISTS = {
     "resource templates": ("resources", "resources/templates/list", "resourceTemplates"),
     "prompts": ("prompts", "prompts/list", "prompts"),
 }
-"""By heading of a list: the capability, the method, and the member of its result."""
+"""The capability, the method and the member of the result, by heading of a list."""
 
-_CALLED = ("name", "arguments", "description")
-_READ = ("URI", "name", "type", "description")
+_CALLED_COLUMNS = ("name", "arguments", "description")
+_READ_COLUMNS = ("URI", "name", "type", "description")
 _COLUMNS = {
-    "tools": _CALLED,
-    "resources": _READ,
-    "resource templates": _READ,
-    "prompts": _CALLED,
+    "tools": _CALLED_COLUMNS,
+    "resources": _READ_COLUMNS,
+    "resource templates": _READ_COLUMNS,
+    "prompts": _CALLED_COLUMNS,
 }
 
 
 async def _list(client: ClientBase, chosen: argparse.Namespace) -> int:
-    listed = await _listed(client, chosen.timeout)
+    listed = await _request_lists(client, chosen.timeout)
     if chosen.json:
         _print_json({heading.replace(" ", "_"): items for heading, items in listed.items()})
         return DONE
-    shown = output()
-    shown.heading(_described(client))
+    out = output()
+    out.heading(_describe_server(client))
     for heading, items in listed.items():
         if items:
-            shown.table(heading, _COLUMNS[heading], map(item_row, items))
+            out.table(heading, _COLUMNS[heading], map(item_row, items))
     return DONE
 
 
-async def _listed(client: ClientBase, timeout: float) -> dict[str, list[Mapping[str, Any]]]:
-    """The items of the lists that a server has, by heading."""
+async def _request_lists(client: ClientBase, timeout: float) -> dict[str, list[Mapping[str, Any]]]:
+    """Request all lists that the server has; returns their items by heading."""
     methods = client.session.revision.client_requests
     return {
         heading: await _items(client, heading, timeout)
@@ -393,7 +392,7 @@ async def _items(client: ClientBase, heading: str, timeout: float) -> list[Mappi
     """The items of all pages of a list, as wire objects.
 
     Raises:
-        RemoteProtocolError: The pages do not come to an end.
+        RemoteProtocolError: There are more than `_PAGES` pages.
     """
     _, method, member = _LISTS[heading]
     items: list[Mapping[str, Any]] = []
@@ -411,11 +410,11 @@ async def _items(client: ClientBase, heading: str, timeout: float) -> list[Mappi
 async def _result(
     client: ClientBase, method: str, params: Mapping[str, Any], timeout: float
 ) -> Mapping[str, Any]:
-    """The result of a request as wire object: what it has depends on the revision."""
+    """The result of a request as wire object, since its type depends on the revision."""
     return members_of(to_builtins(await client.request(method, params, timeout=timeout)))
 
 
-def _described(client: ClientBase) -> str:
+def _describe_server(client: ClientBase) -> str:
     info = client.server_info
     named = [str(info.get(key, "")) for key in ("name", "version")]
     return f"{' '.join(text for text in named if text) or 'unnamed server'}, {client.revision}"
@@ -432,56 +431,56 @@ async def _call(client: Any, chosen: argparse.Namespace) -> int:
         names = ", ".join(map(safe_text, tools)) or "no tools"
         raise UsageError(f"expected one of the server's tools ({names}), got {chosen.tool!r}")
     arguments = _json_object(chosen.args) if chosen.args is not None else {}
-    arguments |= _typed(_pairs(chosen.arg), tools[chosen.tool].get("inputSchema"))
-    result = await _answered(client.call_tool(chosen.tool, arguments, timeout=_timeout(chosen)))
+    arguments |= _convert_arguments(_pairs(chosen.arg), tools[chosen.tool].get("inputSchema"))
+    result = await _wire_result(client.call_tool(chosen.tool, arguments, timeout=_timeout(chosen)))
     content = result.get("content") or ()
     if chosen.json:
         _print_json(result)
     else:
-        shown = output()
+        out = output()
         for block in content:
-            print_block(shown, members_of(block))
+            print_block(out, members_of(block))
         if not content:
-            shown.value(result.get("structuredContent", result))
+            out.value(result.get("structuredContent", result))
     return FAILED if result.get("isError") else DONE
 
 
 async def _read(client: Any, chosen: argparse.Namespace) -> int:
-    result = await _answered(client.read_resource(chosen.uri, timeout=_timeout(chosen)))
+    result = await _wire_result(client.read_resource(chosen.uri, timeout=_timeout(chosen)))
     if chosen.json:
         _print_json(result)
         return DONE
-    shown = output()
+    out = output()
     for contents in result.get("contents") or ():
-        print_contents(shown, members_of(contents))
+        print_contents(out, members_of(contents))
     return DONE
 
 
 async def _prompt(client: Any, chosen: argparse.Namespace) -> int:
-    asked = client.get_prompt(chosen.prompt, _pairs(chosen.arg), timeout=_timeout(chosen))
-    result = await _answered(asked)
+    request = client.get_prompt(chosen.prompt, _pairs(chosen.arg), timeout=_timeout(chosen))
+    result = await _wire_result(request)
     if chosen.json:
         _print_json(result)
         return DONE
-    shown = output()
+    out = output()
     for message in map(members_of, result.get("messages") or ()):
         text = block_text(members_of(message.get("content")))
-        shown.line([(f"{text_member(message, 'role')}: ", "bold"), (text, "")])
+        out.line([(f"{text_member(message, 'role')}: ", "bold"), (text, "")])
     return DONE
 
 
-async def _answered(request: Awaitable[Any]) -> Mapping[str, Any]:
-    """The result of a request that the server may answer with questions, as wire object."""
+async def _wire_result(request: Awaitable[Any]) -> Mapping[str, Any]:
+    """The result of a typed request as wire object."""
     return members_of(to_builtins(await request))
 
 
 def _timeout(chosen: argparse.Namespace) -> float | None:
-    """Seconds that a request may take; none where the user may be asked, who takes longer."""
+    """Seconds that a request may take; `None` at a terminal, since the user may be asked."""
     return None if sys.stdin.isatty() else chosen.timeout
 
 
 def _pairs(words: Sequence[str]) -> dict[str, str]:
-    """The arguments of `--arg`, as they were written."""
+    """The arguments of `--arg` by name, as text."""
     values: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -491,11 +490,11 @@ def _pairs(words: Sequence[str]) -> dict[str, str]:
     return values
 
 
-def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
-    """The arguments as the tool's input schema wants them.
+def _convert_arguments(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
+    """Convert arguments to the types in the tool's input schema.
 
-    A value is JSON, except for parameters that are strings. Where the schema does not say, text
-    that is no JSON stays text.
+    A value is decoded as JSON, unless the parameter is a string. If the schema states no type, text
+    that is not JSON stays text.
     """
     fields = members_of(schema)
     properties = members_of(fields.get("properties"))
@@ -507,7 +506,7 @@ def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
             typed[name] = value
             continue
         try:
-            typed[name] = _decoded(value)
+            typed[name] = _decode_json(value)
         except ValueError:
             if types in _JSON_ONLY:
                 raise UsageError(
@@ -519,7 +518,7 @@ def _typed(arguments: Mapping[str, str], schema: Any) -> dict[str, Any]:
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        value = _decoded(text)
+        value = _decode_json(text)
     except ValueError as error:
         raise UsageError(f"--args: expected a JSON object, got {text!r}: {error}") from None
     if not is_object(value):
@@ -527,7 +526,7 @@ def _json_object(text: str) -> dict[str, Any]:
     return {**value}
 
 
-def _decoded(text: str) -> Any:
+def _decode_json(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
@@ -538,7 +537,7 @@ def _decoded(text: str) -> Any:
 
 
 async def _inspect(chosen: argparse.Namespace) -> int:
-    """Connect once as negotiated, then once in each other revision of the package."""
+    """Connect with a negotiated revision, then with each other revision of the package."""
     package: CommandPackage = chosen.package
     _, revisions = package.client()
     description: dict[str, Any] = {"revisions": {}}
@@ -549,13 +548,13 @@ async def _inspect(chosen: argparse.Namespace) -> int:
     if chosen.json:
         _print_json(description)
         return DONE
-    shown, info = output(), description["server_info"]
-    shown.heading("  ".join(str(text) for text in info.values() if isinstance(text, str)))
+    out, info = output(), description["server_info"]
+    out.heading("  ".join(str(text) for text in info.values() if isinstance(text, str)))
     if description["instructions"]:
-        shown.text(first_line(description["instructions"]), markdown=False)
+        out.text(first_line(description["instructions"]), markdown=False)
     columns = ("revision", "lists", "capabilities", "opened", "listed")
     rows = sorted(description["revisions"].items(), reverse=True)
-    shown.table("revisions", columns, (_revision_row(*each) for each in rows))
+    out.table("revisions", columns, (_revision_row(*each) for each in rows))
     return DONE
 
 
@@ -576,16 +575,16 @@ def _revision_row(revision: str, row: Mapping[str, Any]) -> TableRow:
 async def _try_revision(
     chosen: argparse.Namespace, revision: str | None, description: dict[str, Any]
 ) -> None:
-    """Connect, and note what the server is and has in a revision, or why it does not speak it.
+    """Connect with a revision, and add the server's lists and capabilities, or its error.
 
     Raises:
-        McpError: Nothing can be negotiated at all.
+        McpError: The first session could not be opened.
     """
     start = perf_counter()
     try:
-        async with opened(chosen, revision) as client:
+        async with open_target(chosen, revision) as client:
             open_at = perf_counter()
-            lists = await _listed(client, chosen.timeout)
+            lists = await _request_lists(client, chosen.timeout)
             listed = perf_counter()
             description.setdefault("server_info", dict(client.server_info))
             description.setdefault("instructions", client.instructions)
@@ -616,10 +615,10 @@ def _capabilities(declared: Mapping[str, Any]) -> Iterator[str]:
 def _print_config(chosen: argparse.Namespace) -> int:
     """Print the entry for another program, without connecting.
 
-    `module:server` is found from everywhere: the entry names the current directory. The name of a
-    variable stands for its value where the program has references to variables.
+    The entry for `module:server` has the current directory in `PYTHONPATH`. If the program supports
+    references to variables, the entry refers to a variable instead of containing its value.
     """
-    if _in_config(chosen.target) is not None:
+    if _config_of(chosen.target) is not None:
         raise UsageError("expected a URL, a command line or MODULE:SERVER, got a configuration")
     host, headers = HOSTS[chosen.client], _headers(chosen)
     target = _target(chosen.target, chosen.package.name)
@@ -628,7 +627,7 @@ def _print_config(chosen: argparse.Namespace) -> int:
     if not isinstance(target, str) and headers:
         raise UsageError("--header: expected a URL, got a command or MODULE:SERVER")
     env: dict[str, str] = {}
-    if _SERVED.fullmatch(chosen.target):
+    if _MODULE.fullmatch(chosen.target):
         folders = [str(Path.cwd()), *filter(None, [os.environ.get("PYTHONPATH")])]
         env["PYTHONPATH"] = os.pathsep.join(folders)
     for word in chosen.env:
@@ -644,5 +643,5 @@ def _print_config(chosen: argparse.Namespace) -> int:
 
 
 def _print_json(value: Any) -> None:
-    """Print a result for programs."""
+    """Print a result as JSON."""
     print(json_text(value))

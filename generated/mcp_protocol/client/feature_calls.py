@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Features that clients may be written without: what they use of each, or what stands in for it."""
+"""The optional features of clients: the classes of chosen features, substitutes for the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class SingleClientCalls(ClientListenCalls, SkillCalls):
-    """The methods of the features that a client of one server has in forms of its own."""
+    """Methods of features that differ between clients of one server and of several."""
 
 
 class FeatureCalls(
@@ -34,7 +34,7 @@ class FeatureCalls(
     MiddlewareCalls,
     AppCalls,
 ):
-    """The methods of the features that this package has; for those of others, how to add them."""
+    """Methods of the chosen features; members of other features raise an error."""
 
 
 async def read_server(
@@ -47,7 +47,7 @@ async def read_server(
 
 
 def task_calls() -> TaskCalls | None:
-    """The tasks of servers; `None` in a package without them."""
+    """The module that calls tools as tasks; `None` in a package without tasks."""
     from . import tool_tasks  # few calls are tasks
 
     return tool_tasks

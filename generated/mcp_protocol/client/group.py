@@ -23,7 +23,7 @@ class ClientGroup(GroupBase[AnyClient]):
     """Several servers as one client: `connect({"mcpServers": {...}})`.
 
     Names of tools, prompts, resources and templates begin with the name of the server and `_`,
-    unless there is one server alone. Each server has a session of its own, in its own revision.
+    unless there is only one server. Each server has a session of its own, in its own revision.
     """
 
     async def list_resources(

@@ -5,12 +5,12 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Several servers as one client, each with a session of its own.
 
-Names of tools, prompts, resources and templates begin with the name of their server; a
-configuration of one server leaves names as they are. URIs are unchanged, since they mean the same
-in texts, in arguments of tools and in results.
+Names of tools, prompts, resources and templates begin with the name of their server; in a
+configuration of one server, names are unchanged. URIs are unchanged, since texts, arguments of
+tools and results contain URIs too.
 
-Each session is opened and closed in a task of its own, so that the failure of one does not end the
-others: the calls of that server fail, and its items are missing in lists.
+Each session is opened and closed in a task of its own, so the failure of one session does not end
+the others: calls of that server fail, and its items are missing in lists.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from ..errors import McpError, TransportError
 from .base import AnyClient, ClientCalls
-from .connect import beside
+from .connect import run_concurrently
 from .group_requests import GroupRequests, GroupServer
 from .listen import (
     Change,
@@ -40,7 +40,7 @@ from .listen import (
 from .pipeline import RequestPipeline
 from .server_config import Config, Inputs, ServerEntry, read_config
 
-if TYPE_CHECKING:  # few clients name a type
+if TYPE_CHECKING:  # few clients decode results as types
     from .typed_results import ValueReader
 
 _logger = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
     """Several servers as one client. The rendered subclass has a coroutine for each request.
 
     Args:
-        servers: The servers, as the configuration has them.
+        servers: The servers, in the order of the configuration.
     """
 
     def __init__(self, servers: Sequence[GroupServer[AnyClient]]) -> None:
@@ -75,15 +75,15 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
         )
         return f"<{type(self).__name__} of {', '.join(states)}>"
 
-    if not TYPE_CHECKING:  # a type checker knows what a group has
+    if not TYPE_CHECKING:  # type checkers see the rendered methods
 
         def __getattr__(self, name: str) -> Any:
-            """Point to the clients of the servers.
+            """Raise an error that refers to the clients of the servers.
 
             Raises:
                 AttributeError: Always.
             """
-            if name == "_servers":  # not yet made
+            if name == "_servers":  # not yet set
                 raise AttributeError(name)
             raise absent_from_group(self, self.servers.values(), name)
 
@@ -99,7 +99,7 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
 
     @property
     def failures(self) -> Mapping[str, Exception]:
-        """Why a session could not be opened, or the failure of a server since then, by name.
+        """The error of opening a session, or the last error of its connection, by server name.
 
         The failure of a connection is removed when a later request succeeds.
         """
@@ -113,11 +113,11 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
         await self._ended.wait()
 
     async def end(self) -> None:
-        """Begin to close the sessions."""
+        """Request the end of the sessions, without waiting."""
         self._over.set()
 
     async def hold(self) -> None:
-        """Open the sessions, and hold them open until `end`."""
+        """Open the sessions, and keep them open until `end` is called."""
         try:
             async with self._tasks as tasks:
                 for server in self._servers:
@@ -125,11 +125,11 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
         finally:
             self._ended.set()
 
-    async def opened(self) -> None:
-        """Wait until each session is open, or has failed.
+    async def wait_until_open(self) -> None:
+        """Wait until each session is open or has failed.
 
         Raises:
-            TransportError: None could be opened. If there is one server alone, its error.
+            TransportError: No session could be opened. With one server, its own error is raised.
         """
         for server in self._servers:
             await server.ready.wait()
@@ -145,9 +145,11 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
         return [server.session.requests for server in self._servers if server.client is not None]
 
     def _subscription(
-        self, wanted: NotificationFilter, options: ListenOptions
+        self, requested: NotificationFilter, options: ListenOptions
     ) -> GroupSubscription:
-        return GroupSubscription(self._servers, self._requests.by_uri, wanted, options, self._tasks)
+        return GroupSubscription(
+            self._servers, self._requests.by_uri, requested, options, self._tasks
+        )
 
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification to each server whose revision has it."""
@@ -156,7 +158,7 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
                 await server.session.send_notification(name, fields)
 
     def _value_reader(self, name: str, fields: Mapping[str, Any], returns: object) -> ValueReader:
-        """A reader for the result of a request, with a type that the caller names.
+        """A reader that decodes the result of a request as a type that the caller names.
 
         Raises:
             TypeError: The type can't be read from JSON.
@@ -178,9 +180,9 @@ class GroupSubscription(ChangeIterator):
 
     Args:
         servers: The servers.
-        by_uri: Finds the server of a resource.
-        wanted: The requested filter.
-        options: How the subscriptions are held open.
+        by_uri: Returns the server of a resource.
+        requested: The requested filter.
+        options: The timeouts and the retries of the subscriptions.
         tasks: Runs a task for each subscription.
     """
 
@@ -188,14 +190,14 @@ class GroupSubscription(ChangeIterator):
         self,
         servers: Sequence[GroupServer[Any]],
         by_uri: Callable[[str], Awaitable[GroupServer[Any]]],
-        wanted: NotificationFilter,
+        requested: NotificationFilter,
         options: ListenOptions,
         tasks: TaskGroup,
     ) -> None:
         super().__init__()
         self._servers = servers
         self._by_uri = by_uri
-        self._wanted = wanted
+        self._requested = requested
         self._options = options
         self._tasks = tasks
         self._stack = AsyncExitStack()
@@ -206,12 +208,12 @@ class GroupSubscription(ChangeIterator):
     async def __aenter__(self) -> Self:
         subscriptions: list[tuple[GroupServer[Any], Subscription]] = []
         async with AsyncExitStack() as stack:
-            for server, wanted in (await self._shares()).items():
-                subscription = server.session.subscription(wanted, self._options)
+            for server, part in (await self._filter_by_server()).items():
+                subscription = server.session.subscription(part, self._options)
                 await stack.enter_async_context(subscription)
                 subscriptions.append((server, subscription))
             self._stack = stack.pop_all()
-        self.agreed = _together([subscription.agreed for _, subscription in subscriptions])
+        self.agreed = _merge_filters([subscription.agreed for _, subscription in subscriptions])
         for server, subscription in subscriptions:
             self._tasks.start_soon(self._pass_on, server, subscription, self._send.clone())
         self._send.close()
@@ -231,16 +233,16 @@ class GroupSubscription(ChangeIterator):
         await self._stack.aclose()
         self._changes.close()
 
-    async def _shares(self) -> dict[GroupServer[Any], NotificationFilter]:
+    async def _filter_by_server(self) -> dict[GroupServer[Any], NotificationFilter]:
         """The part of the requested filter that each server can serve."""
         shares: dict[GroupServer[Any], dict[str, Any]] = {}
         for server in self._servers:
             if server.client is None:
                 continue
             for member, capability in _CAPABILITIES.items():
-                if getattr(self._wanted, member) and server.session.supports(capability):
+                if getattr(self._requested, member) and server.session.supports(capability):
                     shares.setdefault(server, {})[member] = True
-        for uri in self._wanted.uris:
+        for uri in self._requested.uris:
             share = shares.setdefault(await self._by_uri(uri), {})
             share["uris"] = (*share.get("uris", ()), uri)
         if not shares:
@@ -253,20 +255,20 @@ class GroupSubscription(ChangeIterator):
         subscription: Subscription,
         send: MemoryObjectSendStream[Change],
     ) -> None:
-        """Pass on the changes of one server, until its subscription ends."""
+        """Forward the changes of one server until its subscription ends."""
         async with send:
             try:
                 async for change in subscription:
                     await send.send(change)
                 self._ended_well = True
             except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                return  # nobody reads any more
+                return  # the iteration was closed
             except McpError as error:
                 self._failure = error
-                server.failed(error)
+                server.record_failure(error)
 
 
-def _together(filters: Sequence[NotificationFilter]) -> NotificationFilter:
+def _merge_filters(filters: Sequence[NotificationFilter]) -> NotificationFilter:
     return NotificationFilter(
         any(each.tools for each in filters),
         any(each.prompts for each in filters),
@@ -282,7 +284,7 @@ async def open_group(
     inputs: Inputs | None,
     opening: Callable[[ServerEntry], AbstractAsyncContextManager[AnyClient]],
 ) -> AsyncGenerator[AnyGroup, None]:
-    """Open the servers of a configuration, all at a time, and close them in the end.
+    """Open sessions with all servers of a configuration concurrently; close them on exit.
 
     Args:
         group_class: The class of the client.
@@ -292,9 +294,9 @@ async def open_group(
 
     Raises:
         OSError: The file of the configuration can't be read.
-        TypeError: A value of an input is no text.
-        ValueError: The configuration has no servers, or not one of the inputs.
-        TransportError: None of the sessions could be opened.
+        TypeError: A value of an input is not a string.
+        ValueError: The configuration has no servers, or does not declare an input.
+        TransportError: No session could be opened.
     """
     entries = await read_config(config, inputs)
     servers = [
@@ -307,8 +309,8 @@ async def open_group(
         if entry is not None
     ]
     group = group_class(servers)
-    async with beside(group.hold, group.end):
-        await group.opened()
+    async with run_concurrently(group.hold, group.end):
+        await group.wait_until_open()
         yield group
 
 
@@ -322,7 +324,7 @@ def absent_from_group(group: object, clients: Iterable[object], name: str) -> At
     """
     text = f"{type(group).__name__!r} object has no attribute {name!r}"
     if not name.startswith("_") and any(hasattr(client, name) for client in clients):
-        whole = name.removesuffix("_page")
-        all_pages = f"{whole}() has the items of all servers; " if whole != name else ""
+        list_name = name.removesuffix("_page")
+        all_pages = f"{list_name}() has the items of all servers; " if list_name != name else ""
         text += f"; {all_pages}the client of a server has it: client.servers[name].{name}"
     return AttributeError(text, name=name, obj=group)

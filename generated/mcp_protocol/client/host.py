@@ -7,12 +7,12 @@
 
 `safe_icons` says which icons are safe to show.
 
-`ModelTools` gives the tools of a server as functions of a model's API, and makes the calls that a
-model asks for. Each API has a row in `_APIS`: how it declares a function, which media the result of
-a function may have, and the form of that result. All of them accept names of `_NAME`; another name
-is altered, and the tool is found again by the altered one. What an API does not accept is not
-dropped: rules of a schema go into the description, and content becomes a text that names it. What
-an API can hold a model to is the matter of `strict_schemas`.
+`ModelTools` declares the tools of a server as functions of a model's API, and runs the calls that a
+model requests. Each API has a row in `_APIS`: how functions are declared, which media types a
+function result may have, and the form of that result. All APIs accept names that match `_NAME`;
+other names are altered, and mapped back in calls. Unsupported parts are not dropped: keywords of a
+schema are stated in the description, and content is replaced by a text that describes it. Strict
+mode is in `strict_schemas`.
 
 Source: basic/index#icons (2025-11-25, 2026-07-28).
 Sources of the APIs: developers.openai.com/api/docs/guides/function-calling and tools-tool-search;
@@ -40,11 +40,11 @@ from ..tool_results import plain_value, states_value, structured_value, texts
 
 
 class DeclaredTools(list[Any]):
-    """Tools as the API of a model takes them: a list of JSON objects.
+    """Tools in the form of a model's API: a list of JSON objects.
 
     Attributes:
-        notes: By name of a tool: what its declaration does not say as the tool's schema does, each
-            with its place. What is not said as a rule stands in a description where possible.
+        notes: By name of a tool: the differences between its schema and its declaration, each with
+            its place. Keywords that are removed are stated in a description where possible.
     """
 
     def __init__(self, tools: Iterable[Any], notes: Mapping[str, Sequence[str]]) -> None:
@@ -64,7 +64,7 @@ _NAME_LENGTH = 64
 _DIGEST_LENGTH = 8
 
 _COMBINING = ("allOf", "anyOf", "oneOf", "not", "enum")
-"""Keywords that APIs refuse in the root of a function's schema."""
+"""Keywords that APIs refuse at the root of a function's schema."""
 
 _IMAGES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
 _PDF = "application/pdf"
@@ -95,7 +95,7 @@ def safe_icons(icons: Iterable[AnyIcon] | None, server: str | None = None) -> li
 
     Args:
         icons: The icons of a tool, a resource and so on; `None` if they are absent.
-        server: URL of the server, to exclude `https:` URLs of other origins.
+        server: URL of the server; `https:` URLs of other origins are then excluded.
     """
     if icons is None:
         return []
@@ -116,7 +116,7 @@ def _is_safe(src: str, server: str | None) -> bool:
 
 
 def _origin(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of a URL; `None` if it has none."""
+    """Scheme, host and port of an HTTP URL; `None` for other URIs."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -162,14 +162,14 @@ class ModelTools:
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self._tools: dict[str, str] = {}  # names of tools by names of functions
-        self._withheld: frozenset[str] = frozenset()  # names of tools that are not for models
-        # By API, and by name of a function that was declared with all members required: its schema.
+        self._withheld: frozenset[str] = frozenset()  # tools that models may not call
+        # Schemas of functions that were declared with all members required, by API and name.
         self._all_required: dict[ModelApi, dict[str, Mapping[str, Any]]] = {}
 
-    async def declared(
+    async def declare_tools(
         self, api: ModelApi, strict: bool, defer: bool, timeout: float | None
     ) -> DeclaredTools:
-        """The tools as an API takes them; see `ClientBase.tools_for`."""
+        """Declare the tools in the form of an API; see `ClientBase.tools_for`."""
         if api not in _APIS:
             raise ValueError(f"expected one of {', '.join(_APIS)}, got {api!r}")
         search = _SEARCH_TOOLS.get(api)
@@ -178,28 +178,28 @@ class ModelTools:
                 f"defer: expected one of {', '.join(_SEARCH_TOOLS)}, got {api!r}, which has no "
                 "search for tools"
             )
-        tools = await self._listed(timeout)
+        tools = await self._list_tools(timeout)
         functions: list[Function] = []
         notes: dict[str, Sequence[str]] = {}
         self._all_required[api] = {}
         for name, tool in tools.items():
             function = _function(name, to_builtins(tool), defer)
             if strict:
-                function = self._strict(api, function)
+                function = self._make_strict(api, function)
             functions.append(function)
             if function.notes:
                 notes[tool.name] = function.notes
         declared = _APIS[api].declare(functions)
         return DeclaredTools([search, *declared] if defer and declared else declared, notes)
 
-    def _strict(self, api: ModelApi, function: Function) -> Function:
-        """A function whose arguments the API holds to their schema, if it can say that schema."""
-        from . import strict_schemas  # few models are held to schemas
+    def _make_strict(self, api: ModelApi, function: Function) -> Function:
+        """A function in strict mode, if the API can express its schema; else with a note."""
+        from . import strict_schemas  # few clients use strict mode
 
         subset = strict_schemas.SUBSETS[api]
         reduction = strict_schemas.Reduction(subset)
         try:
-            parameters = reduction.of_arguments(function.parameters)
+            parameters = reduction.reduce_arguments(function.parameters)
         except strict_schemas.NotStrictError as error:
             return replace(function, notes=[*function.notes, f"not strict: {error}"])
         if subset.requires_all:
@@ -208,10 +208,10 @@ class ModelTools:
         return replace(function, parameters=parameters, is_strict=True, notes=notes)
 
     def _arguments(self, call: ToolCall) -> Mapping[str, Any]:
-        """The arguments of a call, without null for what is absent.
+        """The arguments of a call, without each null that stands for an absent member.
 
         Raises:
-            InvalidParamsError: They are no JSON object.
+            InvalidParamsError: The arguments are not a JSON object.
         """
         arguments = call.decoded_arguments()
         schema = self._all_required.get(call.api, {}).get(call.name)
@@ -228,24 +228,24 @@ class ModelTools:
         timeout: float | None,
         on_progress: OnProgress | None,
     ) -> Any:
-        """Run what a model asks for; see `ClientBase.call_from`."""
+        """Run a call that a model requests; see `ClientBase.call_from`."""
         call = ToolCall.of(tool_call)
         api = _APIS[call.api]
         try:
-            name = await self._tool(call.name, timeout)
+            name = await self._tool_name(call.name, timeout)
             fields = {"name": name, "arguments": self._arguments(call)}
             result = await self._requests.call(_CALL, fields, meta, timeout, on_progress)
         except McpError as error:
             _logger.info("the model is told that %s failed: %s", safe_repr(call.name), error)
             return api.answer(call, Answer([str(error)], failed=True))
-        parts = list(_accepted(_contents(result), call.api))
+        parts = list(_replace_rejected_media(_contents(result), call.api))
         failed = bool(getattr(result, "is_error", None))
         if failed and not any(isinstance(part, str) for part in parts):
             parts.insert(0, "the tool gave no text")
         return api.answer(call, Answer(parts, failed))
 
-    async def _listed(self, timeout: float | None) -> dict[str, Any]:
-        """The tools by names of functions; a tool keeps the name that it had in earlier lists."""
+    async def _list_tools(self, timeout: float | None) -> dict[str, Any]:
+        """The tools by function name; a tool keeps its function name from earlier lists."""
         listed = await self._requests.pages(_LIST, {}, None, timeout)
         tools = {tool.name: tool for tool in listed if _is_for_models(tool)}
         self._withheld = frozenset(tool.name for tool in listed) - tools.keys()
@@ -259,21 +259,21 @@ class ModelTools:
         self._tools = taken
         return {functions[name]: tool for name, tool in tools.items()}
 
-    async def _tool(self, function: str, timeout: float | None) -> str:
-        """The name of a function's tool; the name itself if no tool is listed for it.
+    async def _tool_name(self, function: str, timeout: float | None) -> str:
+        """The name of the tool of a function; the name of the function if no tool is listed.
 
         Raises:
-            InvalidParamsError: The tool is not for models.
+            InvalidParamsError: Models may not call the tool.
         """
         if function not in self._tools:
-            await self._listed(timeout)
+            await self._list_tools(timeout)
         if function in self._withheld:
             raise InvalidParamsError(f"unknown tool: {safe_repr(function)}")
         return self._tools.get(function, function)
 
 
 def _is_for_models(tool: Any) -> bool:
-    """Whether models may call a tool: some are for the user interfaces of other tools alone.
+    """Whether models may call a tool; some tools are for user interfaces only.
 
     Source: ext-apps/specification/2026-01-26/apps (visibility).
     """
@@ -285,13 +285,13 @@ def _is_for_models(tool: Any) -> bool:
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call that a model asks for.
+    """A call that a model requests.
 
     Attributes:
-        api: The API whose form it has.
-        id: What the result refers to; Gemini may leave it out.
+        api: The API whose form the call has.
+        id: The id of the call, which the result repeats; Gemini may omit the id.
         name: The name of the function.
-        arguments: A JSON object, decoded or, as OpenAI has it, as text.
+        arguments: A JSON object, decoded, or as text in calls of OpenAI.
     """
 
     api: ModelApi
@@ -301,10 +301,10 @@ class ToolCall:
 
     @classmethod
     def of(cls, tool_call: Any) -> ToolCall:
-        """Read a call: JSON data, or an object of the provider's library.
+        """Read a call from JSON data, or from an object of the provider's library.
 
         Raises:
-            TypeError: It has the form of none of the APIs.
+            TypeError: The object does not have the form of any API.
         """
         get = _getter(tool_call)
         match get("type"):
@@ -331,7 +331,7 @@ class ToolCall:
         """The arguments as JSON data.
 
         Raises:
-            InvalidParamsError: They are no JSON object.
+            InvalidParamsError: The arguments are not a JSON object.
         """
         arguments = self.arguments
         if isinstance(arguments, str):
@@ -349,7 +349,7 @@ class ToolCall:
 
 
 def _getter(holder: Any) -> Callable[[str], Any]:
-    """Reads members of a mapping, or attributes of an object; `None` for an absent one."""
+    """A function that reads members of a mapping or attributes of an object; absent: `None`."""
     if is_object(holder):
         return holder.get
     return lambda name: getattr(holder, name, None)
@@ -357,12 +357,12 @@ def _getter(holder: Any) -> Callable[[str], Any]:
 
 @dataclass(frozen=True)
 class Media:
-    """Content that is no text.
+    """Binary content.
 
     Attributes:
         mime_type: Its media type, in lower case and without parameters; may be empty.
         data: The content in base64.
-        name: A name of a file for it.
+        name: A file name for the content.
     """
 
     mime_type: str
@@ -384,7 +384,7 @@ class Answer:
 
     @property
     def texts(self) -> list[str]:
-        """The texts; those of a failure begin with `Error`."""
+        """The texts; the first text of a failed call begins with `Error`."""
         texts = [part for part in self.parts if isinstance(part, str)]
         return ["Error: " + texts[0], *texts[1:]] if self.failed and texts else texts
 
@@ -399,9 +399,9 @@ class Function:
     """A tool as a function: its name, its description and the JSON Schema of its arguments.
 
     Attributes:
-        is_deferred: Whether the model finds it by a search.
-        is_strict: Whether the schema is one to which the API holds the model.
-        notes: What is not said as the tool says it.
+        is_deferred: Whether the model has to search for the function.
+        is_strict: Whether the function is declared in strict mode.
+        notes: The differences between the declaration and the tool.
     """
 
     name: str
@@ -417,9 +417,9 @@ class _Api:
     """The forms of one API.
 
     Attributes:
-        declare: The value of `tools`, for functions.
+        declare: Returns the value of `tools` for functions.
         media: Media types that the result of a function may have.
-        answer: The result of a call.
+        answer: Returns the message with the result of a call.
     """
 
     declare: Callable[[Sequence[Function]], list[Any]]
@@ -428,7 +428,7 @@ class _Api:
 
 
 def _function_name(tool: str, taken: Mapping[str, str]) -> str:
-    """A name that every API accepts and no other tool has."""
+    """A unique name for the function of a tool, which every API accepts."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
     name = name if _NAME.match(name) else f"_{name}"
     if len(name) <= _NAME_LENGTH and name not in taken:
@@ -441,7 +441,7 @@ def _function_name(tool: str, taken: Mapping[str, str]) -> str:
 
 
 def _function(name: str, tool: Mapping[str, Any], is_deferred: bool) -> Function:
-    """A function for a tool as wire object."""
+    """The function of a tool; `tool` is a wire object."""
     description: str = tool.get("description") or tool.get("title") or tool["name"]
     parameters = {key: value for key, value in tool["inputSchema"].items() if key != "$schema"}
     parameters.setdefault("properties", {})
@@ -454,7 +454,7 @@ def _function(name: str, tool: Mapping[str, Any], is_deferred: bool) -> Function
 
 
 def _contents(result: Any) -> Iterator[str | Media]:
-    """The content of a typed result, and its structured value unless a text repeats it."""
+    """The content of a typed result, and its structured value unless a text contains it."""
     for block in getattr(result, "content", ()):
         yield _part(to_builtins(block))
     value = structured_value(result)
@@ -466,7 +466,7 @@ def _contents(result: Any) -> Iterator[str | Media]:
 
 
 def _part(block: Mapping[str, Any]) -> str | Media:
-    """A content block as wire object, as text or media."""
+    """Convert a content block, as wire object, to text or media."""
     match block:
         case {"type": "text", "text": str(text)}:
             return text
@@ -487,8 +487,8 @@ def _media(holder: Mapping[str, Any], data: str, name: str) -> Media:
     return Media(mime_type.partition(";")[0].strip().lower(), data, name)
 
 
-def _accepted(parts: Iterator[str | Media], api: ModelApi) -> Iterator[str | Media]:
-    """The parts, with a text in place of media that the API does not accept."""
+def _replace_rejected_media(parts: Iterator[str | Media], api: ModelApi) -> Iterator[str | Media]:
+    """Replace each media part that the API does not accept by a text."""
     for part in parts:
         if isinstance(part, Media) and part.mime_type not in _APIS[api].media:
             size = len(part.data) * 3 // 4 - part.data.count("=", -2)
@@ -508,13 +508,13 @@ def _openai_chat_tools(functions: Sequence[Function]) -> list[Any]:
 
 
 def _openai_function(function: Function) -> dict[str, Any]:
-    """A declaration; it says `strict`, as the API may take that to be on."""
+    """A declaration; `strict` is always stated, since the API may default to true."""
     return {
         "name": function.name,
         "description": function.description,
         "parameters": function.parameters,
         "strict": function.is_strict,
-        **_deferring(function),
+        **_deferral_members(function),
     }
 
 
@@ -525,13 +525,13 @@ def _anthropic_tools(functions: Sequence[Function]) -> list[Any]:
             "description": each.description,
             "input_schema": each.parameters,
             **({"strict": True} if each.is_strict else {}),
-            **_deferring(each),
+            **_deferral_members(each),
         }
         for each in functions
     ]
 
 
-def _deferring(function: Function) -> dict[str, Any]:
+def _deferral_members(function: Function) -> dict[str, Any]:
     return {"defer_loading": True} if function.is_deferred else {}
 
 
@@ -608,7 +608,7 @@ _SEARCH_TOOLS: Mapping[ModelApi, Mapping[str, str]] = {
     "openai": {"type": "tool_search"},
     "anthropic": {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
 }
-"""By API: the tool of its own with which a model searches deferred tools."""
+"""By API: the built-in tool with which a model searches for deferred tools."""
 
 _APIS: Mapping[ModelApi, _Api] = {
     "openai": _Api(_openai_tools, _IMAGES | {_PDF}, _openai_answer),

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Methods of clients that give their tools to a model, and make the calls that it asks for."""
+"""Client methods that declare tools to a model, and run the calls that the model requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ModelCalls:
-    """The methods; `host` has what they do."""
+    """Adds `tools_for` and `call_from` to a client; implemented in `host`."""
 
     _requests: Any  # sends the requests of the client
     _model_tools: ModelTools | None = None
@@ -30,28 +30,28 @@ class ModelCalls:
         defer: bool = False,
         timeout: float | None = None,
     ) -> DeclaredTools:
-        """The server's tools as a model's API takes them in `tools`.
+        """The server's tools in the form of a model's API, for its parameter `tools`.
 
         Args:
             api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
                 `gemini` (generateContent).
-            strict: Whether schemas are reduced to those that the API holds a model to: strict mode
-                of OpenAI and Anthropic, the `parameters` of Gemini. A rule that is lost goes into a
-                description. A tool whose schema can't be reduced is declared as without `strict`.
-            defer: Whether the model sees a search for tools, and then those that it finds: `openai`
-                and `anthropic` have one.
+            strict: Whether schemas are reduced to the subset that the API enforces: strict mode of
+                OpenAI and Anthropic, the `parameters` of Gemini. A keyword that is lost is stated
+                in a description. A tool whose schema can't be reduced is declared without `strict`.
+            defer: Whether the model finds tools by the search tool of the API: `openai` and
+                `anthropic` only.
             timeout: Seconds for each page of the list; `None` for no limit.
 
         Returns:
-            JSON objects, with `notes` on what is lost. Names that an API does not accept are
-            altered; `call_from` finds the tool.
+            JSON objects, with `notes` on differences to the schemas. Names that an API does not
+            accept are altered; `call_from` finds the tool by the altered name.
 
         Raises:
-            ValueError: The API is none of these, or has no search for tools.
+            ValueError: The API is unknown, or has no search for tools.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
-        return await self._functions().declared(api, strict, defer, timeout)
+        return await self._functions().declare_tools(api, strict, defer, timeout)
 
     async def call_from(
         self,
@@ -61,9 +61,9 @@ class ModelCalls:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Any:
-        """Run the tool that a model asks for, and return the result as the model's API takes it.
+        """Run a call that a model requests, and return the result in the form of the model's API.
 
-        A failed call gives a result too, which tells the model of the error.
+        A failed call returns a result too, with the text of the error.
 
         Args:
             tool_call: The call, as JSON data or as an object of the provider's library: a
@@ -75,16 +75,16 @@ class ModelCalls:
 
         Returns:
             A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
-            or a part with a `functionResponse`. Content that the API does not accept is named in a
-            text.
+            or a part with a `functionResponse`. Content that the API does not accept is replaced by
+            a text.
 
         Raises:
-            TypeError: The call has none of these forms.
+            TypeError: The call has another form.
         """
         return await self._functions().run(tool_call, meta, timeout, on_progress)
 
     def _functions(self) -> ModelTools:
-        """The tools as functions of models."""
+        """The tools as functions of models, created on first use."""
         if self._model_tools is None:
             from .host import ModelTools
 

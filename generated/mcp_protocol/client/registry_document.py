@@ -5,13 +5,13 @@
 # ruff: noqa - a file that fixes change counts as edited
 """A document of the registry (`server.json`) as a configuration with one server.
 
-A remote is taken before a package, since it runs nothing here, and otherwise the first package that
-a known command starts over standard streams. What the document leaves to its user is an input of
-the configuration: header fields, variables of the environment, arguments, and parts of these in
-braces. An optional input without a value leaves out what it is in.
+A remote is preferred, since it runs no local process; otherwise the first package is used that a
+supported command starts over stdio. Values that the user has to provide become inputs of the
+configuration: header fields, environment variables, arguments, and placeholders in braces in these.
+A header field, variable or argument whose optional input has no value is omitted.
 
-Texts of the document stay as they are: `${NAME}` in one is no variable of the environment, which a
-document of somebody else must not read.
+Texts of the document are literal: `${NAME}` does not refer to an environment variable, since a
+foreign document must not read the environment.
 
 Source: static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json.
 """
@@ -35,7 +35,7 @@ _RUNNERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "oci": ("docker", ("run", "-i", "--rm")),
     "nuget": ("dnx", ("--yes",)),
 }
-"""By type of registry: the command that starts its packages, and the arguments that it needs."""
+"""By type of registry: the command that starts its packages, and the command's arguments."""
 
 _REMOTES = frozenset({"streamable-http", "sse"})
 
@@ -46,20 +46,20 @@ def is_registry_document(members: Mapping[str, Any]) -> bool:
 
 
 class RegistryDocument:
-    """One server, as the registry describes it.
+    """A registry document as an entry of a configuration with inputs.
 
     Args:
         members: The document.
-        place: Its name in errors.
+        place: The name of the document in errors.
 
     Attributes:
         name: The name of the server, without its namespace.
-        entry: Its entry in a configuration; an item of `args` may be a list of words.
-        inputs: What its user gives, by id.
+        entry: The entry in a configuration; an item of `args` may be a list of words.
+        inputs: The inputs that the entry refers to, by id.
         required: Ids of the inputs that need a value.
 
     Raises:
-        ValueError: No remote and no package of it can be used.
+        ValueError: The document has no supported remote or package.
     """
 
     def __init__(self, members: Mapping[str, Any], place: str) -> None:
@@ -69,18 +69,18 @@ class RegistryDocument:
         self.required: list[str] = []
         self.entry: Mapping[str, Any] = self._entry(members)
 
-    def present(self, values: Mapping[str, object]) -> dict[str, Any]:
+    def entry_for(self, values: Mapping[str, object]) -> dict[str, Any]:
         """The entry without the parts whose optional inputs have no value.
 
         Raises:
-            ValueError: A required input has none; the text names all inputs.
+            ValueError: A required input has no value; the text lists all inputs.
         """
-        given = {
+        provided = {
             name for name, each in self.inputs.items() if values.get(name, each.default) is not None
         }
-        if any(name not in given for name in self.required):
-            raise ValueError(f"{self._place}: {self.needs()}; inputs= of connect() gives them")
-        absent = {f"${{input:{name}}}" for name in self.inputs.keys() - given}
+        if any(name not in provided for name in self.required):
+            raise ValueError(f"{self._place}: {self.describe()}; inputs= of connect() gives them")
+        absent = {f"${{input:{name}}}" for name in self.inputs.keys() - provided}
 
         def is_whole(part: Any) -> bool:
             text = "\0".join(part) if is_many(part) else part
@@ -99,16 +99,16 @@ class RegistryDocument:
             del entry["env"]
         return entry
 
-    def needs(self) -> str:
-        """The values that its user gives, in one line."""
+    def describe(self) -> str:
+        """The inputs with their descriptions, in one line."""
         texts = [
-            f"{safe_text(each.id)} ({self._kind(each)})"
+            f"{safe_text(each.id)} ({self._input_kind(each)})"
             + (f": {safe_text(each.description)}" if each.description else "")
             for each in self.inputs.values()
         ]
         return f"it needs {'; '.join(texts) or 'no values'}"
 
-    def _kind(self, declared: ConfigInput) -> str:
+    def _input_kind(self, declared: ConfigInput) -> str:
         words = ["required" if declared.id in self.required else "optional"]
         words += ["secret"] if declared.password else []
         words += [f"one of {safe_list(declared.options)}"] if declared.options else []
@@ -118,12 +118,12 @@ class RegistryDocument:
     def _entry(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
         for remote in _objects(members.get("remotes")):
             if remote.get("type") in _REMOTES:
-                url = self._filled(str(remote.get("url", "")), remote.get("variables"))
+                url = self._fill_placeholders(str(remote.get("url", "")), remote.get("variables"))
                 self.required += [name for name in self.inputs if name not in self.required]
                 return {
                     "type": remote["type"],
                     "url": url,
-                    "headers": self._named(remote.get("headers")),
+                    "headers": self._read_named_values(remote.get("headers")),
                     "env": {},
                 }
         packages = [*_objects(members.get("packages"))]
@@ -137,7 +137,7 @@ class RegistryDocument:
         )
 
     def _command(self, package: Mapping[str, Any]) -> Mapping[str, Any] | None:
-        """The entry for a package; `None` if nothing here starts it."""
+        """The entry for a package; `None` if the package is not supported."""
         kind = str(package.get("registryType"))
         transport = package.get("transport")
         over_stdio = is_object(transport) and transport.get("type") == "stdio"
@@ -152,7 +152,7 @@ class RegistryDocument:
             return None
         if version is not None:
             name = f"{name}{':' if kind == 'oci' else '@'}{version}"
-        env = self._named(package.get("environmentVariables"))
+        env = self._read_named_values(package.get("environmentVariables"))
         passed = [["-e", each] for each in env] if kind == "oci" else []
         arguments: list[Any] = [
             *own,
@@ -163,8 +163,8 @@ class RegistryDocument:
         ]
         return {"command": command, "args": arguments, "env": env, "headers": {}}
 
-    def _named(self, values: Any) -> dict[str, str]:
-        """Header fields, or variables of the environment."""
+    def _read_named_values(self, values: Any) -> dict[str, str]:
+        """Header fields or environment variables, by name."""
         named: dict[str, str] = {}
         for each in _objects(values):
             text = self._value(each, str(each.get("name")))
@@ -173,7 +173,7 @@ class RegistryDocument:
         return named
 
     def _arguments(self, values: Any) -> Iterator[list[str]]:
-        """Arguments of a command, each as its words."""
+        """The arguments of a command, each as a list of words."""
         for each in _objects(values):
             name = str(each.get("name", ""))
             words = [_literal(name)] if each.get("type") == "named" else []
@@ -188,25 +188,25 @@ class RegistryDocument:
                 yield [*words, text]
 
     def _value(self, declared: Mapping[str, Any], name: str) -> str | None:
-        """A text of the document, or a reference to an input."""
+        """A fixed value of the document, or a reference to a new input."""
         value = declared.get("value")
         if isinstance(value, str):
-            return self._filled(value, declared.get("variables"))
+            return self._fill_placeholders(value, declared.get("variables"))
         return self._input(declared, name)
 
-    def _filled(self, text: str, variables: Any) -> str:
-        """A text with references in place of its variables."""
-        known: Mapping[str, Any] = variables if is_object(variables) else {}
+    def _fill_placeholders(self, text: str, variables: Any) -> str:
+        """Replace the placeholders of a text by references to inputs."""
+        declarations: Mapping[str, Any] = variables if is_object(variables) else {}
         parts = _PLACEHOLDER.split(text)
         return "".join(
-            self._input(known[part], part, is_part=True)
-            if number % 2 and is_object(known.get(part))
+            self._input(declarations[part], part, is_part=True)
+            if number % 2 and is_object(declarations.get(part))
             else _literal(f"{{{part}}}" if number % 2 else part)
             for number, part in enumerate(parts)
         )
 
     def _input(self, declared: Mapping[str, Any], name: str, *, is_part: bool = False) -> str:
-        """A reference to an input, which is declared with it."""
+        """Declare an input; returns the reference to it."""
         fixed = declared.get("value")
         if is_part and isinstance(fixed, str):
             return _literal(fixed)
@@ -232,5 +232,5 @@ def _objects(values: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _literal(text: str) -> str:
-    """A text in which a configuration finds no variables."""
+    """Escape a text, so that it contains no variables of a configuration."""
     return text.replace("$", "${$}")

@@ -36,8 +36,8 @@ class _Entry(NamedTuple):
 
     Attributes:
         json: The result.
-        fresh_until: The time at which it becomes stale.
-        private: Whether it belongs to one user.
+        fresh_until: The time at which the result becomes stale.
+        private: Whether the result belongs to one user.
         uri: The resource that was read, or `None`.
     """
 
@@ -69,7 +69,7 @@ class ResponseCache(NoCache):
         return len(self._entries)
 
     def clear(self) -> None:
-        """Drop all results: the next call of each kind asks the server."""
+        """Drop all results."""
         self.drops += 1
         self._drop(lambda key, entry: True)
 
@@ -128,11 +128,11 @@ class ResponseCache(NoCache):
         if self._settings.clock() >= entry.fresh_until:
             self._remove(key)
             return None
-        self._entries[key] = self._entries.pop(key)  # the most recently used one is last
+        self._entries[key] = self._entries.pop(key)  # the most recently used entry is last
         return entry.json
 
     def fields(self, make: MakeFields) -> Fields:
-        """The same, watched for a change of the user."""
+        """Wrap the user's function for header fields, to detect a change of the user."""
         self.before_private = watched = WatchedFields(make, self.forget_private)
         return watched
 
@@ -143,7 +143,7 @@ class ResponseCache(NoCache):
             key: Its key.
             uri: The resource that was read, or `None`.
             result: The result.
-            drops: The attribute of that name when the result was requested.
+            drops: The value of the attribute `drops` when the result was requested.
         """
         ttl: int = getattr(result, "ttl_ms", 0)
         if ttl <= 0 or drops != self.drops:
@@ -175,8 +175,8 @@ class WatchedFields:
     """The header fields of HTTP requests; detects a change of the user.
 
     Args:
-        make: Returns the fields, or an awaitable of them.
-        changed: Called when fields other than those of a trace have changed.
+        make: Returns the fields, or an awaitable of the fields.
+        changed: Called when fields other than `TRACE_FIELDS` have changed.
     """
 
     def __init__(
@@ -190,8 +190,8 @@ class WatchedFields:
 
     async def __call__(self) -> Mapping[str, str]:
         """The fields of the next request."""
-        made = self._make()
-        fields = await made if inspect.isawaitable(made) else made
+        result = self._make()
+        fields = await result if inspect.isawaitable(result) else result
         now = {name: fields[name] for name in fields or () if name.lower() not in TRACE_FIELDS}
         if self._last is not None and now != self._last:
             self._changed()

@@ -3,17 +3,17 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Several servers in one configuration, as programs with MCP clients write it.
+"""Configurations of several servers, in the format of programs with MCP clients.
 
 The members are those of Claude Code, Cursor and VS Code: `mcpServers` (or `servers`) has an entry
 for each server, a process (`command`, `args`, `env`, `envFile`, `cwd`) or a URL (`url`, `type`,
-`headers`). In texts, `${NAME}` stands for a variable of the environment, as do `${NAME:-default}`
-and `${env:NAME}`; `${input:id}` stands for a value that the caller of `connect` has, or asks the
-user for. A document of the registry (`server.json`) is a configuration of one server. A member that
-has no meaning here is named in a warning.
+`headers`). In texts, `${NAME}`, `${NAME:-default}` and `${env:NAME}` refer to environment
+variables, and `${input:id}` to a value that the caller of `connect` provides or asks the user for.
+A registry document (`server.json`) is a configuration of one server. An unknown member is named in
+a warning.
 
-Any text of a configuration may be a secret, and one of a malformed configuration may be anywhere.
-Errors have names of members, with what looks like a secret masked, and kinds of values.
+Any text of a configuration may be a secret, anywhere in a malformed configuration. So errors
+contain the names of members, with likely secrets masked, and the types of values.
 
 Source: the configuration references of these programs, as of November 2026.
 """
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
     from .registry_document import RegistryDocument
 
 Config: TypeAlias = Mapping[str, Any] | PathLike[str]
-"""A configuration of servers: `{"mcpServers": {...}}`, or a document of the registry, or the path
-of a JSON file with one of them."""
+"""A configuration of servers: `{"mcpServers": {...}}`, or a registry document, or the path of a
+JSON file with either."""
 
 
 Inputs: TypeAlias = Mapping[str, str] | Callable[[ConfigInput], str | Awaitable[str | None] | None]
-"""Values for `${input:id}`: by id, or a function that asks the user; `None` is no value. A plain
+"""Values for `${input:id}`: by id, or a function that asks the user; `None` for no value. A plain
 function runs in a thread."""
 
 _KEYS = ("mcpServers", "servers")
 
 _TRANSPORTS: Mapping[str, Literal["streamable-http", "sse"] | None] = {
-    "http": None,  # whichever of the two the server has
+    "http": None,  # negotiated with the server
     "streamable-http": "streamable-http",
     "streamableHttp": "streamable-http",
     "sse": "sse",
@@ -92,15 +92,15 @@ class ServerEntry:
 
 @dataclass(frozen=True)
 class _Document:
-    """A configuration as it is written.
+    """A configuration before variables are replaced.
 
     Attributes:
-        place: Its name in errors.
+        place: The name of the configuration in errors.
         folder: The folder of the workspace.
         key: The member with the servers.
         entries: The servers by name.
         inputs: The declared inputs by id.
-        registered: The document of the registry that it is, if it is one.
+        registered: The registry document, if the configuration is one.
     """
 
     place: str
@@ -111,37 +111,37 @@ class _Document:
     registered: RegistryDocument | None = None
 
     def entry_of(self, name: str, values: Mapping[str, object]) -> Any:
-        """An entry, of a document of the registry for these values of inputs.
+        """An entry; of a registry document, the entry for the values of inputs.
 
         Raises:
-            ValueError: The document needs a value that is not there.
+            ValueError: A required input of the registry document has no value.
         """
-        return self.entries[name] if self.registered is None else self.registered.present(values)
+        return self.entries[name] if self.registered is None else self.registered.entry_for(values)
 
     def place_of(self, name: str) -> str:
-        """The place of an entry."""
-        return f"{self.place}: {self.key}.{_shown(name)}"
+        """The name of an entry in errors."""
+        return f"{self.place}: {self.key}.{_mask_name(name)}"
 
-    async def answers(self, names: Iterable[str], inputs: Inputs | None) -> Mapping[str, object]:
-        """Values for the inputs of some servers; a function is asked for each once."""
+    async def ask_inputs(self, names: Iterable[str], inputs: Inputs | None) -> Mapping[str, object]:
+        """The values for the inputs of some servers; a function is called once per input."""
         if not callable(inputs):
             return inputs or {}
         ask = in_thread(inputs)
-        return {each.id: await ask(each) for each in self._used(names)}
+        return {each.id: await ask(each) for each in self._used_inputs(names)}
 
-    def _used(self, names: Iterable[str]) -> list[ConfigInput]:
-        """The inputs of some servers, each once."""
+    def _used_inputs(self, names: Iterable[str]) -> list[ConfigInput]:
+        """The inputs of some servers, without duplicates."""
         used = dict.fromkeys(each for name in names for each in _inputs_in(self.entries[name]))
         return [self.inputs.get(each) or ConfigInput(each) for each in used]
 
     def texts(self, names: Iterable[str], values: Mapping[str, object]) -> _Texts:
-        """The values of variables, those of the inputs of some servers included.
+        """The values of variables, including those of the inputs of some servers.
 
         Raises:
-            TypeError: A value is no text.
-            ValueError: There is no such input, or a value is none of the options.
+            TypeError: A value is not a string.
+            ValueError: An input is unknown, or a value is not among the options.
         """
-        used = self._used(names)
+        used = self._used_inputs(names)
         ids = [each.id for each in used]
         unknown = values.keys() - {*ids, *self.inputs}
         if unknown:
@@ -160,16 +160,16 @@ class _Document:
         for each in used:
             value = values.get(each.id, each.default)
             if value is not None:
-                variables[_INPUT + each.id] = _checked_input(each, value)
+                variables[_INPUT + each.id] = _check_input(each, value)
         return _Texts(self.folder, variables)
 
 
 async def read_config(
     config: Config, inputs: Inputs | None = None
 ) -> dict[str, ServerEntry | Exception | None]:
-    """The servers of a configuration by name; an error for an entry that is wrong.
+    """The servers of a configuration by name; an error for a malformed entry.
 
-    A server that is disabled is `None`.
+    A disabled server is `None`.
 
     Args:
         config: The configuration.
@@ -177,25 +177,25 @@ async def read_config(
 
     Raises:
         OSError: The file can't be read.
-        TypeError: A value of an input is no text.
-        ValueError: The configuration has no servers, or not one of the inputs.
+        TypeError: A value of an input is not a string.
+        ValueError: The configuration has no servers, or does not declare an input.
     """
-    document = _document(config)
-    return _servers(document, await document.answers(_enabled(document), inputs))
+    document = _read_document(config)
+    return _servers(document, await document.ask_inputs(_enabled_names(document), inputs))
 
 
 def config_servers(
     config: Config, inputs: Mapping[str, str]
 ) -> dict[str, ServerEntry | Exception | None]:
-    """The same without an event loop, with values for `${input:id}` by their ids."""
-    return _servers(_document(config), inputs)
+    """Like `read_config`, without an event loop, for values of inputs by id."""
+    return _servers(_read_document(config), inputs)
 
 
-def _enabled(document: _Document) -> list[str]:
+def _enabled_names(document: _Document) -> list[str]:
     """The names of the servers that are not disabled.
 
     Raises:
-        ValueError: All are.
+        ValueError: All servers are disabled.
     """
     enabled = [name for name, entry in document.entries.items() if not _is_disabled(entry)]
     if not enabled:
@@ -206,7 +206,7 @@ def _enabled(document: _Document) -> list[str]:
 def _servers(
     document: _Document, values: Mapping[str, object]
 ) -> dict[str, ServerEntry | Exception | None]:
-    enabled = _enabled(document)
+    enabled = _enabled_names(document)
     texts = document.texts(enabled, values)
     servers: dict[str, ServerEntry | Exception | None] = dict.fromkeys(document.entries)
     for name in enabled:
@@ -223,34 +223,34 @@ async def read_server(config: Config, name: str, inputs: Inputs | None = None) -
 
     Args:
         config: The configuration.
-        name: Its name; may be empty if there is one server alone.
+        name: Its name; may be empty if there is only one server.
         inputs: Values for `${input:id}`.
 
     Raises:
         MissingExtraError: The entry has an `envFile`, and no library for it is installed.
         OSError: The file can't be read.
-        ValueError: There is no such server, or its entry is wrong.
+        ValueError: The server is unknown, or its entry is malformed.
     """
-    document = _document(config)
+    document = _read_document(config)
     names = [*document.entries]
     if not name and len(names) == 1:
         name = names[0]
     if name not in document.entries:
         raise ValueError(
             f"{document.place}: {document.key}: expected the name of a server "
-            f"({_names(names)}), got {_shown(name)!r}"
+            f"({_names(names)}), got {_mask_name(name)!r}"
         )
-    values = await document.answers([name], inputs)
+    values = await document.ask_inputs([name], inputs)
     texts = document.texts([name], values)
     return _entry(document.entry_of(name, values), texts, document.place_of(name))
 
 
-def _document(config: Config) -> _Document:
-    """A configuration as it is written.
+def _read_document(config: Config) -> _Document:
+    """Read a configuration, without replacing variables.
 
     Raises:
         OSError: The file can't be read.
-        ValueError: It has no servers.
+        ValueError: The configuration has no servers.
     """
     place, folder, content = "config", Path.cwd(), config
     if isinstance(config, PathLike):
@@ -263,7 +263,7 @@ def _document(config: Config) -> _Document:
             raise ValueError(f"{place}: expected JSON: {error}") from None
     members: Mapping[str, Any] = content if is_object(content) else {}
     key = next((key for key in _KEYS if key in members), None)
-    if key is None and (registered := _registered(members, place)) is not None:
+    if key is None and (registered := _registry_document(members, place)) is not None:
         entries = {registered.name: registered.entry}
         return _Document(place, folder, "server", entries, registered.inputs, registered)
     if key is None:
@@ -280,22 +280,22 @@ def _document(config: Config) -> _Document:
     return _Document(place, folder, key, entries, {each.id: each for each in inputs})
 
 
-def _registered(members: Mapping[str, Any], place: str) -> RegistryDocument | None:
-    """The document of the registry that an object is; `None` if it is none.
+def _registry_document(members: Mapping[str, Any], place: str) -> RegistryDocument | None:
+    """Read a registry document; `None` if the object is something else.
 
     Raises:
-        ValueError: Nothing of it can be used.
+        ValueError: The document has no supported remote or package.
     """
-    from .registry_document import RegistryDocument, is_registry_document  # few configurations are
+    from .registry_document import RegistryDocument, is_registry_document  # rarely used
 
     return RegistryDocument(members, place) if is_registry_document(members) else None
 
 
 def _input(declared: Any, place: str) -> ConfigInput:
-    """An input as a configuration declares it.
+    """Read the declaration of an input.
 
     Raises:
-        ValueError: It has no id.
+        ValueError: The declaration has no id.
     """
     members: Mapping[str, Any] = declared if is_object(declared) else {}
     identifier = members.get("id")
@@ -316,20 +316,20 @@ def _input(declared: Any, place: str) -> ConfigInput:
     )
 
 
-def _checked_input(declared: ConfigInput, value: object) -> str:
-    """The value of an input. Errors do not show it: it may be a secret.
+def _check_input(declared: ConfigInput, value: object) -> str:
+    """Check the value of an input. Errors do not contain the value, which may be secret.
 
     Raises:
-        TypeError: It is no text.
-        ValueError: It is none of the options.
+        TypeError: The value is not a string.
+        ValueError: The value is not among the options.
     """
     if not isinstance(value, str):
         raise TypeError(
-            f"inputs: {_shown(declared.id)!r}: expected a text, got a {type(value).__name__}"
+            f"inputs: {_mask_name(declared.id)!r}: expected a text, got a {type(value).__name__}"
         )
     if declared.options and value not in declared.options:
         options = "its options" if declared.password else f"one of {_names(declared.options)}"
-        raise ValueError(f"inputs: {_shown(declared.id)!r}: expected {options}")
+        raise ValueError(f"inputs: {_mask_name(declared.id)!r}: expected {options}")
     return value
 
 
@@ -344,19 +344,19 @@ def _inputs_in(value: Any) -> Iterator[str]:
             yield from _inputs_in(each)
 
 
-def _shown(name: str) -> str:
-    """A name that a configuration has, for an error."""
+def _mask_name(name: str) -> str:
+    """A name for an error text, masked if it may contain a secret."""
     from ..command_masking import masked_command  # its patterns take long to compile
 
     return masked_command([name])
 
 
 def _names(names: Iterable[str]) -> str:
-    return safe_list([_shown(name) for name in names])
+    return safe_list([_mask_name(name) for name in names])
 
 
 def _kind(value: object) -> str:
-    """The kind of a value, for an error."""
+    """The JSON type of a value, for an error text."""
     if is_object(value):
         return "an object"
     kinds: dict[type[object], str] = {
@@ -378,10 +378,10 @@ def _is_disabled(entry: Any) -> bool:
 
 
 def _entry(entry: Any, texts: _Texts, place: str) -> ServerEntry:
-    """One entry; in Python it may be anything that `connect` takes, too.
+    """Read an entry: an object, or in Python any other target of `connect`.
 
     Raises:
-        ValueError: It is wrong.
+        ValueError: The entry is malformed.
     """
     if isinstance(entry, str | int | float | None) and not _is_url(entry):
         raise ValueError(f"{place}: expected an object, got {_kind(entry)}")
@@ -390,15 +390,15 @@ def _entry(entry: Any, texts: _Texts, place: str) -> ServerEntry:
     kind = entry.get("type", entry.get("transport"))
     if ("command" in entry) == ("url" in entry):
         raise ValueError(f"{place}: expected either command or url, got {_names(entry) or 'none'}")
-    own, what = (_OF_PROCESS, "command") if "command" in entry else (_OF_URL, "url")
-    allowed = ("stdio",) if what == "command" else tuple(_TRANSPORTS)
+    own, key = (_OF_PROCESS, "command") if "command" in entry else (_OF_URL, "url")
+    allowed = ("stdio",) if key == "command" else tuple(_TRANSPORTS)
     if kind is not None and kind not in allowed:
-        came = repr(_shown(kind)) if isinstance(kind, str) else _kind(kind)
+        came = repr(_mask_name(kind)) if isinstance(kind, str) else _kind(kind)
         raise ValueError(f"{place}: type: expected {' or '.join(allowed)}, got {came}")
     unused = entry.keys() - own - _OF_BOTH - _FOR_DISPLAY
     if unused:
         _logger.warning("%s: not used: %s", place, _names(sorted(unused)))
-    if what == "url":
+    if key == "url":
         auth = entry.get("auth")
         if isinstance(auth, str):
             raise ValueError(
@@ -426,11 +426,11 @@ def _entry(entry: Any, texts: _Texts, place: str) -> ServerEntry:
 
 
 def _environment(entry: Mapping[str, Any], texts: _Texts, place: str) -> Mapping[str, str] | None:
-    """The variables of a process: those of its file, and those of `env`, which win.
+    """The environment of a process: the variables of `envFile`, overridden by those of `env`.
 
     Raises:
-        MissingExtraError: There is a file, and no library for it is installed.
-        ValueError: The file can't be read, or `env` is wrong.
+        MissingExtraError: There is an `envFile`, and no library for it is installed.
+        ValueError: The file can't be read, or `env` is malformed.
     """
     own = texts.mapping(entry.get("env"), f"{place}: env")
     if entry.get("envFile") is None:
@@ -445,7 +445,7 @@ def _environment(entry: Mapping[str, Any], texts: _Texts, place: str) -> Mapping
             read = dotenv_values(stream=file, interpolate=False)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "expected a text in UTF-8"
-        written = _shown(entry["envFile"])
+        written = _mask_name(entry["envFile"])
         raise ValueError(f"{place}: envFile: {written!r}: {reason}") from None
     variables = {name: value for name, value in read.items() if value is not None}
     members: Mapping[str, Any] = entry.get("env") or {}
@@ -462,27 +462,27 @@ class _Texts:
 
     Attributes:
         folder: The folder of the workspace.
-        predefined: Variables that are not of the environment.
+        predefined: Variables besides those of the environment.
     """
 
     folder: Path
     predefined: Mapping[str, str]
 
     def text(self, value: object, place: str) -> str:
-        """A text with the values of its variables.
+        """Replace the variables of a text.
 
         Raises:
-            ValueError: It is no text, or has a variable without value.
+            ValueError: The value is not a string, or a variable has no value.
         """
         if isinstance(value, str):
             return _variable.sub(lambda name: self._value(name[1], place), value)
         raise ValueError(f"{place}: expected a text, got {_kind(value)}")
 
     def mapping(self, value: object, place: str) -> dict[str, str] | None:
-        """An object of texts; numbers are taken as texts, and null as absent.
+        """Replace the variables of an object's texts; numbers become texts, null is dropped.
 
         Raises:
-            ValueError: It is no such object.
+            ValueError: The value is not an object of strings.
         """
         if value is None:
             return None
@@ -490,7 +490,7 @@ class _Texts:
             raise ValueError(f"{place}: expected an object, got {_kind(value)}")
         return {
             name: self.text(
-                str(text) if type(text) in (int, float) else text, f"{place}.{_shown(name)}"
+                str(text) if type(text) in (int, float) else text, f"{place}.{_mask_name(name)}"
             )
             for name, text in value.items()
             if text is not None
@@ -500,7 +500,7 @@ class _Texts:
         if variable in self.predefined:
             return self.predefined[variable]
         if variable.startswith(_INPUT):
-            identifier = _shown(variable.removeprefix(_INPUT))
+            identifier = _mask_name(variable.removeprefix(_INPUT))
             raise ValueError(
                 f"{place}: ${{input:{identifier}}} has no value: inputs={{{identifier!r}: ...}} of "
                 "connect() gives one, or a function that asks the user"
@@ -509,13 +509,13 @@ class _Texts:
         if form is None:
             raise ValueError(
                 f"{place}: expected ${{NAME}}, ${{NAME:-default}}, ${{env:NAME}}, ${{input:id}}, "
-                f"${{userHome}} or ${{workspaceFolder}}, got ${{{_shown(variable)}}}"
+                f"${{userHome}} or ${{workspaceFolder}}, got ${{{_mask_name(variable)}}}"
             )
         default: str | None = form[2]
         value = os.environ.get(form[1], default)
         if value is None:
             raise ValueError(
-                f"{place}: the variable {_shown(form[1])} is not set, and ${{{_shown(variable)}}} "
-                "has no default"
+                f"{place}: the variable {_mask_name(form[1])} is not set, and "
+                f"${{{_mask_name(variable)}}} has no default"
             )
         return value

@@ -3,13 +3,13 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""State that a client keeps of a server: its tools, its session, and pending elicitations.
+"""A client's state of a server: its tools, its session, and pending elicitations.
 
-A transport may replace a lost session by a new one. The client then repeats the requests whose
+A transport may replace a lost session by a new session. The client then repeats the requests whose
 effect lasts for a session, before any other request.
 
-Structured results of tools are validated by the output schema that the server listed last. A schema
-is read when the first result of its tool is validated.
+Structured results of tools are validated by the latest output schema that the server listed. A
+schema is compiled when the first result of its tool is validated.
 
 Source: server/tools#output-schema, server/utilities/logging, server/resources#subscriptions,
 client/elicitation; basic/transports (session management, to 2025-11-25).
@@ -51,7 +51,7 @@ _logger = logging.getLogger(__name__)
 
 
 MakeFields: TypeAlias = Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]
-"""Returns the header fields of a request, or an awaitable of them."""
+"""Returns the header fields of a request, or an awaitable of the fields."""
 
 Fields: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
 """A coroutine function that returns the header fields of a request."""
@@ -65,13 +65,13 @@ class Key(NamedTuple):
 
 
 class NoCache:
-    """A cache that stores nothing: of packages whose revisions declare no result fresh.
+    """A cache that stores nothing, for packages whose revisions have no cacheable results.
 
     Args:
         settings: The bounds of a cache; `None` for no cache.
 
     Attributes:
-        drops: Counts invalidations: results that were requested before one are not cached.
+        drops: Number of invalidations; a result is not cached if this changed during its request.
     """
 
     def __init__(self, settings: Caching | None) -> None:
@@ -81,7 +81,7 @@ class NoCache:
         return 0
 
     def clear(self) -> None:
-        """Drop all results: the next call of each kind asks the server."""
+        """Drop all results."""
 
     def forget(self, method: str) -> None:
         """Drop all results of one method, which includes every page of a list."""
@@ -92,7 +92,7 @@ class NoCache:
     def key(
         self, method: str, params: Any, meta: Mapping[str, Any] | None, ignored: tuple[str, ...]
     ) -> Key | None:
-        """The key of a result; `None` for one that is not cached."""
+        """The key of a result; `None` if the result is not cached."""
         return None
 
     async def recall(self, key: Key) -> bytes | None:
@@ -103,17 +103,17 @@ class NoCache:
         """Store a typed result that was just received, if it declares a time to live."""
 
     def fields(self, make: MakeFields) -> Fields:
-        """The function that makes the header fields of a request, by one of the user."""
+        """Wrap the user's function for header fields as a coroutine function."""
 
         async def fields() -> Mapping[str, str]:
-            made = make()
-            return await made if isawaitable(made) else made
+            result = make()
+            return await result if isawaitable(result) else result
 
         return fields
 
 
 class ParamHeaders:
-    """The parameter headers of a server's tools: none, in packages whose revisions have none.
+    """The absence of parameter headers, for packages whose revisions have none.
 
     Args:
         limit: Tools whose headers are stored.
@@ -133,8 +133,8 @@ class ParamHeaders:
         """Whether the transport and the revision have parameter headers."""
         return self.mirrored and self.prefix is not None
 
-    def listed(self, tools: Iterable[Any]) -> list[Any]:
-        """The typed tools that can be called."""
+    def store(self, tools: Iterable[Any]) -> list[Any]:
+        """Return the typed tools that can be called: all of them."""
         return list(tools)
 
     def headers_for(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:
@@ -143,7 +143,7 @@ class ParamHeaders:
 
 
 class ServerState:
-    """State of a server, from its lists, its results and its notifications.
+    """The state of a server, as of its lists, results and notifications.
 
     Args:
         settings: The settings of the client.
@@ -172,7 +172,7 @@ class ServerState:
         self._retryable_tools: dict[str, None] = {}
         self._max_tools = limits.tools
 
-    def tools_listed(self, tools: Sequence[Any]) -> list[Any]:
+    def store_tools(self, tools: Sequence[Any]) -> list[Any]:
         """Store the annotations, task support and parameter headers of typed tools.
 
         Returns:
@@ -191,7 +191,7 @@ class ServerState:
                 drop_oldest(self.task_support, self._max_tools)
             elif self.task_support:
                 self.task_support.pop(tool.name, None)
-        return self.param_headers.listed(tools)
+        return self.param_headers.store(tools)
 
     def requires_task(self, facts: MethodFacts, params: Any) -> bool:
         """Whether a request calls a tool that requires a task."""
@@ -202,7 +202,7 @@ class ServerState:
 
         Args:
             facts: The facts of its method.
-            params: Its params: a Struct, a wire object or raw JSON, whose tool is unknown.
+            params: Its params: a Struct, a wire object, or raw JSON, whose tool is not decoded.
         """
         if facts.idempotent:
             return True
@@ -212,13 +212,13 @@ class ServerState:
         return isinstance(tool, str) and tool in self._retryable_tools
 
     def invalidate(self, notification: Method, params: Any) -> bool:
-        """Drop the state that a notification declares stale.
+        """Drop the state that a notification invalidates.
 
         Returns:
-            Whether the notification has news for handlers.
+            Whether to pass the notification to handlers.
         """
         if notification.name == COMPLETE:
-            return self.elicitations.completed(params.elicitation_id)
+            return self.elicitations.complete(params.elicitation_id)
         stale = notification.facts.invalidates
         if TOOLS_LIST in stale:
             self.output_schemas.forget()
@@ -234,7 +234,7 @@ class ServerState:
         self.cache.clear()
 
     def session_lost(self) -> None:
-        """Drop the state of a session that the transport has replaced by a new one."""
+        """Drop the state of a session that the transport has replaced by a new session."""
         self.notifications_missed()
         self.session.lose()
 
@@ -243,11 +243,11 @@ class SessionRestore:
     """The requests whose effect lasts for a session, and the state of that session.
 
     Attributes:
-        lost: Whether the session was replaced and the requests are not repeated yet.
+        lost: Whether the session was replaced and the requests were not repeated yet.
         on_loss: Called when the session is replaced.
-        stream_failure: Why the stream for messages of the server is unavailable; `None` while it
-            is available, or if there is none.
-        on_stream_failure: Called with such a failure.
+        stream_failure: Why the stream for messages of the server is unavailable; `None` while the
+            stream is available, or if the server offers no stream.
+        on_stream_failure: Called with each such failure.
     """
 
     def __init__(self) -> None:
@@ -257,7 +257,7 @@ class SessionRestore:
         self.on_stream_failure: set[Callable[[McpError], None]] = set()
         self._lasting: dict[tuple[str, str], Any] = {}
 
-    def sent(self, name: str, params: Any) -> None:
+    def record_request(self, name: str, params: Any) -> None:
         """Store the params of a successful request: a Struct, a wire object or raw JSON."""
         wire = _decode(params) if isinstance(params, Raw) else to_builtins(params)
         if name == SET_LEVEL:
@@ -274,7 +274,7 @@ class SessionRestore:
             call()
 
     def stream_changed(self, failure: McpError | None) -> None:
-        """Store why the stream for messages of the server is unavailable; `None` if it is back."""
+        """Store why the stream for messages of the server failed; `None` if it is available."""
         self.stream_failure = failure
         if failure is not None:
             for call in tuple(self.on_stream_failure):
@@ -296,7 +296,7 @@ class Elicitations:
     """Pending URL mode elicitations. Ids over `ID_CHARACTERS` are not stored.
 
     Args:
-        limit: Elicitations that are stored; the oldest ones are dropped.
+        limit: Most elicitations that are stored; the oldest are dropped.
 
     Source: client/elicitation#completion-notifications-for-url-mode-elicitation (2025-11-25).
     """
@@ -305,21 +305,21 @@ class Elicitations:
         self._limit = limit
         self._pending: dict[str, None] = {}
 
-    def begun(self, identifier: Any) -> None:
+    def add(self, identifier: Any) -> None:
         """Store an elicitation by its id."""
         if isinstance(identifier, str) and len(identifier) <= ID_CHARACTERS:
             self._pending[identifier] = None
             drop_oldest(self._pending, self._limit)
 
-    def required(self, data: Any) -> None:
-        """Store the elicitations that the data of an error lists."""
+    def add_from_error(self, data: Any) -> None:
+        """Store the elicitations that are listed in the data of an error."""
         if is_object(data):
             listed: object = data.get("elicitations")
             for each in listed if is_many(listed) else ():
-                self.begun(each.get("elicitationId") if is_object(each) else None)
+                self.add(each.get("elicitationId") if is_object(each) else None)
 
-    def completed(self, identifier: Any) -> bool:
-        """Remove an elicitation; whether it was pending."""
+    def complete(self, identifier: Any) -> bool:
+        """Remove an elicitation; returns whether it was pending."""
         return self._pending.pop(identifier, False) is None
 
 
@@ -327,11 +327,11 @@ class OutputSchemas:
     """The output schemas of a server's tools, from the latest list of each tool.
 
     Args:
-        seconds: Time for validating a result, if its call has no timeout.
-        limit: Tools whose schemas are stored; those listed first are dropped.
+        seconds: Seconds for validating a result, if its call has no timeout.
+        limit: Most tools whose schemas are stored; the oldest are dropped.
 
     Attributes:
-        seconds: The same.
+        seconds: As passed.
     """
 
     def __init__(self, seconds: float, limit: int) -> None:
@@ -340,14 +340,14 @@ class OutputSchemas:
         self._tools: dict[str, _ToolSchema] = {}
         self._can_check = True
 
-    def listed(self, tools: Iterable[Any]) -> None:
+    def store(self, tools: Iterable[Any]) -> None:
         """Store the schemas of typed tools."""
         for tool in tools:
             schema = getattr(tool, "output_schema", None)
             stored = self._tools.get(tool.name)
             if schema is None:
                 self._tools.pop(tool.name, None)
-            elif stored is None or stored.complaint is None or not _same(schema, stored.schema):
+            elif stored is None or stored.complaint is None or not _is_same(schema, stored.schema):
                 self._tools[tool.name] = _ToolSchema(schema)
                 drop_oldest(self._tools, self._limit)
 
@@ -355,24 +355,24 @@ class OutputSchemas:
         """Drop all schemas."""
         self._tools.clear()
 
-    def promised(self, tool: str) -> bool:
+    def has_schema(self, tool: str) -> bool:
         """Whether a tool has an output schema."""
         return tool in self._tools
 
     async def check(self, tool: str, result: Any, seconds: float | None = None) -> None:
-        """Validate a tool's result; errors and tools without schema are not validated.
+        """Validate a tool's result, unless it is an error or the tool has no schema.
 
-        Validation leaves the event loop if it takes more than some milliseconds. If `jsonschema` is
-        not installed, a warning is logged once, and results are validated against schemas of flat
+        Validation moves to a thread if it takes more than some milliseconds. If `jsonschema` is not
+        installed, a warning is logged once, and results are validated against schemas of flat
         objects only.
 
         Args:
             tool: The name of the tool.
             result: Its result.
-            seconds: Time for the validation; `None` for `self.seconds`.
+            seconds: Seconds for the validation; `None` for `self.seconds`.
 
         Raises:
-            RemoteProtocolError: The result does not match, the schema is no JSON Schema, or the
+            RemoteProtocolError: The result does not match, the schema is not a JSON Schema, or the
                 validation took too long.
         """
         stored = self._tools.get(tool)
@@ -386,15 +386,15 @@ class OutputSchemas:
             deadline = Deadline.after(seconds, "the call's own timeout")
         wrong: str | None = _MISSING
         if (value := structured_value(result)) is not UNSET:
-            wrong = await self._wrong(stored, value, deadline)
+            wrong = await self._check(stored, value, deadline)
         if wrong is not None:
             raise RemoteProtocolError(f"tools/call {safe_repr(tool)}: structuredContent: {wrong}")
 
-    async def _wrong(self, tool: _ToolSchema, value: Any, deadline: Deadline) -> str | None:
+    async def _check(self, tool: _ToolSchema, value: Any, deadline: Deadline) -> str | None:
         if tool.complaint is None:
             from ..json_schema import flat_complaint
 
-            schema = tool.schema  # typed in revisions that name its members
+            schema = tool.schema  # a Struct in some revisions
             tool.complaint = flat_complaint(schema if is_object(schema) else to_builtins(schema))
         if tool.complaint is None and self._can_check:
             try:
@@ -410,21 +410,21 @@ class OutputSchemas:
 
 
 class _ToolSchema(msgspec.Struct):
-    """The output schema of a tool, and its validator once a result was validated."""
+    """The output schema of a tool, and its validator after the first validation."""
 
     schema: JsonSchema
     complaint: Complaint | None = None
 
 
-def _same(one: JsonSchema, other: JsonSchema) -> bool:
+def _is_same(left: JsonSchema, right: JsonSchema) -> bool:
     try:
-        return one == other
+        return left == right
     except RecursionError:
         return False
 
 
 def is_part(uri: str, whole: str) -> bool:
-    """Whether a URI is that of a resource, or of a part of the resource.
+    """Whether a URI identifies a resource or a part of the resource.
 
     Source: server/resources (subscriptions: the URI of an update may be that of a sub-resource).
     """
@@ -432,6 +432,6 @@ def is_part(uri: str, whole: str) -> bool:
 
 
 def drop_oldest(entries: dict[str, Any], limit: int) -> None:
-    """Remove the entries that were added first, until at most `limit` are left."""
+    """Remove the oldest entries while there are more than `limit`."""
     while len(entries) > limit:
         del entries[next(iter(entries))]

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""A URL as the target of a client: what is said of HTTP, and the channel to a server there."""
+"""A URL as the target of a client: the options for HTTP, and the channel to the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..errors import RevisionError
 from ..facts import Lifecycle, Revisions, has_streamable_http
 from .base import ClientApplication
 from .client_settings import Timeouts
-from .connect import beside
+from .connect import run_concurrently
 from .server_state import Fields
 
 if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra
@@ -26,30 +26,30 @@ if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra
     from ..transports.http.http_client import Authorization, Authorizer
 
 Transport: TypeAlias = Literal["streamable-http", "sse"]
-"""The transports over HTTP: Streamable HTTP, and HTTP+SSE of older servers."""
+"""The HTTP transports: Streamable HTTP, and HTTP+SSE of older servers."""
 
 HeaderFields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
 
 HeaderSource: TypeAlias = HeaderFields | Callable[[], HeaderFields | Awaitable[HeaderFields]]
-"""Header fields of each HTTP request, or what makes them each time."""
+"""Header fields of each HTTP request, or a function that returns the fields."""
 
 HttpAuth: TypeAlias = "str | httpx2.Auth | Authorization"
-"""An access token, how a client comes to one, or an authentication of httpx2's."""
+"""An access token, an `Authorization` that obtains tokens, or an httpx2 authentication."""
 
 HttpClient: TypeAlias = "httpx2.AsyncClient"
-"""A client of httpx2's."""
+"""An httpx2 client."""
 
 
 @dataclass(frozen=True)
 class UrlOptions:
-    """How a server is spoken to over HTTP.
+    """The options of a URL as target.
 
     Attributes:
-        transport: The transport to use; `None` to find out.
-        headers: What each HTTP request gets beside the protocol's own fields, which go first.
-        auth: Asked with each HTTP request, or the access token that each has.
-        client: Makes the requests, and is not closed. Its timeout for reading does not count.
+        transport: The transport to use; `None` to detect it.
+        headers: Header fields of each HTTP request; the protocol's own fields take precedence.
+        auth: The access token of each HTTP request, or the source of access tokens.
+        client: The HTTP client to use; it is not closed, and its read timeout is ignored.
     """
 
     transport: Transport | None = None
@@ -62,7 +62,7 @@ def revisions_over_http(revisions: Revisions, http: UrlOptions) -> Revisions:
     """The revisions to offer at a URL.
 
     Raises:
-        RevisionError: The transport that was asked for belongs to none of them.
+        RevisionError: None of the revisions has the requested transport.
     """
     if http.transport == "streamable-http" and not has_streamable_http(revisions):
         raise RevisionError("Streamable HTTP is for later revisions", tuple(revisions))
@@ -82,7 +82,7 @@ async def at_url(
     http: UrlOptions,
     timeouts: Timeouts,
 ) -> AsyncGenerator[Channel, None]:
-    """A channel to a server over HTTP, closed in the end."""
+    """Open a channel to a server over HTTP; close the channel on exit."""
     from ..transports.http.http_channel import HttpChannel
     from ..transports.http.http_client import HttpRequests
 
@@ -112,17 +112,17 @@ async def at_url(
         server.session.stream_changed,
         timeouts.http,
     )
-    async with beside(channel.run, channel.close):
+    async with run_concurrently(channel.run, channel.close):
         yield channel
 
 
 def _authorizer(
     auth: HttpAuth | None, url: str, revisions: Revisions, application: ClientApplication
 ) -> tuple[Authorizer, None] | tuple[None, httpx2.Auth | None]:
-    """The meaning of `auth`: an authorizer of our own, or an authentication of httpx2's.
+    """Convert `auth` to an authorizer, or return an httpx2 authentication unchanged.
 
     Raises:
-        ValueError: A text that is no access token.
+        ValueError: The text is not an access token.
     """
     if auth is None:
         return None, None

@@ -3,9 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The methods of clients for the skills of a server (SEP-2640).
+"""The client methods for the skills of a server (SEP-2640).
 
-They are for a client of one server: the same URI is another skill with another server.
+Only a client of one server has these methods: the same URI may identify another skill elsewhere.
 
 Source: ext-skills/specification/stable/skills.
 """
@@ -37,22 +37,22 @@ from ..skills import (
 )
 
 _READ = "resources/read"
-_PAGES = 1000  # a server may name a next page forever
+_PAGES = 1000  # a server may send endless pages
 _LISTING_SECONDS = 60.0
 
 _logger = logging.getLogger(__name__)
 
 
 class SkillCalls:
-    """The methods."""
+    """Adds the methods for skills to a client."""
 
     session: Session
     _requests: Any  # sends the requests of the client
 
     async def list_skills(self, *, timeout: float | None = None) -> list[Skill]:
-        """The skills that the server lists. It may have others, which `get_skill` gets.
+        """The skills that the server lists. `get_skill` also returns skills that are not listed.
 
-        An entry that breaks a rule is left out, with a warning.
+        An invalid entry is omitted with a warning.
 
         Args:
             timeout: Seconds for each request; `None` for no limit.
@@ -60,7 +60,7 @@ class SkillCalls:
         Raises:
             MissingCapabilityError: The server has no skills.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The result is no list.
+            RemoteProtocolError: The result is not a list.
             RequestTimeoutError: No response in time.
         """
         skills: list[Skill] = []
@@ -72,7 +72,7 @@ class SkillCalls:
         return skills
 
     async def get_skill(self, uri: str, *, timeout: float | None = None) -> Skill:
-        """One skill, whether it is listed or not, as it is now.
+        """The current entry of a skill, which need not be listed.
 
         Args:
             uri: The URI of its `SKILL.md`.
@@ -80,8 +80,8 @@ class SkillCalls:
 
         Raises:
             MissingCapabilityError: The server has no skills.
-            RemoteError: The server has no such skill.
-            RemoteProtocolError: The entry breaks a rule.
+            RemoteError: The server does not have the skill.
+            RemoteProtocolError: The entry is invalid.
             RequestTimeoutError: No response in time.
         """
         self._settings()
@@ -106,21 +106,21 @@ class SkillCalls:
     ) -> bytes:
         """The bytes of a file of a skill, verified by size, digest and frontmatter.
 
-        They are foreign text for a model all the same: say whose they are, ignore `allowed-tools`,
-        and run nothing without the user's consent.
+        The file is still untrusted input for a model: state its origin, ignore `allowed-tools`, and
+        run no code of it without the user's consent.
 
         Args:
-            skill: Its entry.
-            path: Its path in the skill, such as `references/FORMS.md`.
+            skill: The entry of the skill.
+            path: The path of the file in the skill, such as `references/FORMS.md`.
             allow_dynamic: Whether to read a skill without digests.
             timeout: Seconds for the request; `None` for no limit.
 
         Raises:
             MissingExtraError: The file is `SKILL.md`, and PyYAML is not installed.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The file is not as the entry says.
+            RemoteProtocolError: The file does not match the entry.
             RequestTimeoutError: No response in time.
-            ValueError: The entry lists no such file, or no files at all.
+            ValueError: The entry does not list the file, or has no digests.
         """
         if skill.resources == "dynamic" and not allow_dynamic:
             raise ValueError(
@@ -146,7 +146,7 @@ class SkillCalls:
     ) -> list[Mapping[str, Any]]:
         """The files and directories in a directory of a skill, as wire objects of resources.
 
-        What it lists beside the entry of the skill belongs to another state of the skill.
+        Files that the entry of the skill does not list belong to another version of the skill.
 
         Args:
             uri: The URI of the directory, such as `skill.root`.
@@ -154,8 +154,8 @@ class SkillCalls:
 
         Raises:
             MissingCapabilityError: The server lists no directories.
-            RemoteError: There is no such directory.
-            RemoteProtocolError: The result is no list.
+            RemoteError: The directory does not exist.
+            RemoteProtocolError: The result is not a list.
             RequestTimeoutError: No response in time.
         """
         if self._settings().get(DIRECTORY_READ) is not True:
@@ -164,10 +164,10 @@ class SkillCalls:
         return [each for each in entries if is_object(each)]
 
     def _settings(self) -> Mapping[str, Any]:
-        """The settings by which the server declares skills; clients declare nothing.
+        """The settings in the server's declaration of skills; clients declare nothing.
 
         Raises:
-            MissingCapabilityError: It has none.
+            MissingCapabilityError: The server does not declare skills.
         """
         settings = settings_of(self.session.peer_capabilities, SKILLS)
         if settings is None:
@@ -201,7 +201,7 @@ def _bytes_of(contents: Any, uri: str) -> bytes:
     """The bytes of a resource.
 
     Raises:
-        RemoteProtocolError: There are none.
+        RemoteProtocolError: The contents are neither text nor base64.
     """
     text, blob = getattr(contents, "text", None), getattr(contents, "blob", "")
     try:

@@ -5,9 +5,9 @@
 # ruff: noqa - a file that fixes change counts as edited
 """A session in a thread of its own, for code without an event loop.
 
-Any other thread may make a call, and blocks until the result is there. An exception in the waiting
-thread, such as KeyboardInterrupt, cancels the call. Callbacks and handlers that are plain functions
-run in further threads, so they may block, and call the client.
+Any other thread may make a call, and blocks until the result is available. An exception in the
+waiting thread, such as KeyboardInterrupt, cancels the call. Callbacks and handlers that are plain
+functions run in further threads, so they may block, and call the client.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class SessionThread(Generic[Opened]):
         """Wait for the result of a call that was started.
 
         Raises:
-            TimeoutError: There was none in time.
+            TimeoutError: No result in time.
             RuntimeError: A thread can't wait for itself, nor trio for trio.
         """
         self._check_may_wait()
@@ -174,7 +174,7 @@ class SessionThread(Generic[Opened]):
     async def _hold(
         self, opening: AbstractAsyncContextManager[Opened], ready: Future[Opened]
     ) -> None:
-        """Hold the context manager open until `close`, and raise the failure of `close` inside."""
+        """Keep the context manager open until `close`, and raise the failure of `close` inside."""
         self._ident = get_ident()
         try:
             async with opening as opened:
@@ -189,7 +189,7 @@ class SessionThread(Generic[Opened]):
                 raise
 
     def _check_may_wait(self) -> None:
-        """Refuse to wait in a thread where that would be a deadlock."""
+        """Raise if waiting in this thread would be a deadlock."""
         trio = sys.modules.get("trio")
         here = ""
         if get_ident() == self._ident:
@@ -208,7 +208,7 @@ class SessionThread(Generic[Opened]):
 
 
 class SharedThread:
-    """The thread of several clients, as that of one of them, which is closed alone.
+    """The thread of several clients, for one of them, which can be closed separately.
 
     Args:
         thread: The thread.
@@ -228,14 +228,14 @@ class SharedThread:
         return self._thread.start(call)
 
     def close(self, failure: BaseException | None = None) -> None:
-        """Close the client; the thread goes on."""
+        """Close the client; the thread continues."""
         self._thread.run(self.opened.close)
 
 
 def _result_of(future: Future[Result], seconds: float | None = None) -> Result:
     """Wait for the result of a future; KeyboardInterrupt is raised within `_TICK` seconds.
 
-    On Windows, no signal wakes a waiting thread; elsewhere, none does that arrives just before.
+    On Windows, no signal wakes a waiting thread; elsewhere, a signal just before does not.
     """
     deadline = None if seconds is None else monotonic() + seconds
     while True:
@@ -253,7 +253,7 @@ class _CancellableCall(Generic[Result]):
     """A call in the session's thread, which can be cancelled even before it starts.
 
     Attributes:
-        cancelled: Whether it was.
+        cancelled: Whether the call was cancelled.
     """
 
     def __init__(self, call: Callable[[], Awaitable[Result]]) -> None:
@@ -266,7 +266,7 @@ class _CancellableCall(Generic[Result]):
             if self.cancelled:
                 self._scope.cancel()
             return await self._call()
-        raise CancelledError  # the waiting thread has left
+        raise CancelledError  # no thread waits any longer
 
     def cancel(self) -> None:
         """Cancel the call, from the session's thread."""
@@ -304,7 +304,7 @@ class SyncStartedCall(Generic[Result]):
         """Wait for the result, from any thread but the session's own.
 
         Args:
-            timeout: Seconds to wait, after which the call goes on; `None` for no limit.
+            timeout: Seconds to wait, after which the call continues; `None` for no limit.
 
         Raises:
             TimeoutError: The call has not ended in time.

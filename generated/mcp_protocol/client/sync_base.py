@@ -53,7 +53,7 @@ class SyncClientBase:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._base!r}>"
 
-    if not TYPE_CHECKING:  # a type checker knows what a client has
+    if not TYPE_CHECKING:  # type checkers see the rendered methods
 
         def __getattr__(self, name: str) -> Any:
             """Explain why an attribute is missing.
@@ -91,24 +91,24 @@ class SyncClientBase:
         defer: bool = False,
         timeout: float | None = None,
     ) -> DeclaredTools:
-        """The server's tools as a model's API takes them in `tools`.
+        """The server's tools in the form of a model's API, for its parameter `tools`.
 
         Args:
             api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
                 `gemini` (generateContent).
-            strict: Whether schemas are reduced to those that the API holds a model to: strict mode
-                of OpenAI and Anthropic, the `parameters` of Gemini. A rule that is lost goes into a
-                description. A tool whose schema can't be reduced is declared as without `strict`.
-            defer: Whether the model sees a search for tools, and then those that it finds: `openai`
-                and `anthropic` have one.
+            strict: Whether schemas are reduced to the subset that the API enforces: strict mode of
+                OpenAI and Anthropic, the `parameters` of Gemini. A keyword that is lost is stated
+                in a description. A tool whose schema can't be reduced is declared without `strict`.
+            defer: Whether the model finds tools by the search tool of the API: `openai` and
+                `anthropic` only.
             timeout: Seconds for each page of the list; `None` for no limit.
 
         Returns:
-            JSON objects, with `notes` on what is lost. Names that an API does not accept are
-            altered; `call_from` finds the tool.
+            JSON objects, with `notes` on differences to the schemas. Names that an API does not
+            accept are altered; `call_from` finds the tool by the altered name.
 
         Raises:
-            ValueError: The API is none of these, or has no search for tools.
+            ValueError: The API is unknown, or has no search for tools.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
@@ -129,9 +129,9 @@ class SyncClientBase:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Any:
-        """Run the tool that a model asks for, and return the result as the model's API takes it.
+        """Run a call that a model requests, and return the result in the form of the model's API.
 
-        A failed call gives a result too, which tells the model of the error.
+        A failed call returns a result too, with the text of the error.
 
         Args:
             tool_call: The call, as JSON data or as an object of the provider's library: a
@@ -143,11 +143,11 @@ class SyncClientBase:
 
         Returns:
             A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
-            or a part with a `functionResponse`. Content that the API does not accept is named in a
-            text.
+            or a part with a `functionResponse`. Content that the API does not accept is replaced by
+            a text.
 
         Raises:
-            TypeError: The call has none of these forms.
+            TypeError: The call has another form.
         """
         return self._thread.run(
             lambda: self._base.call_from(
@@ -170,33 +170,33 @@ class SyncClientBase:
         retry_seconds: Sequence[float] | None = None,
         idle_seconds: float | None = 20.0,
     ) -> SyncSubscription:
-        """A subscription to changes, over a stream or in the session, as the revision has it.
+        """Subscribe to changes, by a stream or in the session, depending on the revision.
 
         The subscription begins when its context is entered: the server has then accepted a filter,
-        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
-        on, and ends with the subscription. A change that occurs again before it is read is given
-        once.
+        the attribute `agreed`. The iteration yields changes as `ToolsChanged`, `ResourceUpdated`
+        and so on, and ends with the subscription. A change that occurs again before it is read is
+        yielded once.
 
-        A client of several servers subscribes to those that have such changes, and gives those of
-        all. The subscription of a server that fails ends with a warning; that of the last one with
-        an error.
+        A client of several servers subscribes to all servers that support the filter, and yields
+        the changes of all. If a server fails, its subscription ends with a warning; if the last
+        server fails, with an error.
 
         Args:
             tools: Whether to subscribe to changes of the list of tools.
-            prompts: The same for the list of prompts.
-            resources: The same for the list of resources.
-            uris: Resources to whose updates to subscribe.
+            prompts: Whether to subscribe to changes of the list of prompts.
+            resources: Whether to subscribe to changes of the list of resources.
+            uris: The resources to subscribe to.
             meta: Members to add to `_meta`.
             timeout: Seconds for the server to accept; `None` for no limit.
-            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
-                attempts. A reopened stream gives a `ListeningAgain`.
+            retry_seconds: Pauses before each attempt to reopen a lost stream; empty for no
+                attempts. A reopened stream yields a `ListeningAgain`.
             idle_seconds: Seconds without a change after which the iteration sends a liveness check
                 (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
-                The stream counts as lost without a response. An unreachable server is an error
+                Without a response, the stream is treated as lost. An unreachable server is an error
                 after at most three times these seconds plus 1.5 times the sum of the pauses.
 
         Raises:
-            InvalidParamsError: (on entry) Of several servers none has a resource, or several have.
+            InvalidParamsError: (on entry) Not exactly one of several servers has a resource.
             RemoteError: (on entry) The server refused the subscription.
             RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
                 not answer a liveness check, in time.
@@ -229,9 +229,9 @@ class SyncClientBase:
                 result = await next(request)
                 return result
 
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
+        The function returns the result: that of `next`, perhaps changed, or its own. The function
+        that was registered first is the outermost. Each request that is sent passes, again for a
+        retry and for each round of input; a result from the cache does not.
 
         Raises:
             TypeError: Not a coroutine function.
@@ -243,8 +243,8 @@ class SyncClientBase:
     def read_ui(self, tool: object, *, timeout: float | None = None) -> UiResource:
         """The user interface of a listed tool.
 
-        It is code of the server: show it in a sandbox, under `csp.policy`, from an origin that has
-        nothing else, and let it call tools after the user's consent alone.
+        The document is code of the server: show it in a sandbox, under `csp.policy`, from a
+        separate origin, and let it call tools only after the user's consent.
 
         Args:
             tool: The tool, as `list_tools` returns it.
@@ -253,7 +253,7 @@ class SyncClientBase:
         Raises:
             ValueError: The tool has no user interface.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The resource is no document of MCP Apps.
+            RemoteProtocolError: The resource is not an MCP Apps document.
             RequestTimeoutError: No response in time.
         """
         return self._thread.run(
@@ -264,9 +264,9 @@ class SyncClientBase:
         )
 
     def list_skills(self, *, timeout: float | None = None) -> list[Skill]:
-        """The skills that the server lists. It may have others, which `get_skill` gets.
+        """The skills that the server lists. `get_skill` also returns skills that are not listed.
 
-        An entry that breaks a rule is left out, with a warning.
+        An invalid entry is omitted with a warning.
 
         Args:
             timeout: Seconds for each request; `None` for no limit.
@@ -274,7 +274,7 @@ class SyncClientBase:
         Raises:
             MissingCapabilityError: The server has no skills.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The result is no list.
+            RemoteProtocolError: The result is not a list.
             RequestTimeoutError: No response in time.
         """
         return self._thread.run(
@@ -284,7 +284,7 @@ class SyncClientBase:
         )
 
     def get_skill(self, uri: str, *, timeout: float | None = None) -> Skill:
-        """One skill, whether it is listed or not, as it is now.
+        """The current entry of a skill, which need not be listed.
 
         Args:
             uri: The URI of its `SKILL.md`.
@@ -292,8 +292,8 @@ class SyncClientBase:
 
         Raises:
             MissingCapabilityError: The server has no skills.
-            RemoteError: The server has no such skill.
-            RemoteProtocolError: The entry breaks a rule.
+            RemoteError: The server does not have the skill.
+            RemoteProtocolError: The entry is invalid.
             RequestTimeoutError: No response in time.
         """
         return self._thread.run(
@@ -313,21 +313,21 @@ class SyncClientBase:
     ) -> bytes:
         """The bytes of a file of a skill, verified by size, digest and frontmatter.
 
-        They are foreign text for a model all the same: say whose they are, ignore `allowed-tools`,
-        and run nothing without the user's consent.
+        The file is still untrusted input for a model: state its origin, ignore `allowed-tools`, and
+        run no code of it without the user's consent.
 
         Args:
-            skill: Its entry.
-            path: Its path in the skill, such as `references/FORMS.md`.
+            skill: The entry of the skill.
+            path: The path of the file in the skill, such as `references/FORMS.md`.
             allow_dynamic: Whether to read a skill without digests.
             timeout: Seconds for the request; `None` for no limit.
 
         Raises:
             MissingExtraError: The file is `SKILL.md`, and PyYAML is not installed.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The file is not as the entry says.
+            RemoteProtocolError: The file does not match the entry.
             RequestTimeoutError: No response in time.
-            ValueError: The entry lists no such file, or no files at all.
+            ValueError: The entry does not list the file, or has no digests.
         """
         return self._thread.run(
             lambda: self._base.read_skill(
@@ -341,7 +341,7 @@ class SyncClientBase:
     def read_directory(self, uri: str, *, timeout: float | None = None) -> list[Mapping[str, Any]]:
         """The files and directories in a directory of a skill, as wire objects of resources.
 
-        What it lists beside the entry of the skill belongs to another state of the skill.
+        Files that the entry of the skill does not list belong to another version of the skill.
 
         Args:
             uri: The URI of the directory, such as `skill.root`.
@@ -349,8 +349,8 @@ class SyncClientBase:
 
         Raises:
             MissingCapabilityError: The server lists no directories.
-            RemoteError: There is no such directory.
-            RemoteProtocolError: The result is no list.
+            RemoteError: The directory does not exist.
+            RemoteProtocolError: The result is not a list.
             RequestTimeoutError: No response in time.
         """
         return self._thread.run(
@@ -361,9 +361,9 @@ class SyncClientBase:
         )
 
     def on_log(self, function: OnLog, level: str = "info") -> Callback:
-        """Have a function called with each log message of the server, until it is removed.
+        """Register a function to call with each log message of the server, until removal.
 
-        Each function gets its messages in order. Its failures are logged.
+        Each function gets its messages in order. Exceptions of the function are logged.
 
         Args:
             function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
@@ -382,7 +382,7 @@ class SyncClientBase:
         )
 
     def on_progress(self, function: OnProgress) -> Callback:
-        """Have a function called with the progress of each request, until it is removed.
+        """Register a function to call with the progress of each request, until removal.
 
         Requests that are sent from now on ask for progress, except by `request_raw`. The
         `on_progress` of a request is called as well.
@@ -459,19 +459,19 @@ class SyncClientBase:
         """Send any request by its wire name, with params as wire object or raw JSON.
 
         Args:
-            name: The method; one that no revision has is a custom method of the server.
-            params: Its params; `None` for none.
+            name: The method; a method that no revision has is a custom method of the server.
+            params: The params; `None` for no params.
             meta: Members to add to `_meta`.
             timeout: Seconds without response or progress; `None` for no limit.
             on_progress: Called with progress, total and message of each progress notification;
-                without it none are requested.
+                `None` to request no notifications.
 
         Returns:
-            The typed result; that of a custom method as it came, as a dict.
+            The typed result; of a custom method, the received result as a dict.
 
         Raises:
             LocalProtocolError: The params do not fit the revision. Raw JSON is sent unchecked.
-            MethodNotFoundError: Another revision has the request, and that of the session has not.
+            MethodNotFoundError: Another revision has the method, but not that of the session.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
@@ -494,7 +494,7 @@ class SyncClientBase:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Raw:
-        """Like `request`, but return the result as JSON as it came, unchecked, as gateways need."""
+        """Like `request`, but return the received result as unchecked JSON, as gateways need."""
         return self._thread.run(
             lambda: self._base.request_raw(
                 name=name,
@@ -510,7 +510,7 @@ class SyncClientBase:
 
         Raises:
             ConnectionClosedError: The connection has ended.
-            LocalProtocolError: The client did not declare its capability; nothing was sent.
+            LocalProtocolError: The client did not declare the capability; nothing was sent.
             MethodNotFoundError: The revision has no such notification.
         """
         return self._thread.run(
@@ -526,7 +526,7 @@ class SyncClientBase:
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> SyncStartedCall[Result]:
-        """Start a call that runs beside the caller, who may cancel it, also from another thread.
+        """Start a call without waiting for its result; any thread may cancel the call.
 
             call = client.start_call(client.call_tool, "forecast", {"city": "Oslo"})
             ...
@@ -535,14 +535,14 @@ class SyncClientBase:
         Args:
             method: A method of this client that sends a request.
             args: Its arguments, as in a direct call.
-            kwargs: The same, by name.
+            kwargs: Its keyword arguments.
 
         Returns:
             The call: `call.result()` waits for the result.
 
         Raises:
             ConnectionClosedError: The connection has ended.
-            TypeError: It is another function.
+            TypeError: The function is not a method of this client that sends a request.
         """
         name = getattr(method, "__name__", "")
         client: ClientBase = vars(self).get(
@@ -568,7 +568,7 @@ class SyncClientBase:
         return started
 
     def clear_cache(self) -> None:
-        """Drop all cached results: the next call of each kind asks the server."""
+        """Drop all cached results."""
         self._thread.run(self._clear_cache)
 
     def close(self) -> None:
@@ -580,7 +580,7 @@ class SyncClientBase:
 
 
 class ExtensionSyncClient(SyncClientBase):
-    """An open session of a blocking client, as the calls of an extension.
+    """An open session of a blocking client, with the methods of an extension.
 
     Args:
         client: The blocking client, which closes the session.

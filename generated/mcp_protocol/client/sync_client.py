@@ -755,7 +755,7 @@ class SyncClient(SyncClientBase):
         self._thread.run(lambda: self._client.roots_list_changed())
 
     def task(self, task_id: str) -> SyncTaskHandle:
-        """A task that was started before, perhaps by another process; nothing is sent.
+        """The handle of a task that was started before, by any process; sends nothing.
 
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.
@@ -1293,26 +1293,27 @@ def connect_sync(
         capabilities: Capabilities to declare besides those that the handlers imply, as wire object.
         env: Environment of the server process.
         cwd: Working directory of the server process.
-        restart: Whether, and how often, a server process that ends during the session is started
-            again, with `True` as by `Restart()`.
-        transport: The HTTP transport; by default Streamable HTTP, and HTTP+SSE with a server that
-            supports no other.
-        headers: Header fields of each HTTP request, or a function that returns them, which may be a
-            coroutine function.
+        restart: Limits on restarting a server process that ends during the session; `True` for
+            `Restart()`, `False` for no restart.
+        transport: The HTTP transport; by default Streamable HTTP, or HTTP+SSE if the server
+            supports only that.
+        headers: Header fields of each HTTP request, or a function or coroutine function that
+            returns the fields.
         auth: An access token, its source, such as `OAuth(...)`, or an httpx2 authentication.
         http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
-        tasks: Whether the server may ask for tasks that the handlers of sampling and elicitation
-            work on, with `True` as by `ClientTasks()`.
+        tasks: Whether the server may send sampling and elicitation requests as tasks; `True` for
+            `ClientTasks()`.
         timeouts: Timeouts, and pauses before retries.
-        limits: Bounds of what the server can make the client do and store.
+        limits: Bounds on the work and the storage that the server can cause.
         cache: Bounds of the response cache; `False` for no cache. Private results are dropped when
-            `headers` returns other fields than before. Credentials in `auth` and `http_client` are
-            not seen: open a client for each user, or call `client.cache.forget_private()`.
+            `headers` returns other fields than before. Changes of credentials in `auth` and
+            `http_client` are not detected: open a client for each user, or call
+            `client.cache.forget_private()`.
         extra: Whether objects of results keep members that the revision does not define, as
             attribute `extra` by wire name. An object that is sent again includes them.
-        max_concurrent_requests: Bound of handlers that run at a time. At the bound no further
-            message is read until a handler has ended; while the client itself waits for responses,
-            further requests of the server are refused.
+        max_concurrent_requests: Most handlers that run at a time. At the limit, no message is read
+            until a handler has ended; while the client itself waits for responses, further
+            requests of the server are refused.
         inputs: Values for `${input:id}` in a configuration, by id, or a function that asks the
             user: it gets a `ConfigInput`, and returns the value, or `None` for none.
         backend: The event loop of the thread.

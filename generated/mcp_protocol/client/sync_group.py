@@ -56,15 +56,15 @@ class SyncClientGroup(Generic[AnySyncClient]):
     def __repr__(self) -> str:
         return f"<{type(self).__name__} on {self._base!r}>"
 
-    if not TYPE_CHECKING:  # a type checker knows what a group has
+    if not TYPE_CHECKING:  # type checkers see the rendered methods
 
         def __getattr__(self, name: str) -> Any:
-            """Point to the clients of the servers.
+            """Raise an error that refers to the clients of the servers.
 
             Raises:
                 AttributeError: Always.
             """
-            if name == "_servers":  # not yet made
+            if name == "_servers":  # not yet set
                 raise AttributeError(name)
             from ..client.group_base import absent_from_group
 
@@ -101,24 +101,24 @@ class SyncClientGroup(Generic[AnySyncClient]):
         defer: bool = False,
         timeout: float | None = None,
     ) -> DeclaredTools:
-        """The server's tools as a model's API takes them in `tools`.
+        """The server's tools in the form of a model's API, for its parameter `tools`.
 
         Args:
             api: `openai` (Responses), `openai-chat` (Chat Completions), `anthropic` (Messages) or
                 `gemini` (generateContent).
-            strict: Whether schemas are reduced to those that the API holds a model to: strict mode
-                of OpenAI and Anthropic, the `parameters` of Gemini. A rule that is lost goes into a
-                description. A tool whose schema can't be reduced is declared as without `strict`.
-            defer: Whether the model sees a search for tools, and then those that it finds: `openai`
-                and `anthropic` have one.
+            strict: Whether schemas are reduced to the subset that the API enforces: strict mode of
+                OpenAI and Anthropic, the `parameters` of Gemini. A keyword that is lost is stated
+                in a description. A tool whose schema can't be reduced is declared without `strict`.
+            defer: Whether the model finds tools by the search tool of the API: `openai` and
+                `anthropic` only.
             timeout: Seconds for each page of the list; `None` for no limit.
 
         Returns:
-            JSON objects, with `notes` on what is lost. Names that an API does not accept are
-            altered; `call_from` finds the tool.
+            JSON objects, with `notes` on differences to the schemas. Names that an API does not
+            accept are altered; `call_from` finds the tool by the altered name.
 
         Raises:
-            ValueError: The API is none of these, or has no search for tools.
+            ValueError: The API is unknown, or has no search for tools.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
@@ -139,9 +139,9 @@ class SyncClientGroup(Generic[AnySyncClient]):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Any:
-        """Run the tool that a model asks for, and return the result as the model's API takes it.
+        """Run a call that a model requests, and return the result in the form of the model's API.
 
-        A failed call gives a result too, which tells the model of the error.
+        A failed call returns a result too, with the text of the error.
 
         Args:
             tool_call: The call, as JSON data or as an object of the provider's library: a
@@ -153,11 +153,11 @@ class SyncClientGroup(Generic[AnySyncClient]):
 
         Returns:
             A JSON object: a `function_call_output`, a message of role `tool`, a `tool_result` block
-            or a part with a `functionResponse`. Content that the API does not accept is named in a
-            text.
+            or a part with a `functionResponse`. Content that the API does not accept is replaced by
+            a text.
 
         Raises:
-            TypeError: The call has none of these forms.
+            TypeError: The call has another form.
         """
         return self._thread.run(
             lambda: self._base.call_from(
@@ -180,33 +180,33 @@ class SyncClientGroup(Generic[AnySyncClient]):
         retry_seconds: Sequence[float] | None = None,
         idle_seconds: float | None = 20.0,
     ) -> SyncSubscription:
-        """A subscription to changes, over a stream or in the session, as the revision has it.
+        """Subscribe to changes, by a stream or in the session, depending on the revision.
 
         The subscription begins when its context is entered: the server has then accepted a filter,
-        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
-        on, and ends with the subscription. A change that occurs again before it is read is given
-        once.
+        the attribute `agreed`. The iteration yields changes as `ToolsChanged`, `ResourceUpdated`
+        and so on, and ends with the subscription. A change that occurs again before it is read is
+        yielded once.
 
-        A client of several servers subscribes to those that have such changes, and gives those of
-        all. The subscription of a server that fails ends with a warning; that of the last one with
-        an error.
+        A client of several servers subscribes to all servers that support the filter, and yields
+        the changes of all. If a server fails, its subscription ends with a warning; if the last
+        server fails, with an error.
 
         Args:
             tools: Whether to subscribe to changes of the list of tools.
-            prompts: The same for the list of prompts.
-            resources: The same for the list of resources.
-            uris: Resources to whose updates to subscribe.
+            prompts: Whether to subscribe to changes of the list of prompts.
+            resources: Whether to subscribe to changes of the list of resources.
+            uris: The resources to subscribe to.
             meta: Members to add to `_meta`.
             timeout: Seconds for the server to accept; `None` for no limit.
-            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
-                attempts. A reopened stream gives a `ListeningAgain`.
+            retry_seconds: Pauses before each attempt to reopen a lost stream; empty for no
+                attempts. A reopened stream yields a `ListeningAgain`.
             idle_seconds: Seconds without a change after which the iteration sends a liveness check
                 (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
-                The stream counts as lost without a response. An unreachable server is an error
+                Without a response, the stream is treated as lost. An unreachable server is an error
                 after at most three times these seconds plus 1.5 times the sum of the pauses.
 
         Raises:
-            InvalidParamsError: (on entry) Of several servers none has a resource, or several have.
+            InvalidParamsError: (on entry) Not exactly one of several servers has a resource.
             RemoteError: (on entry) The server refused the subscription.
             RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
                 not answer a liveness check, in time.
@@ -239,9 +239,9 @@ class SyncClientGroup(Generic[AnySyncClient]):
                 result = await next(request)
                 return result
 
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
+        The function returns the result: that of `next`, perhaps changed, or its own. The function
+        that was registered first is the outermost. Each request that is sent passes, again for a
+        retry and for each round of input; a result from the cache does not.
 
         Raises:
             TypeError: Not a coroutine function.
@@ -253,8 +253,8 @@ class SyncClientGroup(Generic[AnySyncClient]):
     def read_ui(self, tool: object, *, timeout: float | None = None) -> UiResource:
         """The user interface of a listed tool.
 
-        It is code of the server: show it in a sandbox, under `csp.policy`, from an origin that has
-        nothing else, and let it call tools after the user's consent alone.
+        The document is code of the server: show it in a sandbox, under `csp.policy`, from a
+        separate origin, and let it call tools only after the user's consent.
 
         Args:
             tool: The tool, as `list_tools` returns it.
@@ -263,7 +263,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
         Raises:
             ValueError: The tool has no user interface.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The resource is no document of MCP Apps.
+            RemoteProtocolError: The resource is not an MCP Apps document.
             RequestTimeoutError: No response in time.
         """
         return self._thread.run(
@@ -274,9 +274,9 @@ class SyncClientGroup(Generic[AnySyncClient]):
         )
 
     def on_log(self, function: OnLog, level: str = "info") -> Callback:
-        """Have a function called with each log message of the server, until it is removed.
+        """Register a function to call with each log message of the server, until removal.
 
-        Each function gets its messages in order. Its failures are logged.
+        Each function gets its messages in order. Exceptions of the function are logged.
 
         Args:
             function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
@@ -295,7 +295,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
         )
 
     def on_progress(self, function: OnProgress) -> Callback:
-        """Have a function called with the progress of each request, until it is removed.
+        """Register a function to call with the progress of each request, until removal.
 
         Requests that are sent from now on ask for progress, except by `request_raw`. The
         `on_progress` of a request is called as well.
@@ -327,7 +327,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
 
     @property
     def failures(self) -> Mapping[str, Exception]:
-        """Why a session could not be opened, or the failure of a server since then, by name.
+        """The error of opening a session, or the last error of its connection, by server name.
 
         The failure of a connection is removed when a later request succeeds.
         """

@@ -3,11 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Asks the user at a terminal: what a server asks by elicitation and sampling, and what a
-configuration has as inputs.
+"""Prompts at a terminal, for elicitation and sampling requests and for inputs of a configuration.
 
-Questions go to standard error, so that standard output has results alone. Answers are read by line.
-The end of the input cancels an elicitation, and refuses to answer in place of a model.
+Questions are written to standard error, since standard output is for results. Answers are read by
+line. The end of standard input cancels an elicitation, and refuses a sampling request.
 
 Source: client/elicitation, client/sampling.
 """
@@ -33,10 +32,10 @@ from .client_settings import ConfigInput
 from .handler_validation import ELICITATION, SAMPLING
 
 CAPABILITIES: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
-"""Capabilities of a terminal besides those that the handlers imply."""
+"""The capabilities to declare besides those that the handlers imply."""
 
-_REFUSED = -1  # code of the error for what the user refuses
-_LONGEST = 4000  # characters of a foreign text that are shown
+_REFUSED = -1  # code of the error for a refused sampling request
+_LONGEST = 4000  # most characters of a foreign text that are shown
 
 _Members: TypeAlias = Mapping[str, Any]
 
@@ -45,7 +44,7 @@ _YES_OR_NO = {"y": True, "yes": True, "true": True, "n": False, "no": False, "fa
 
 
 class TerminalHandlers:
-    """Asks one question at a time.
+    """Handlers that ask the user one question at a time.
 
     Attributes:
         url_schemes: URL schemes that a server may ask the user to open.
@@ -54,30 +53,30 @@ class TerminalHandlers:
     url_schemes: Collection[str] = WEB_SCHEMES
 
     def __init__(self) -> None:
-        self._turn = anyio.Lock()
+        self._lock = anyio.Lock()
         self._handlers: Mapping[str, Callable[[_Members], Any]] = {
             ELICITATION: _elicit,
             SAMPLING: _sample,
         }
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        """The handler of a request that can be answered at a terminal."""
+        """The handler of a supported request; `None` for other requests."""
         return self._ask if method.name in self._handlers else None
 
     async def _ask(self, params: Any, context: RequestContext) -> Any:
         handler = self._handlers[context.method.name]
         members: _Members = to_builtins(params)
-        async with self._turn:
+        async with self._lock:
             return await anyio.to_thread.run_sync(handler, members, abandon_on_cancel=True)
 
 
 def ask_input(question: ConfigInput) -> str | None:
-    """The value of an input of a configuration; `None` at the end of the input."""
-    text = _shown(question.description or question.id)
+    """Ask for an input of a configuration; `None` at the end of standard input."""
+    text = _clean_text(question.description or question.id)
     if question.options:
-        text += f" ({', '.join(map(_shown, question.options))})"
+        text += f" ({', '.join(map(_clean_text, question.options))})"
     if question.default is not None and not question.password:
-        text += f" [{_shown(question.default)}]"
+        text += f" [{_clean_text(question.default)}]"
     try:
         while True:
             secret = question.password
@@ -90,10 +89,10 @@ def ask_input(question: ConfigInput) -> str | None:
 
 
 def _elicit(params: _Members) -> _Members:
-    """The answer to an elicitation, by a form or by a URL."""
-    _show(f"\nThe server asks: {_shown(params.get('message'))}")
+    """Ask the user to fill in a form or to open a URL; returns the result of the elicitation."""
+    _show(f"\nThe server asks: {_clean_text(params.get('message'))}")
     if "url" in params:
-        _show(f"It wants you to open {_shown(params['url'])}")
+        _show(f"It wants you to open {_clean_text(params['url'])}")
     properties = params.get("requestedSchema", {}).get("properties", {})
     what = "Have you done that?" if "url" in params else "Do you want to answer?"
     action = _ACTIONS.get(_line(f"{what} [y]es, [d]ecline, [c]ancel: ", "c").lower(), "cancel")
@@ -112,20 +111,20 @@ def _elicit(params: _Members) -> _Members:
 
 
 def _field(name: str, field: _Members, required: bool) -> Any:
-    """The value of one field, asked for until it is valid; `None` for none.
+    """Ask for a field until the value is valid; `None` for no value.
 
     Raises:
-        EOFError: The input has ended.
+        EOFError: Standard input has ended.
     """
     if "description" in field:
-        _show(f"  {_shown(field['description'])}")
+        _show(f"  {_clean_text(field['description'])}")
     for choice, title in _choices(field):
-        _show(f"    {_shown(choice)}{'' if title == choice else f': {_shown(title)}'}")
+        _show(f"    {_clean_text(choice)}{'' if title == choice else f': {_clean_text(title)}'}")
     default = field.get("default")
     hint = field.get("type", "text") if default is None else f"{json.dumps(default)} if empty"
     optional = "" if required or default is not None else ", may be empty"
     while True:
-        text = _line(f"  {_shown(field.get('title', name))} ({_shown(hint)}{optional}): ")
+        text = _line(f"  {_clean_text(field.get('title', name))} ({_clean_text(hint)}{optional}): ")
         if not text and (default is not None or not required):
             return default
         value = _value(field, text)
@@ -136,7 +135,7 @@ def _field(name: str, field: _Members, required: bool) -> Any:
 
 
 def _choices(field: _Members) -> list[tuple[Any, Any]]:
-    """The values that a field allows, with their titles; empty if any is."""
+    """The values that a field allows, with their titles; empty for a field without choices."""
     inner = field.get("items", field)
     titled = inner.get("oneOf") or inner.get("anyOf") or ()
     values = inner.get("enum") or ()
@@ -146,7 +145,7 @@ def _choices(field: _Members) -> list[tuple[Any, Any]]:
 
 
 def _value(field: _Members, text: str) -> Any:
-    """The value of a line, by the type of the field; the text itself if it fits none."""
+    """Convert a line to the type of the field; unchanged if the conversion fails."""
     match field.get("type"):
         case "boolean":
             return _YES_OR_NO.get(text.lower(), text)
@@ -162,18 +161,18 @@ def _value(field: _Members, text: str) -> Any:
 
 
 def _sample(params: _Members) -> _Members:
-    """The user's answer in place of a model: lines up to an empty one.
+    """Ask the user for the message of the model: lines up to an empty line.
 
     Raises:
-        ProtocolError: The user gave none.
+        ProtocolError: The user entered no text.
     """
     _show("\nThe server asks a model:")
     if "systemPrompt" in params:
-        _show(f"  system: {_shown(params['systemPrompt'])}")
+        _show(f"  system: {_clean_text(params['systemPrompt'])}")
     for message in params["messages"]:
         content = message["content"]
         text = content.get("text") if is_object(content) else None
-        _show(f"  {message['role']}: {_shown(json.dumps(content) if text is None else text)}")
+        _show(f"  {message['role']}: {_clean_text(json.dumps(content) if text is None else text)}")
     lines: list[str] = []
     while line := _line("Answer, an empty line ends it: " if not lines else "", ""):
         lines.append(line)
@@ -184,10 +183,10 @@ def _sample(params: _Members) -> _Members:
 
 
 def _line(question: str, at_end: str | None = None) -> str:
-    """The line that the user writes, or `at_end` at the end of the input.
+    """Read a line, or return `at_end` at the end of standard input.
 
     Raises:
-        EOFError: The input has ended, and there is no `at_end`.
+        EOFError: Standard input has ended, and `at_end` is `None`.
     """
     print(question, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
@@ -202,7 +201,7 @@ def _show(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def _shown(value: Any) -> str:
-    """A foreign text, line by line, without characters that a terminal acts on."""
+def _clean_text(value: Any) -> str:
+    """A foreign text without control characters, which a terminal would interpret."""
     lines = str(value)[:_LONGEST].splitlines()
     return "\n  ".join(safe_text(line, _LONGEST) for line in lines)

@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Results of tools as a type that the caller names.
+"""Decoding of tool results as a type that the caller names.
 
-The structured value is decoded and validated as the type. Without one, as in revisions that have
-none, the only text of the content is: as JSON if that fits, else as a text. No content is `None`.
+The structured value is decoded as the type. Without a structured value, the only text of the
+content is decoded: as JSON if that matches, or else as a string. No content is decoded as `None`.
 
 Source: server/tools#structured-content.
 """
@@ -35,7 +35,7 @@ from ..tool_results import (
 from ..values.value_types import ValueType, value_type
 
 _TEXTS: tuple[Any, ...] = (str, Any, object)
-"""Types that a text is taken for as it is, even if it is JSON."""
+"""Types for which a text is not decoded, even if it is JSON."""
 
 
 class ValueReader:
@@ -44,7 +44,7 @@ class ValueReader:
     Args:
         tool: The name of the tool, for errors.
         revision: The negotiated revision, for errors.
-        returns: The type: anything that a tool may have as return annotation.
+        returns: The type: any that a tool may have as return annotation.
 
     Raises:
         TypeError: The type can't be read from JSON.
@@ -78,12 +78,12 @@ class ValueReader:
             self._tool,
             self._revision,
             result,
-            f"expected a value of {_label(self._returns)}, got {_shown(result)}",
+            f"expected a value of {_label(self._returns)}, got {_describe_value(result)}",
             reason,
         )
 
     def _candidates(self, result: Any) -> Iterator[Any]:
-        """The values that a result may have, the likeliest first."""
+        """The candidates for the value of a result, in the order to try."""
         value = structured_value(result)
         if value is not UNSET:
             if not may_be_wrapped(value):
@@ -95,7 +95,7 @@ class ValueReader:
             return
         text = only_text(result)
         if text is None:
-            if getattr(result, "content", None) == []:  # a null stands in no content
+            if getattr(result, "content", None) == []:  # no content stands for null
                 yield None
             return
         if not _is_text(self._returns):
@@ -133,7 +133,7 @@ def _label(returns: Any) -> str:
     return inspect.formatannotation(returns, getattr(returns, "__module__", None))
 
 
-def _shown(result: Any) -> str:
+def _describe_value(result: Any) -> str:
     value = structured_value(result)
     if value is not UNSET:
         return f"the structured value {safe_repr(value)}"

@@ -3,4 +3,4 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Servers that pass requests on to other servers."""
+"""Servers that forward requests to other servers."""

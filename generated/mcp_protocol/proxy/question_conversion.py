@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Questions of a server to a client, in the form of another revision.
+"""Conversion of a server's requests to a client to another revision.
 
-Converted is what the revision of the receiver has in another form. The rest passes as it is, so
-that the receiver decides, as it does without a proxy.
+Parts that have another form in the receiver's revision are converted. All other parts are forwarded
+unchanged, and the receiver validates them as without a proxy.
 
     elicitation    a titled choice                    enum and enumNames
                    a URL without an id                a new id
@@ -33,10 +33,10 @@ _Members: TypeAlias = Mapping[str, Any]
 
 
 def question_for(row: Method, params: _Members) -> _Members:
-    """The params of a request of a server, as the receiver's revision has them.
+    """Convert the params of a server's request to the receiver's revision.
 
     Args:
-        row: The row of the request in that revision.
+        row: The row of the request in the receiver's revision.
         params: The params as wire object.
     """
     change = _QUESTIONS.get(row.name)
@@ -44,10 +44,10 @@ def question_for(row: Method, params: _Members) -> _Members:
 
 
 def reply_for(row: Method, result: _Members) -> _Members:
-    """The result of such a request, as the server's revision has it.
+    """Convert the result of a server's request to the server's revision.
 
     Args:
-        row: The row of the request in that revision.
+        row: The row of the request in the server's revision.
         result: The result as wire object.
     """
     change = _REPLIES.get(row.name)
@@ -55,13 +55,13 @@ def reply_for(row: Method, result: _Members) -> _Members:
 
 
 def lost_kinds(old: _Members, new: _Members) -> list[str]:
-    """Kinds of content in the params of a question that its converted form lacks."""
+    """Types of content in the params of a request that its converted form lacks."""
     kept = _kinds(new)
     return [f"messages[].content of type {kind!r}" for kind in _kinds(old) if kind not in kept]
 
 
 def _kinds(params: _Members) -> dict[str, None]:
-    """The kinds of content in the messages of params, in order."""
+    """The types of content in the messages of params, in order."""
     contents = [message["content"] for message in params.get("messages", ())]
     blocks = [block for each in contents for block in (each if is_many(each) else [each])]
     return dict.fromkeys(block["type"] for block in blocks)
@@ -75,7 +75,7 @@ def _fits(wire: Any, kind: Any) -> bool:
     return True
 
 
-def _elicitation(row: Method, params: _Members) -> _Members:
+def _convert_elicitation(row: Method, params: _Members) -> _Members:
     schema = params.get("requestedSchema")
     if not is_object(schema):
         has_id = any(field_type(each, "elicitationId") for each in structs_in(row.params))
@@ -84,25 +84,25 @@ def _elicitation(row: Method, params: _Members) -> _Members:
         return {**params, "elicitationId": secrets.token_urlsafe(16)}
     forms = [field_type(each, "requestedSchema") for each in structs_in(row.params)]
     form = next(each for each in forms if each is not None)
-    properties = {name: _field(field, form) for name, field in schema["properties"].items()}
+    properties = {name: _convert_field(field, form) for name, field in schema["properties"].items()}
     return {**params, "requestedSchema": {**schema, "properties": properties}}
 
 
-def _field(schema: _Members, form: Any) -> _Members:
-    """The schema of a field; its titles in the other form if forms have that alone."""
+def _convert_field(schema: _Members, form: Any) -> _Members:
+    """The schema of a field; titled choices become `enumNames` if the revision requires it."""
     titled = schema.get("oneOf")
-    if titled is None or _has(form, "oneOf", schema):
+    if titled is None or _has_member(form, "oneOf", schema):
         return schema
     names = {
         "enum": [choice["const"] for choice in titled],
         "enumNames": [choice["title"] for choice in titled],
     }
     converted = {**{name: value for name, value in schema.items() if name != "oneOf"}, **names}
-    return converted if _has(form, "enumNames", converted) else schema
+    return converted if _has_member(form, "enumNames", converted) else schema
 
 
-def _has(form: Any, name: str, schema: _Members) -> bool:
-    """Whether the fields of a type of forms have a member."""
+def _has_member(form: Any, name: str, schema: _Members) -> bool:
+    """Whether a field schema keeps a member when it is converted to a type of forms."""
     try:
         typed = convert({"type": "object", "properties": {"x": schema}}, form)
     except ValidationError:
@@ -110,7 +110,7 @@ def _has(form: Any, name: str, schema: _Members) -> bool:
     return name in to_builtins(typed)["properties"]["x"]
 
 
-def _sampling(row: Method, params: _Members) -> _Members:
+def _convert_sampling(row: Method, params: _Members) -> _Members:
     if _fits(params, row.params):
         return params
     messages: list[_Members] = []
@@ -120,25 +120,25 @@ def _sampling(row: Method, params: _Members) -> _Members:
             messages = [
                 {**each, "content": content}
                 for each in params["messages"]
-                for content in _contents(each["content"], kind)
+                for content in _convert_content(each["content"], kind)
             ]
     return {**params, "messages": messages}
 
 
-def _sampled(row: Method, result: _Members) -> _Members:
+def _convert_sampling_reply(row: Method, result: _Members) -> _Members:
     if _fits(result, row.result):
         return result
     kinds = [field_type(struct, "content") for struct in structs_in(row.result)]
     kind = next((each for each in kinds if each is not None), None)
-    contents = _contents(result.get("content"), kind)
+    contents = _convert_content(result.get("content"), kind)
     if len(contents) > 1:
         lines = [block["text"] for block in known_blocks(contents, {"text": None})]
         contents = [{"type": "text", "text": "\n\n".join(lines)}]
     return {**result, "content": contents[0]} if contents else result
 
 
-def _contents(content: Any, kind: Any) -> list[Any]:
-    """A content in a type that may have other blocks: in one part, or in one for each block."""
+def _convert_content(content: Any, kind: Any) -> list[Any]:
+    """Convert content to another type: to one part, or to one part for each block."""
     blocks = known_blocks(list(content) if is_many(content) else [content], content_types(kind))
     return [blocks] if is_many(content) and _admits_lists(kind) else blocks
 
@@ -150,9 +150,9 @@ def _admits_lists(kind: Any) -> bool:
 
 
 _QUESTIONS: Mapping[str, Callable[[Method, _Members], _Members]] = {
-    ELICITATION: _elicitation,
-    SAMPLING: _sampling,
+    ELICITATION: _convert_elicitation,
+    SAMPLING: _convert_sampling,
 }
 _REPLIES: Mapping[str, Callable[[Method, _Members], _Members]] = {
-    SAMPLING: _sampled,
+    SAMPLING: _convert_sampling_reply,
 }

@@ -504,7 +504,7 @@ class SyncClient(SyncClientBase):
         self._thread.run(lambda: self._client.roots_list_changed())
 
     def task(self, task_id: str) -> SyncTaskHandle:
-        """A task that was started before, perhaps by another process; nothing is sent.
+        """The handle of a task that was started before, by any process; sends nothing.
 
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.

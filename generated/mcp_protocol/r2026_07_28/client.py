@@ -403,7 +403,7 @@ class Client(ClientBase):
         return result
 
     def task(self, task_id: str) -> TaskHandle:
-        """A task that was started before, perhaps by another process; nothing is sent.
+        """The handle of a task that was started before, by any process; sends nothing.
 
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.

@@ -31,7 +31,8 @@ _OF_FEATURES = {
 _OF_FEATURES_ALONE = {"skills": ("skill_calls.py", "SkillCalls")}
 """The same for a client of one server."""
 _WITHOUT = frozenset(
-    {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end", "opened"}
+    {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end"}
+    | {"wait_until_open"}
 )
 """Methods that are not derived: the blocking client has another one, or none."""
 _RETURNS = {"Subscription": "SyncSubscription", "AnySubscription": "SyncSubscription"}

@@ -1,4 +1,4 @@
-"""The method of clients that reads the user interface of a tool (MCP Apps).
+"""The client method that reads the user interface of a tool (MCP Apps).
 
 Source: ext-apps/specification/2026-01-26/apps.
 """
@@ -19,15 +19,15 @@ _LIST, _READ = "resources/list", "resources/read"
 
 
 class AppCalls:
-    """The method."""
+    """Adds `read_ui` to a client."""
 
     _requests: Any  # sends the requests of the client
 
     async def read_ui(self, tool: object, *, timeout: float | None = None) -> UiResource:
         """The user interface of a listed tool.
 
-        It is code of the server: show it in a sandbox, under `csp.policy`, from an origin that has
-        nothing else, and let it call tools after the user's consent alone.
+        The document is code of the server: show it in a sandbox, under `csp.policy`, from a
+        separate origin, and let it call tools only after the user's consent.
 
         Args:
             tool: The tool, as `list_tools` returns it.
@@ -36,7 +36,7 @@ class AppCalls:
         Raises:
             ValueError: The tool has no user interface.
             RemoteError: The server answered with an error.
-            RemoteProtocolError: The resource is no document of MCP Apps.
+            RemoteProtocolError: The resource is not an MCP Apps document.
             RequestTimeoutError: No response in time.
         """
         uri = ui_of(tool).resource_uri
@@ -46,7 +46,7 @@ class AppCalls:
         result = await self._requests.call(_READ, {"uri": uri}, None, timeout, None)
         contents = next((each for each in result.contents if each.uri == uri), None)
         mime_type = getattr(contents, "mime_type", None)
-        if not isinstance(mime_type, str) or _plain(mime_type) != MIME_TYPE:
+        if not isinstance(mime_type, str) or _normalize_mime_type(mime_type) != MIME_TYPE:
             raise RemoteProtocolError(
                 f"{safe_repr(uri)}: expected {MIME_TYPE}, got {safe_repr(mime_type)}"
             )
@@ -54,16 +54,16 @@ class AppCalls:
         return resource_ui(uri, html, ui or await self._listed_ui(uri, timeout))
 
     async def _listed_ui(self, uri: str, timeout: float | None) -> Mapping[str, Any]:
-        """The listed metadata of a user interface, if one server alone has it."""
+        """The metadata in `resources/list` of a user interface, if exactly one server lists it."""
         try:
             resources = await self._requests.pages(_LIST, {}, None, timeout)
         except McpError:
-            return {}  # a server need not list them
+            return {}  # a server need not list its user interfaces
         listed = [each for each in resources if each.uri == uri]
         return ui_members(getattr(listed[0], "meta", None)) if len(listed) == 1 else {}
 
 
-def _plain(mime_type: str) -> str:
+def _normalize_mime_type(mime_type: str) -> str:
     return mime_type.replace(" ", "").replace('"', "").lower()
 
 
@@ -71,7 +71,7 @@ def _text_of(contents: Any, uri: str) -> str:
     """The document in contents of a resource.
 
     Raises:
-        RemoteProtocolError: It is no text in UTF-8.
+        RemoteProtocolError: The contents are not UTF-8 text.
     """
     text = getattr(contents, "text", None)
     if isinstance(text, str):

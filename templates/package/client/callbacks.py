@@ -1,13 +1,13 @@
-"""Functions that an open client calls with log messages and progress, and calls beside a caller.
+"""Callbacks for log messages and progress of an open client, and calls in tasks of their own.
 
-They come beside the handlers of `connect`, and may be added and removed at any time. Each function
-gets its messages in order: one that suspends gets the next message when it has returned.
+Callbacks complement the handlers of `connect`, and may be added and removed at any time. Each
+function gets its messages in order: the next message is passed when the function has returned.
 
 Plain functions of a blocking client, and plain handlers, are called by `in_thread`, in worker
 threads, and so may block.
 
-A started call runs in a task of the session. Cancelling it cancels its open request as the
-transport and the revision have it: by `notifications/cancelled`, or by closing the stream of the
+A started call runs in a task of the session. Cancelling the call cancels its open request, as the
+transport and the revision define: by `notifications/cancelled`, or by closing the stream of the
 request.
 
 Source: server/utilities/logging, basic/utilities/progress, basic/utilities/cancellation
@@ -68,10 +68,10 @@ class Callback:
         self._function = function
         self._on_remove = on_remove
         self._removed = False
-        self._turn = anyio.Lock(fast_acquire=True)
+        self._lock = anyio.Lock(fast_acquire=True)
 
     def remove(self) -> None:
-        """Call the function no more. Idempotent; callable from any thread."""
+        """Stop calling the function. Idempotent; callable from any thread."""
         if not self._removed:
             self._removed = True
             self._on_remove(self)
@@ -83,8 +83,8 @@ class Callback:
         self.remove()
 
     async def call(self, *arguments: Any) -> None:
-        """Call the function after all earlier calls of it. Failures are logged."""
-        async with self._turn:
+        """Call the function when its earlier calls have ended. Exceptions are logged."""
+        async with self._lock:
             if self._removed:
                 return
             try:
@@ -99,7 +99,7 @@ class Callbacks:
     """The registered functions of a session.
 
     Args:
-        connection: The protocol, which asks for log messages.
+        connection: The connection, which asks the server for log messages.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -113,7 +113,7 @@ class Callbacks:
 
         Args:
             callback: The callback.
-            level: The lowest level to ask for with each request, unless one is asked for already.
+            level: The lowest level to ask for with each request, unless a level is set already.
         """
         self._log.append(callback)
         if self._connection.log_level is None:
@@ -128,8 +128,8 @@ class Callbacks:
         """Remove a callback for progress."""
         self._progress.remove(callback)
 
-    async def logged(self, message: LogMessage) -> None:
-        """Pass on a log message."""
+    async def pass_log_message(self, message: LogMessage) -> None:
+        """Call the registered functions with a log message."""
         for callback in tuple(self._log):
             await callback.call(message)
 
@@ -142,32 +142,32 @@ class Callbacks:
         if not self._progress:
             return own
 
-        async def passed_on(progress: float, total: float | None, message: str | None) -> None:
+        async def pass_progress(progress: float, total: float | None, message: str | None) -> None:
             for callback in tuple(self._progress):
                 await callback.call(progress, total, message)
             if own is not None and (returned := own(progress, total, message)) is not None:
                 await returned
 
-        return passed_on
+        return pass_progress
 
     def remove_log(self, callback: Callback) -> None:
         """Remove a callback for log messages."""
         self._log.remove(callback)
         if not self._log and self._level == self._connection.log_level:
-            self._connection.ask_for_logs(None)  # as before the first one was registered
+            self._connection.ask_for_logs(None)  # as before the first registration
             self._level = None
 
 
 def in_thread(function: Callable[..., Any] | None) -> Any:
-    """A coroutine function that calls a plain function in a thread; others are returned as is."""
+    """Wrap a plain function to run in a thread; coroutine functions are returned unchanged."""
     if function is None or inspect.iscoroutinefunction(function):
         return function
 
-    async def called(*arguments: Any) -> Any:
+    async def call_in_thread(*arguments: Any) -> Any:
         result = await to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
         return await result if inspect.isawaitable(result) else result
 
-    return called
+    return call_in_thread
 
 
 def log_callback(function: OnLog, level: str, sessions: Sequence[Callbacks]) -> Callback:
@@ -257,9 +257,9 @@ class StartedCall(Generic[Result]):
         return self._results[0]
 
     async def _run(self) -> None:
-        """Run the call, and store how it ends."""
+        """Run the call, and store its result or exception."""
         try:
-            if self._scope.cancel_called:  # before it began: nothing was sent
+            if self._scope.cancel_called:  # cancelled before the start: nothing was sent
                 self._work.close()
                 self._failure = RequestCancelledError(CANCELLED)
                 return

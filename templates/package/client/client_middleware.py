@@ -1,12 +1,12 @@
 """Middleware of a client: functions around the requests and notifications that it sends.
 
-The first function that was registered is the outermost. A client without middleware sends without
+The function that was registered first is the outermost. A client without middleware does not import
 this module.
 
-Each request that is sent passes the middleware: a result from the cache does not, a retry and each
-further round of input do again. So do requests by wire name, notifications, and raw requests. What
-a client sends by itself does not: opening, cancellation, the streams of `listen`, liveness checks
-and what is repeated in a new session.
+Middleware is called for each request that is sent, by wire name and raw too, and for each
+notification: again for a retry and for each round of input, but not for a result from the cache. It
+is not called for messages that a client sends by itself: initialization, cancellation, the streams
+of `listen`, liveness checks, and requests that are repeated in a new session.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class ClientRequest:
         method: The method.
         params: The params: typed, a wire object or raw JSON; `None` for none.
         meta: Members to add to `_meta`.
-        is_notification: Whether it is a notification.
-        sent: Gets the id of the request when it is sent.
+        is_notification: Whether the message is a notification.
+        sent: A list to which the id of the request is added when the request is sent.
 
     Attributes:
         method: The method, such as `tools/call`.
@@ -67,7 +67,7 @@ class ClientRequest:
 
     @property
     def request_id(self) -> RequestId | None:
-        """Id of the request, once it was sent; `None` for a notification."""
+        """Id of the request after sending; `None` before, and for a notification."""
         return self._sent[-1] if self._sent else None
 
     @property
@@ -94,7 +94,7 @@ class ClientRequest:
         return self._peer.transport
 
     def with_params(self, params: Any) -> ClientRequest:
-        """The same message with other params, for `next`.
+        """A copy of the message with other params, for `next`.
 
         Args:
             params: In the type of the revision, such as `replace(request.params, name="other")`,
@@ -105,7 +105,7 @@ class ClientRequest:
         )
 
     def with_meta(self, meta: Mapping[str, Any]) -> ClientRequest:
-        """The same message with more members in `_meta`, for `next`."""
+        """A copy of the message with more members in `_meta`, for `next`."""
         merged = {**self.meta, **meta}
         return ClientRequest(
             self._peer, self.method, self.params, merged, self.is_notification, self._sent
@@ -130,7 +130,7 @@ class ClientMiddlewareChain:
         self.functions: list[ClientMiddleware] = []
 
     async def request(self, peer: Peer, send: partial[Any]) -> Any:
-        """The result of a request.
+        """Send a request through the middleware, and return its result.
 
         Args:
             peer: The client's end.
@@ -140,26 +140,26 @@ class ClientMiddlewareChain:
         sent: list[RequestId] = []
         request = ClientRequest(peer, method, params, send.keywords.get("meta") or {}, False, sent)
 
-        def sent_as(last: ClientRequest) -> Awaitable[Any]:
-            keywords = {**send.keywords, "meta": last.meta or None}
+        def send_request(message: ClientRequest) -> Awaitable[Any]:
+            keywords = {**send.keywords, "meta": message.meta or None}
             sent.append(peer.connection.next_request_id)
-            result: Awaitable[Any] = send.func(last.method, last.params, **keywords)
+            result: Awaitable[Any] = send.func(message.method, message.params, **keywords)
             return result
 
-        return await self._call(0, sent_as, request)
+        return await self._call(0, send_request, request)
 
     async def notification(self, peer: Peer, name: str, params: Mapping[str, Any] | None) -> None:
-        """Send a notification."""
+        """Send a notification through the middleware."""
         meta = (params or {}).get("_meta", {})
         request = ClientRequest(peer, name, params, meta, True, [])
 
-        def sent_as(last: ClientRequest) -> Awaitable[Any]:
-            whole: dict[str, Any] | None = last.params
-            if last.meta:
-                whole = {**(whole or {}), "_meta": last.meta}
-            return peer.callers.notify(last.method, whole)
+        def send_notification(message: ClientRequest) -> Awaitable[Any]:
+            wire: dict[str, Any] | None = message.params
+            if message.meta:
+                wire = {**(wire or {}), "_meta": message.meta}
+            return peer.callers.notify(message.method, wire)
 
-        await self._call(0, sent_as, request)
+        await self._call(0, send_notification, request)
 
     def _call(self, index: int, send: ClientNext, request: ClientRequest) -> Awaitable[Any]:
         if index < len(self.functions):
@@ -184,9 +184,9 @@ class MiddlewareCalls:
                 result = await next(request)
                 return result
 
-        What it returns is the result: that of `next`, perhaps changed, or its own. The first one
-        registered is the outermost. Each request that is sent passes: a result from the cache does
-        not, a retry and each further round of input do again.
+        The function returns the result: that of `next`, perhaps changed, or its own. The function
+        that was registered first is the outermost. Each request that is sent passes, again for a
+        retry and for each round of input; a result from the cache does not.
 
         Raises:
             TypeError: Not a coroutine function.

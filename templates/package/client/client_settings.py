@@ -32,20 +32,20 @@ class Timeouts:
     """Timeouts of a client, in seconds.
 
     Attributes:
-        opening: For opening the session; a process that is restarted gets no more. Output of a
-            process on standard error begins this time anew.
-        longest_opening: For opening the session with a process, whatever its output on standard
-            error; `opening` if that is longer.
-        probe: For the response to the probe that tells newer servers from older ones. A process
-            that has read the probe is restarted after half of the time from then to `opening`, if
-            it is still silent.
-        limit: For the response to a call that has a timeout of its own, whatever its progress.
+        opening: For opening the session, including a restart of the process without the probe.
+            Output of a process on standard error restarts this timeout.
+        longest_opening: For opening the session with a process, regardless of its output on
+            standard error; `opening` if that is longer.
+        probe: For the response to the probe, which distinguishes newer from older servers. A
+            process that has read the probe and is still silent halfway between `probe` and
+            `opening` is restarted.
+        limit: For the response to a call with a timeout of its own, regardless of progress.
         listing: For all pages of a list together, besides the timeout of each page.
         validation: For validating a tool's result by its output schema, if the call has no
             timeout; a call with a timeout may use the rest of that.
         connect: For an HTTP connection.
         silence: Between two parts of an HTTP response; event streams may be silent for longer.
-        body: For the whole body of an HTTP response that is no event stream.
+        body: For the whole body of an HTTP response that is not an event stream.
         restore: For each request that is repeated after the server has lost the session.
         retries: Pauses before each retry of an idempotent request whose response was lost.
         http: Further timeouts and pauses of the HTTP transports.
@@ -69,14 +69,14 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class Restart:
-    """How often a server process that has ended is started again.
+    """Limits on restarting a server process that has ended.
 
     Attributes:
-        limit: Most restarts within `seconds`; failed ones count. At the next end of the process
-            the session ends.
+        limit: Most restarts within `seconds`, failed restarts included. After these, the session
+            ends with the process.
         seconds: The time in which restarts are counted.
-        pauses: Seconds before the first restart in the time, the second and so on; the last one
-            is for all further ones.
+        pauses: Seconds before the first restart within `seconds`, the second and so on; the last
+            pause applies to all further restarts.
 
     Raises:
         ValueError: `limit` is below one, or `seconds` is not positive.
@@ -96,7 +96,7 @@ class Restart:
 
 @dataclass(frozen=True)
 class ClientLimits:
-    """Bounds of what a server can make a client do and store.
+    """Bounds on the work and the storage that a server can cause in a client.
 
     Attributes:
         input_rounds: Rounds in a row in which a server may ask for input.
@@ -147,14 +147,14 @@ class Identity:
 
 @dataclass(frozen=True)
 class ConfigInput:
-    """A value that a configuration has its user asked for, by `${input:id}`.
+    """A value that a configuration asks the user for, by `${input:id}`.
 
     Attributes:
         id: The id.
         type: `promptString`, `pickString` or `command`.
         description: The question; empty if the configuration has none.
-        default: What to suggest; `None` if there is nothing.
-        options: The values to choose from; empty for a text of any kind.
+        default: The value to suggest; `None` for no suggestion.
+        options: The values to choose from; empty for free text.
         password: Whether the value must not be shown.
     """
 

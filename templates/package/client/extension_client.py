@@ -12,11 +12,11 @@ from .base import ClientApplication, ClientBase
 
 
 class ExtensionClient(ClientBase):
-    """An open session with a server, as the calls of an extension: `client.seen_as(Client)`.
+    """An open session with the methods of an extension: `client.seen_as(Client)`.
 
     Attributes:
         identifier: The identifier of the extension.
-        settings: The settings by which the server declares it.
+        settings: The settings in the server's declaration of the extension.
 
     Raises:
         MissingCapabilityError: One of the sides does not declare the extension.

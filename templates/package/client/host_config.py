@@ -1,8 +1,8 @@
 """The entry for a server in the configuration of programs that use MCP servers.
 
 The programs are Claude Desktop, Claude Code, Cursor and VS Code. Their files differ in the member
-that holds the servers, in how an entry names its transport, and in how it names a variable of the
-environment, so that a secret need not be in the file.
+that holds the servers, in how an entry names its transport, and in the syntax of references to
+environment variables, which keep secrets out of the file.
 
 Source: the configuration references of these programs, as of November 2026.
 """
@@ -20,12 +20,12 @@ class Host:
     """A program that uses servers.
 
     Attributes:
-        file: Where its configuration is.
+        file: The name of its configuration file.
         member: The member that holds the servers.
         stdio: Members of an entry for a command, before the command.
-        http: Members of an entry for a URL, before the URL; `None` if there are no such entries.
-        variable: The reference to a variable of the environment, with `NAME` for its name; empty
-            if there is none.
+        http: Members of an entry for a URL, before the URL; `None` if URLs are not supported.
+        variable: The reference to an environment variable, with `NAME` for its name; empty if
+            references are not supported.
     """
 
     file: str
@@ -44,10 +44,10 @@ HOSTS: Mapping[str, Host] = {
     "cursor": Host(".cursor/mcp.json", "mcpServers", _STDIO, {}, "${env:NAME}"),
     "vscode": Host(".vscode/mcp.json", "servers", _STDIO, _HTTP, "${env:NAME}"),
 }
-"""By the name on the command line."""
+"""The programs, by name on the command line."""
 
 _BRIDGE = ("npx", "-y", "mcp-remote")
-"""Starts a server over standard streams that stands for a URL."""
+"""The command of a server over standard streams that forwards to a URL."""
 
 
 def entry(
@@ -78,7 +78,7 @@ def entry(
 
 
 def default_name(target: str | Sequence[str]) -> str:
-    """A name for a server: the host of a URL, else the last word of a command without its path."""
+    """A name for a server: the host of a URL, or the last word of a command without its path."""
     if isinstance(target, str):
         return urlsplit(target).hostname or "server"
     last = target[-1].rpartition("/")[2].rpartition("\\")[2]

@@ -1,6 +1,6 @@
-"""Texts for people of what servers send: items of lists, types of arguments, contents.
+"""Human-readable texts of list items, argument types and contents.
 
-Servers may send anything: what has another type than it should is left out.
+Servers may send anything: members of an unexpected type are omitted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NONE: Mapping[str, Any] = {}
 
 
 def item_row(item: Mapping[str, Any]) -> TableRow:
-    """A tool, a resource, a resource template or a prompt."""
+    """The table row of a tool, a resource, a resource template or a prompt."""
     name, text = text_member(item, "name"), first_line(text_member(item, "description"))
     address = text_member(item, "uri") or text_member(item, "uriTemplate")
     if "inputSchema" in item:
@@ -30,15 +30,15 @@ def item_row(item: Mapping[str, Any]) -> TableRow:
         cells = (address, name, text_member(item, "mimeType"))
         return TableRow((*cells, text), "  ".join(filter(None, cells)), text)
     else:
-        members = [members_of(one) for one in item.get("arguments") or ()]
+        members = [members_of(each) for each in item.get("arguments") or ()]
         arguments = ", ".join(
-            f"{text_member(one, 'name')}{'' if one.get('required') else '?'}" for one in members
+            f"{text_member(each, 'name')}{'' if each.get('required') else '?'}" for each in members
         )
     return TableRow((name, arguments, text), f"{name}({arguments})", text)
 
 
 def _parameters(schema: Any) -> Iterator[str]:
-    """The parameters of a tool, from its input schema, which a server may write as it likes."""
+    """The parameters of a tool, from its input schema, which may be malformed."""
     fields = members_of(schema)
     required = fields.get("required")
     for name, kind in members_of(fields.get("properties")).items():
@@ -54,19 +54,19 @@ def _parameters(schema: Any) -> Iterator[str]:
 def argument_types(
     rules: Mapping[str, Any], schema: Mapping[str, Any], levels: int = _LEVELS
 ) -> list[str]:
-    """The JSON types or the values that a schema allows, of its alternatives too, but for null.
+    """The JSON types or the values that a schema and its alternatives allow, except null.
 
     Args:
         rules: The schema of a parameter, or an alternative in it.
-        schema: The input schema, whose definitions are referred to.
-        levels: Levels of references and alternatives that are followed.
+        schema: The input schema, which has the definitions.
+        levels: Most levels of references and alternatives that are followed.
     """
     if "const" in rules:
         return [_value_text(rules["const"])]
     values = rules.get("enum")
     if is_many(values):
-        shown = [_value_text(value) for value in values[:_VALUES] if value is not None]
-        return [*shown, "..."] if len(values) > _VALUES else shown
+        texts = [_value_text(value) for value in values[:_VALUES] if value is not None]
+        return [*texts, "..."] if len(values) > _VALUES else texts
     kind = rules.get("type")
     if isinstance(kind, str) or is_many(kind):
         kinds = [kind] if isinstance(kind, str) else kind
@@ -93,40 +93,40 @@ def _value_text(value: Any) -> str:
 
 
 def members_of(value: Any) -> Mapping[str, Any]:
-    """The members of a JSON object; none of another value."""
+    """The members of a JSON object; empty for another value."""
     return value if is_object(value) else _NONE
 
 
 def text_member(item: Mapping[str, Any], member: str) -> str:
-    """A member that is text; empty if it is absent or something else."""
+    """The value of a string member; empty if the member is absent or not a string."""
     value = item.get(member)
     return value if isinstance(value, str) else ""
 
 
 def first_line(text: str) -> str:
-    """The first line of a text, cut to the length that a list shows."""
+    """The first line of a text, cut to `_LINE` characters."""
     line = text.strip().partition("\n")[0]
     return line if len(line) <= _LINE else f"{line[: _LINE - 3]}..."
 
 
-def print_block(shown: PlainOutput, block: Mapping[str, Any]) -> None:
+def print_block(out: PlainOutput, block: Mapping[str, Any]) -> None:
     """Print a content block."""
     if text_member(block, "type") == "resource":
-        print_contents(shown, members_of(block.get("resource")))
+        print_contents(out, members_of(block.get("resource")))
     else:
-        shown.text(
+        out.text(
             block_text(block), markdown=None if text_member(block, "type") == "text" else False
         )
 
 
-def print_contents(shown: PlainOutput, contents: Mapping[str, Any]) -> None:
+def print_contents(out: PlainOutput, contents: Mapping[str, Any]) -> None:
     """Print contents of a resource."""
     kind = text_member(contents, "mimeType").partition(";")[0].strip().lower()
-    shown.text(_contents(contents), markdown=kind == "text/markdown" if kind else None)
+    out.text(_contents(contents), markdown=kind == "text/markdown" if kind else None)
 
 
 def block_text(block: Mapping[str, Any]) -> str:
-    """A content block as text: a text as it is, others as what they are."""
+    """The text of a content block; of other content, a description."""
     kind = text_member(block, "type")
     if kind == "text":
         return text_member(block, "text")
@@ -149,5 +149,5 @@ def _contents(contents: Mapping[str, Any]) -> str:
 
 
 def _bytes_of(base64: str) -> int:
-    """How many bytes a text in base64 stands for."""
+    """The number of bytes that a base64 text encodes."""
     return len(base64.rstrip("=")) * 3 // 4

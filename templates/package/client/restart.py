@@ -1,11 +1,11 @@
 """A channel to a server process that is started again when it ends.
 
-The session goes on as over HTTP, where a server may lose it: the same revision is negotiated with
-the new process, and the requests whose effect lasts for a session are repeated by the pipeline.
-Requests that the old process has read, or may have read, fail with ResponseLostError; the pipeline
-sends those again that are safe to repeat. Requests that are made meanwhile wait.
+The session continues as after a lost HTTP session: the same revision is negotiated with the new
+process, and the pipeline repeats the requests whose effect lasts for a session. Requests that the
+old process may have read fail with ResponseLostError; the pipeline retries the requests that are
+safe to repeat. New requests wait for the new process.
 
-    process ends --> open requests are lost --> pause, start, negotiation --> session goes on
+    process ends --> open requests are lost --> pause, start, negotiation --> session continues
                                                      ^          | failed
                                                      +----------+ until the limit: the end
 """
@@ -34,7 +34,7 @@ from ..protocol.receiver import Opened, OpenFailed, Send
 from ..runtime.time_limits import TimeLimit
 from .base import ClientApplication
 from .client_settings import Restart
-from .connect import ClientPeer, beside
+from .connect import ClientPeer, run_concurrently
 
 if TYPE_CHECKING:
     from ..transports.process import ProcessChannel
@@ -43,13 +43,13 @@ _logger = logging.getLogger(__name__)
 
 
 class RestartingChannel(Channel):
-    """A channel to one process after the other, from the moment that `session_opened` is called.
+    """A channel that replaces its process by a new process, once `session_opened` was called.
 
     Args:
-        application: The client's side.
-        restart: How often.
+        application: The handlers and the settings of the client.
+        restart: The limits on restarts.
         process: The channel to the first process.
-        start: Starts another one.
+        start: Starts another process.
     """
 
     transport = "stdio"
@@ -65,10 +65,10 @@ class RestartingChannel(Channel):
         self._start = start
         self._application = application
         self._restart = restart
-        self._restarts: deque[float] = deque()  # when, the oldest first
+        self._restarts: deque[float] = deque()  # their times, the oldest first
         self._peer: ClientPeer | None = None
-        self._cause: McpError | None = None  # of the end of the process, until there is another
-        self._changed = anyio.Event()  # set when there is another process, or none any more
+        self._cause: McpError | None = None  # why the process ended, until there is another
+        self._changed = anyio.Event()  # set when there is another process, or the limit is reached
         self._end: McpError | None = None
         self._closed = False
         self._sending: set[RequestId] = set()
@@ -76,7 +76,7 @@ class RestartingChannel(Channel):
         self._early: deque[bytes] = deque()
 
     def session_opened(self, peer: ClientPeer) -> None:
-        """From now on, another process is started when one ends.
+        """Start another process from now on when a process ends.
 
         Args:
             peer: The client's end, with an open session.
@@ -84,10 +84,10 @@ class RestartingChannel(Channel):
         self._peer = peer
 
     async def receive(self) -> bytes:
-        """Wait for the next message of the process, or of the one that takes its place.
+        """Wait for the next message of the current process or of its replacement.
 
         Raises:
-            RequestLost: The process has ended before it answered a request.
+            RequestLost: The process ended before it answered a request.
             EndOfChannel: The process has ended, and the limit of restarts is reached.
         """
         while True:
@@ -105,13 +105,13 @@ class RestartingChannel(Channel):
                 self._process_ended(self._peer, error)
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Send a message. A request waits for the next process if this one has ended.
+        """Send a message. If the process has ended, a request waits for the next process.
 
-        Other messages belong to what the old process sent, and are dropped.
+        Other messages relate to messages of the old process, and are dropped.
 
         Raises:
             ResponseLostError: The process has ended, and may have read the request.
-            ConnectionClosedError: There is no process any more.
+            ConnectionClosedError: The limit of restarts is reached.
         """
         if message.kind != "request" or message.id is None:
             await self._send_now(message)
@@ -124,13 +124,13 @@ class RestartingChannel(Channel):
             self._sending.discard(message.id)
 
     async def close(self) -> None:
-        """End the process; no other one is started."""
+        """End the process without starting another."""
         self._closed = True
         self._changed.set()
         await self._process.close()
 
     async def _send_now(self, message: OutgoingMessage) -> bool:
-        """Send a message to the process; `False` if it has ended, and another one will come."""
+        """Send a message to the process; `False` if it has ended and will be replaced."""
         if self._end is not None:
             raise ConnectionClosedError(str(self._end))
         if self._cause is not None and not self._closed:
@@ -148,9 +148,9 @@ class RestartingChannel(Channel):
         return True
 
     def _process_ended(self, peer: ClientPeer, error: McpError) -> None:
-        """The open requests are lost; those that are being sent wait for the next process."""
+        """Mark the open requests as lost, except requests that are still being sent."""
         self._cause = error
-        self._changed.set()  # for those who have noticed the end before
+        self._changed.set()  # wakes tasks whose send has failed already
         self._changed = anyio.Event()
         peer.peer_replaced()
         self._lost.extend(
@@ -186,7 +186,7 @@ class RestartingChannel(Channel):
         """Wait before a restart.
 
         Raises:
-            EndOfChannel: There were too many in the time.
+            EndOfChannel: The limit of restarts is reached.
         """
         restart, now = self._restart, anyio.current_time()
         while self._restarts and self._restarts[0] <= now - restart.seconds:
@@ -204,7 +204,7 @@ class RestartingChannel(Channel):
         self._restarts.append(now + pause)
 
     async def _open(self) -> ProcessChannel:
-        """A new process with the revision of the session."""
+        """Start a process, and negotiate the revision of the session."""
         assert self._peer is not None
         timeouts = self._application.settings.timeouts
         limit = TimeLimit(timeouts.opening, max(timeouts.opening, timeouts.longest_opening))
@@ -224,7 +224,7 @@ class RestartingChannel(Channel):
         process = await self._start()
         try:
             with anyio.CancelScope(deadline=limit.deadline) as scope:
-                async with beside(watch, end_watching):
+                async with run_concurrently(watch, end_watching):
                     await self._negotiate(process, self._peer.client_connection)
                 return process
             raise RequestTimeoutError("opening the session", round(limit.seconds, 1))
@@ -234,10 +234,10 @@ class RestartingChannel(Channel):
             raise
 
     async def _negotiate(self, process: ProcessChannel, connection: ClientConnection) -> None:
-        """Agree on the revision of the session, by a connection for this alone.
+        """Negotiate the revision of the session, with a temporary connection.
 
         Raises:
-            McpError: The process ended, or refused.
+            McpError: The process has ended, or refused the session.
         """
         self._early.clear()
         again = connection.with_same_revision()

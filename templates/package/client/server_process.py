@@ -1,8 +1,8 @@
 """A server process as the target of a client.
 
-A process that ends after the probe, or stays silent, is restarted once, with `initialize` as the
-first message. A process that has not read the probe is slow, or has failed for another reason: the
-client waits for it, or raises its failure. Output on standard error is a sign of life.
+A process that ends after the probe, or does not respond, is restarted once, with `initialize` as
+the first message. A process that has not read the probe is slow, or has failed for another reason:
+the client waits for the process, or raises its failure. Output on standard error restarts timeouts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ..facts import Revisions
 from ..runtime.time_limits import TimeLimit
 from .base import AnyClient, ClientApplication
 from .client_settings import Timeouts
-from .connect import PROBED, ClientPeer, beside, explained, new_peer, probe_advice
+from .connect import PROBED, ClientPeer, explain_error, new_peer, probe_advice, run_concurrently
 
 if TYPE_CHECKING:  # starting processes costs import time
     from ..transports.process import ProcessChannel
@@ -43,8 +43,8 @@ async def open_with_process(
     """Start a server, twice if necessary, and open a session with it; see `open_client`.
 
     Args:
-        restarting: Makes a `RestartingChannel` of the process and a function that starts another
-            one; `None` if the process is not started again when it ends.
+        restarting: Creates a `RestartingChannel` from the process and a function that starts
+            another process; `None` to end the session with the process.
     """
     from ..transports.process import ShutdownTimeouts, open_process
 
@@ -59,7 +59,7 @@ async def open_with_process(
                 start = partial(open_process, argv, env=env, cwd=cwd)
                 channel = lasting = restarting(process, start)
             peer = new_peer(channel, revisions, application)
-            async with beside(peer.run, peer.close):
+            async with run_concurrently(peer.run, peer.close):
                 try:
                     await _open_in_time(peer, process, timeouts, whole)
                 except (ConnectionClosedError, RequestTimeoutError, ServerStartError) as error:
@@ -68,7 +68,7 @@ async def open_with_process(
                         more, cause = probe_advice(peer) if process.took_input else "", None
                         if first is not None:
                             more, cause = first.description, first.error
-                        raise explained(error, argv, round(whole.seconds, 2), more) from cause
+                        raise explain_error(error, argv, round(whole.seconds, 2), more) from cause
                     first = _FirstProcess(error, process.stderr_tail)
                     revisions = handshakes
                 else:
@@ -97,14 +97,14 @@ class _FirstProcess:
 
     @property
     def cause(self) -> str:
-        """The failure in a few words."""
+        """A short description of the failure."""
         if isinstance(self.error, RequestTimeoutError):
             return f"was silent for {self.error.seconds:g} s"
         return "ended before it answered"
 
     @property
     def description(self) -> str:
-        """The failure, for errors and the log."""
+        """The failure, for error texts."""
         text = f"{PROBED}; the first process, which was sent one, failed: {self.error}"
         shown = last_lines(self.stderr_tail) if isinstance(self.error, RequestTimeoutError) else []
         return "; ".join([text, *shown])
@@ -113,11 +113,11 @@ class _FirstProcess:
 async def _open_in_time(
     peer: ClientPeer, process: ProcessChannel, timeouts: Timeouts, whole: TimeLimit
 ) -> None:
-    """Open a session with a process; `Timeouts.probe` says for how long it may be silent.
+    """Open a session with a process, within the timeouts of the probe and of opening.
 
     Raises:
         RequestTimeoutError: No response in time.
-        McpError: The server refused the session, or ended.
+        McpError: The server refused the session, or has ended.
     """
     left = whole.left()
     first_silence = (timeouts.probe + left) / 2

@@ -36,12 +36,12 @@ class SyncTaskHandle:
 
     @property
     def status(self) -> str | None:
-        """The status that the peer stated last; `None` if it has not been asked yet."""
+        """The latest known status; `None` before the first."""
         return self._task.status
 
     @property
     def message(self) -> str | None:
-        """The text in which the peer describes the state; `None` for none."""
+        """The peer's description of the status; `None` for none."""
         return self._task.message
 
     def refresh(self, *, timeout: float | None = None) -> Any:
@@ -74,9 +74,9 @@ class SyncTaskHandle:
 def resume_task_in(
     thread: ClientThread, resume: Callable[[str], TaskHandle], task_id: str
 ) -> SyncTaskHandle:
-    """A task that was started before; its handle is made in the thread of the session."""
+    """A task that was started before; its handle is created in the thread of the session."""
 
-    async def resumed() -> TaskHandle:
+    async def resume_in_thread() -> TaskHandle:
         return resume(task_id)
 
-    return SyncTaskHandle(thread, thread.run(resumed))
+    return SyncTaskHandle(thread, thread.run(resume_in_thread))

@@ -1,1 +1,1 @@
-"""Servers that pass requests on to other servers."""
+"""Servers that forward requests to other servers."""

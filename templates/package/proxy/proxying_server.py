@@ -8,17 +8,17 @@ from ..server.toolkit import server as toolkit
 
 
 class Server(toolkit.Server):
-    """An MCP server, which may be a proxy; see the class of `server.toolkit`."""
+    """An MCP server, which may be a proxy; see `server.toolkit.server.Server`."""
 
     @staticmethod
     def proxy(target: Any, name: str = "proxy", version: str = "0", **options: Any) -> Server:
-        """A server that passes everything on to another one, which may speak another revision.
+        """A server that forwards all messages to another server, of any revision.
 
             main.mount(Server.proxy("https://example.com/mcp"), prefix="example")
 
-        What one of the revisions lacks is left out and logged as a warning, once. Each client of
-        the proxy has a session of its own with the other server, over HTTP each session of a
-        client; requests without session share one. One that ends is opened again when it is used.
+        Members that one of the revisions lacks are dropped with a warning, once. Each client of
+        the proxy, over HTTP each session, has a session of its own with the other server; requests
+        without a session share one. A session that has ended is opened again when it is used.
 
         Args:
             target: The URL, command line, server or channel to connect to; see `connect`. The names
@@ -28,7 +28,7 @@ class Server(toolkit.Server):
             options: Further arguments of `connect`, such as `revision`, `env` or `auth`.
 
         Raises:
-            TypeError: `connect` has no such argument.
+            TypeError: `connect` does not accept an option.
             OSError: The file of a configuration can't be read.
             ValueError: A configuration is malformed, or a name in it can't be a prefix.
         """

@@ -145,10 +145,10 @@ def test_what_is_kept_of_tools_is_bounded() -> None:
     call = REVISIONS[ALL[-1]].client_requests["tools/call"].facts
     marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
     for n in range(12):
-        outputs.listed([tool(str(n), output_schema={})])
-        kept.tools_listed([tool(str(n), input_schema=marked, annotations=READ_ONLY)])
-    assert not outputs.promised("4")
-    assert outputs.promised("5")
+        outputs.store([tool(str(n), output_schema={})])
+        kept.store_tools([tool(str(n), input_schema=marked, annotations=READ_ONLY)])
+    assert not outputs.has_schema("4")
+    assert outputs.has_schema("5")
     assert headers.headers_for("4", {"a": "1"}) == {}
     assert headers.headers_for("5", {"a": "1"}) == {"x-A": "1"}
     assert not kept.retry_is_safe(call, {"name": "4"})
@@ -159,14 +159,14 @@ def test_a_tool_that_is_left_out_is_named_in_short(caplog: pytest.LogCaptureFixt
     headers = state().param_headers
     wrong = {"properties": {LONG: {"type": LONG, "x-mcp-header": LONG}}}
     with caplog.at_level(logging.WARNING):
-        assert headers.listed([tool(LONG, input_schema=wrong)]) == []
+        assert headers.store([tool(LONG, input_schema=wrong)]) == []
     (record,) = caplog.records
     assert is_shown_safely(record.getMessage())
 
 
 async def test_a_result_that_breaks_a_promise_is_named_in_short() -> None:
     outputs = state().output_schemas
-    outputs.listed([tool(LONG, output_schema={"type": "object", "required": [LONG]})])
+    outputs.store([tool(LONG, output_schema={"type": "object", "required": [LONG]})])
     result = SimpleNamespace(structured_content={}, is_error=None)
     with pytest.raises(RemoteProtocolError) as info:
         await outputs.check(LONG, result)
@@ -177,13 +177,13 @@ async def test_a_result_that_breaks_a_promise_is_named_in_short() -> None:
 def test_an_elicitation_whose_id_is_very_long_is_not_kept() -> None:
     elicitations = state().elicitations
     for length in (ID_CHARACTERS, ID_CHARACTERS + 1):
-        elicitations.begun("x" * length)
-    assert elicitations.completed("x" * ID_CHARACTERS)
-    assert not elicitations.completed("x" * (ID_CHARACTERS + 1))
+        elicitations.add("x" * length)
+    assert elicitations.complete("x" * ID_CHARACTERS)
+    assert not elicitations.complete("x" * (ID_CHARACTERS + 1))
 
 
 def test_so_many_elicitations_may_be_pending() -> None:
     elicitations = state(elicitations=2).elicitations
     for identifier in "abc":
-        elicitations.begun(identifier)
-    assert [elicitations.completed(identifier) for identifier in "abc"] == [False, True, True]
+        elicitations.add(identifier)
+    assert [elicitations.complete(identifier) for identifier in "abc"] == [False, True, True]

@@ -93,7 +93,7 @@ def reduced(subset: Subset, schema: Any) -> str:
     """The reduced schema and its notes, or why there is none."""
     reduction = Reduction(subset)
     try:
-        return " | ".join([json.dumps(reduction.of_arguments(schema)), *reduction.notes])
+        return " | ".join([json.dumps(reduction.reduce_arguments(schema)), *reduction.notes])
     except NotStrictError as error:
         return f"not strict: {error}"
 

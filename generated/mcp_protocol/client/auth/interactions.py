@@ -40,7 +40,7 @@ _PAGES = {
 }
 
 CALLBACK_REQUESTS = 16
-"""Requests to the loopback address that are served at once; further connections are closed."""
+"""Most concurrent requests to the loopback address; further connections are closed."""
 
 
 PROMPTS = 6
@@ -51,7 +51,7 @@ PROMPT_SECONDS = 300.0
 
 
 class PromptLimit:
-    """Limits how often the users of one `OAuth` are asked, whatever an MCP server refuses.
+    """Limits how often an `OAuth` asks its users, however often an MCP server refuses tokens.
 
     Args:
         now: Returns the time, in seconds since any moment.
@@ -181,8 +181,8 @@ class Loopback:
 class _CallbackServer(ThreadingHTTPServer):
     """Accepts one authorization response at a path of a loopback address.
 
-    Other requests to the path get status 400, and requests to other paths 404: web pages can send
-    any request to loopback, so that no such request ends the authorization.
+    Other requests to the path get status 400, and requests to other paths 404. Any web page can
+    send requests to a loopback address, so these requests do not end the authorization.
     """
 
     daemon_threads = True
@@ -311,9 +311,9 @@ class Device:
         if self._show is None:
             print(f"Open {code.verification_uri} and enter the code {code.user_code}")
             return
-        shown = self._show(code)
-        if isawaitable(shown):
-            await shown
+        result = self._show(code)
+        if isawaitable(result):
+            await result
 
 
 class Redirect:

@@ -31,7 +31,7 @@ class _MachineAuthorization(ABC):
     """Authorization of a client that needs no user.
 
     Args:
-        client: The client; `None` if a request identifies it otherwise.
+        client: The client; `None` if token requests name no client.
         store: The store of grants; `None` for one in memory.
         scopes: Scopes to request in addition to those that the server requires.
         issuer: The authorization server; `None` for the first one discovered.
