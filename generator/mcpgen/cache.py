@@ -4,7 +4,7 @@ An entry never changes: its key is a digest of all that it was made from. So pro
 each thread writes a file of its own, which one rename puts into place. An entry is read only if its
 content has the digest that it begins with. A cache that cannot be read or written counts as empty.
 
-`MCPGEN_NO_CACHE`, set to anything, turns it off; so does `disabled`.
+`MCPGEN_NO_CACHE`, set to anything, turns it off; so does `disable`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def folder() -> Path:
 
 
 @contextmanager
-def disabled() -> Generator[None]:
+def disable() -> Generator[None]:
     """Neither read nor write entries."""
     token = _is_disabled.set(True)
     try:

@@ -109,7 +109,7 @@ class Console:
         if sys.stdout.isatty():
             from rich.console import Console as Rich
 
-            Rich(highlight=False, soft_wrap=True).print(_styled(text), markup=True)
+            Rich(highlight=False, soft_wrap=True).print(_bold_first_word(text), markup=True)
         else:
             click.echo(text)
 
@@ -149,7 +149,7 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _styled(text: str) -> str:
+def _bold_first_word(text: str) -> str:
     """A text with its first word bold, safe from being read as markup."""
     from rich.markup import escape
 

@@ -173,7 +173,7 @@ def safe_text(text: str, limit: int = 200) -> str:
     return cut if len(text) <= limit else f"{cut}..."
 
 
-def shown(value: Any, limit: int = 60) -> str:
+def format_value(value: Any, limit: int = 60) -> str:
     """A value as short JSON, for the end of an error text."""
     text = json.dumps(value, default=str)
     return safe_text(text if len(text) <= limit else f"{text[: limit - 3]}...")

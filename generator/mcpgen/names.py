@@ -102,26 +102,26 @@ def words(name: str) -> list[str]:
 def _as_ascii(text: str) -> str:
     if text.isascii():
         return text
-    spelled = "".join(map(_spelled, text))
-    return spelled if any(map(str.isalnum, spelled)) else "".join(map(_named, text))
+    spelled = "".join(map(_spell_character, text))
+    return spelled if any(map(str.isalnum, spelled)) else "".join(map(_name_character, text))
 
 
-def _spelled(char: str) -> str:
-    if plain := _without_accents(char):
+def _spell_character(char: str) -> str:
+    if plain := _strip_accents(char):
         return plain
-    return _romanized(char) if unicodedata.category(char)[0] in "LMN" else _named(char)
+    return _romanize(char) if unicodedata.category(char)[0] in "LMN" else _name_character(char)
 
 
-def _without_accents(char: str) -> str:
+def _strip_accents(char: str) -> str:
     return "".join(filter(str.isascii, unicodedata.normalize("NFKD", char)))
 
 
-def _romanized(char: str) -> str:
+def _romanize(char: str) -> str:
     """A letter or digit of another script in those of ASCII; empty for a sign without sound."""
     return "".join(filter(str.isalnum, anyascii(char)))
 
 
-def _named(char: str) -> str:
+def _name_character(char: str) -> str:
     """The name of a character, set off; nothing for what only changes the look of another one."""
     if unicodedata.category(char) in ("Mn", "Cf"):
         return ""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from mcpgen import paths
-from mcpgen.errors import InputError, shown
+from mcpgen.errors import InputError, format_value
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import Json, is_array, is_object
 
@@ -52,7 +52,7 @@ class Place:
 
     def error(self, expected: str, came: object) -> InputError:
         """The error for a wrong value here."""
-        return self.kind(self.source, self.pointer, expected, shown(came))
+        return self.kind(self.source, self.pointer, expected, format_value(came))
 
     def table(self, value: Any) -> dict[str, Any]:
         """The value here, which must be a table."""
@@ -68,12 +68,12 @@ def read_toml(path: Path, kind: type[InputError]) -> tuple[dict[str, Any], Place
         InputError: The file cannot be read or is not TOML; of the class `kind`.
     """
     source = paths.shown_path(path)
-    table = parsed_toml(read_text(path, kind, "TOML text", MAX_BYTES), source, kind)
+    table = parse_toml(read_text(path, kind, "TOML text", MAX_BYTES), source, kind)
     check_json(table, source, kind)
     return table, Place(source, kind)
 
 
-def parsed_toml(text: str, source: str, kind: type[InputError]) -> dict[str, Any]:
+def parse_toml(text: str, source: str, kind: type[InputError]) -> dict[str, Any]:
     """The table in a text; TOML has values that are not JSON, such as dates.
 
     Raises:
@@ -157,7 +157,7 @@ def _convert(value: Any, kind: Any, place: Place) -> Any:
         return None if value is False else _convert(value, inner, place)
     if origin is Literal:
         if value not in args or type(value) is not type(args[0]):
-            raise place.error(f"one of {shown(list(args))}", value)
+            raise place.error(f"one of {format_value(list(args))}", value)
         return value
     if origin is tuple:
         if not is_array(value):
@@ -187,7 +187,10 @@ def _record(table: dict[str, Any], kind: Any, place: Place) -> Any:
     for name, member in members.items():
         if name not in table and not _has_default(member):
             raise place.kind(
-                place.source, place.pointer, f"the key {name}", shown(sorted(table)) + " without it"
+                place.source,
+                place.pointer,
+                f"the key {name}",
+                format_value(sorted(table)) + " without it",
             )
     return kind(
         **{name: _convert(value, hints[name], place.at(name)) for name, value in table.items()}

@@ -91,7 +91,7 @@ def test_an_unchanged_package_is_not_built_again(
     package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pipeline, "build", None)
-    request = commands.requested(
+    request = commands.new_request(
         commands.Wanted((REVISION,), features=("all",)), package, errata=True
     )
     commands.generate(Console(), request, package, force=False)
@@ -121,12 +121,12 @@ def retouched(directory: Path) -> None:
 def test_unchanged_means_that_building_would_change_nothing(
     package: Path, change: Callable[[Path], object]
 ) -> None:
-    request = commands.requested(
+    request = commands.new_request(
         commands.Wanted((REVISION,), features=("all",)), package, errata=True
     )
-    assert checking.unchanged(package, request) is not None
+    assert checking.unchanged_result(package, request) is not None
     change(package)
-    assert checking.unchanged(package, request) is None
+    assert checking.unchanged_result(package, request) is None
 
 
 @pytest.mark.parametrize(
@@ -138,10 +138,13 @@ def test_unchanged_means_that_building_would_change_nothing(
     ],
 )
 def test_another_request_is_built(package: Path, wanted: commands.Wanted) -> None:
-    request = commands.requested(wanted, package, errata=True)
-    assert checking.unchanged(package, request) is None
+    request = commands.new_request(wanted, package, errata=True)
+    assert checking.unchanged_result(package, request) is None
     same = commands.Wanted((REVISION,), features=("all",))
-    assert checking.unchanged(package, commands.requested(same, package, errata=False)) is None
+    assert (
+        checking.unchanged_result(package, commands.new_request(same, package, errata=False))
+        is None
+    )
 
 
 def test_files_of_the_user_do_not_count(package: Path) -> None:

@@ -17,7 +17,7 @@ from mcpgen.adding.reviews import by_pages
 from mcpgen.adding.revision import Addition, addition
 from mcpgen.console import Console, count_of
 from mcpgen.diff import report
-from mcpgen.errors import UsageError, safe_text, shown
+from mcpgen.errors import UsageError, format_value, safe_text
 from mcpgen.schema.revisions import LIST, Status
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -75,7 +75,7 @@ def _expect_date(word: str) -> None:
             raise ValueError
         date.fromisoformat(word)
     except ValueError:
-        actual = shown(word)
+        actual = format_value(word)
         raise UsageError(f"--revision: expected a date as YYYY-MM-DD, got {actual}") from None
 
 
@@ -107,7 +107,8 @@ def _lines(added: Addition, folder: Path) -> Iterator[str]:
     carried = [review for review in added.reviews if not review.reason]
     yield f"facts.toml: {len(guesses)} {'guess' if len(guesses) == 1 else 'guesses'} to check"
     for review in guesses:
-        yield f"  {safe_text(review.pointer)} = {shown(review.value)}: {safe_text(review.reason)}"
+        value, reason = format_value(review.value), safe_text(review.reason)
+        yield f"  {safe_text(review.pointer)} = {value}: {reason}"
         yield from (f"    {page}" for page in review.pages)
     yield f"facts.toml: {count_of(len(carried), 'fact')} as in {added.base} to check"
     for counts, pages in by_pages(carried):

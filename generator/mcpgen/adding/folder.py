@@ -61,7 +61,7 @@ def write(
     try:
         target.mkdir(parents=True, exist_ok=True)
         try:
-            with directories.locked(target / LIST) as no_lock:
+            with directories.hold_lock(target / LIST) as no_lock:
                 if no_lock is not None:
                     raise no_lock
                 if not force:

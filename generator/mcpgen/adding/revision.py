@@ -17,7 +17,7 @@ from mcpgen.adding import facts_text
 from mcpgen.adding.reviews import Review, reviews
 from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import of_schema
-from mcpgen.errors import SchemaError, shown
+from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Node
 from mcpgen.model import fitting, schema_facts
 from mcpgen.model.fitting import FittedFacts
@@ -161,7 +161,9 @@ def _errata_text(
     others = [f"{name}: defects of the published schema, as {base} has them."]
     if not (errata or unmatched):
         others = [f"{name}: no defects of the published schema are known."]
-    others += [f"Does not match any more: {shown(erratum.pointer, 200)}" for erratum in unmatched]
+    others += [
+        f"Does not match any more: {format_value(erratum.pointer, 200)}" for erratum in unmatched
+    ]
     return schema.errata_text(Disagreements(errata, tuple(others))) + "\n"
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from mcpgen.errors import safe_text, shown
+from mcpgen.errors import format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 Transport = Literal["stdio", "http"]
@@ -103,8 +103,8 @@ class Reply:
             return f"{status}{self.reason or 'no answer'}"
         if self.error is not None:
             message: Json = self.error.get("message") if is_object(self.error) else None
-            return f"{status}error {shown(self.code)} ({shown(message, 120)})"
-        return f"{status}result {shown(self.result, 120)}"
+            return f"{status}error {format_value(self.code)} ({format_value(message, 120)})"
+        return f"{status}result {format_value(self.result, 120)}"
 
 
 class Connection(Protocol):

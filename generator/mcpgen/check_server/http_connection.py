@@ -54,12 +54,14 @@ def open_http(address: str, options: Mapping[str, Any], timeout: float) -> HttpC
         raise ServerError("expected httpx2 for servers over HTTP, got none: pip install httpx2")
     import httpx2  # an extra of mcpgen
 
-    client = httpx2.AsyncClient(timeout=None, follow_redirects=False, verify=_trusted())
+    client = httpx2.AsyncClient(
+        timeout=None, follow_redirects=False, verify=_trusted_certificates()
+    )
     return HttpConnection(client, address, options.get("headers", {}), timeout)
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def _trusted_certificates() -> ssl.SSLContext:
     """The certificates that all clients trust: a check opens many, and reading takes its time."""
     import httpx2
 

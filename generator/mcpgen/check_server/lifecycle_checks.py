@@ -12,7 +12,7 @@ from mcpgen.check_server.jsonrpc_checks import INVALID_PARAMS, LISTS, METHOD_NOT
 from mcpgen.check_server.outcomes import applies, require, require_error, require_valid, result_of
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import HTTP, STDIO, Table
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, is_array, is_object
 
 TABLE = Table()
@@ -83,7 +83,9 @@ async def a_supported_version_is_answered_as_it_is(session: Session) -> None:
     supported = {version for version in answers.values() if isinstance(version, str)}
     for requested, answered in answers.items():
         expected = f"protocolVersion {requested}, which the server offers by itself elsewhere"
-        require(requested not in supported or answered == requested, expected, shown(answered))
+        require(
+            requested not in supported or answered == requested, expected, format_value(answered)
+        )
 
 
 async def _offered_version(session: Session, version: str) -> Json:
@@ -106,7 +108,9 @@ async def an_unknown_version_gets_another_one(session: Session) -> None:
     offered = await _offered_version(session, ANCIENT)
     known = _versions(session, handshake=True)
     require(
-        offered in known, f"a version that the server speaks ({', '.join(known)})", shown(offered)
+        offered in known,
+        f"a version that the server speaks ({', '.join(known)})",
+        format_value(offered),
     )
 
 
@@ -115,7 +119,7 @@ async def the_other_version_is_the_latest(session: Session) -> None:
     offered = await _offered_version(session, FUTURE)
     known = _versions(session, handshake=True)
     applies(offered in known, "the server offers a version that it does not speak")
-    require(offered == max(known), f"the latest version, {max(known)}", shown(offered))
+    require(offered == max(known), f"the latest version, {max(known)}", format_value(offered))
 
 
 @TABLE.add("versioning.no-modern-in-initialize", compares=True)
@@ -123,13 +127,15 @@ async def initialize_settles_on_a_version_that_has_it(session: Session) -> None:
     modern = _versions(session, handshake=False)
     applies(bool(modern), "the server speaks no revision without initialize")
     offered = await _offered_version(session, modern[-1])
-    require(offered not in modern, f"a version other than {modern[-1]}", shown(offered))
+    require(offered not in modern, f"a version other than {modern[-1]}", format_value(offered))
 
 
 @TABLE.add("ping.answered")
 async def ping_has_an_empty_result(session: Session) -> None:
     result = result_of(await session.ask("ping"), "ping")
-    require(not result.keys() - {"_meta"}, "an empty result of ping", f"result {shown(result)}")
+    require(
+        not result.keys() - {"_meta"}, "an empty result of ping", f"result {format_value(result)}"
+    )
 
 
 @TABLE.add("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof", on=STDIO)
@@ -147,8 +153,10 @@ async def a_line_is_a_message(session: Session) -> None:
     reply = await session.connection.send(both, [each["id"] for each in requests])
     actual = [each.message.get("id") for each in reply.received if each.is_response]
     ids = [each["id"] for each in requests]
-    expected = f"responses with the ids {shown(ids)} to two requests in one write"
-    require(set(map(str, ids)) <= set(map(str, actual)), expected, f"the ids {shown(actual)}")
+    expected = f"responses with the ids {format_value(ids)} to two requests in one write"
+    require(
+        set(map(str, ids)) <= set(map(str, actual)), expected, f"the ids {format_value(actual)}"
+    )
 
 
 @TABLE.add("stdio.utf8", on=STDIO)
@@ -157,7 +165,7 @@ async def messages_are_utf8(session: Session) -> None:
     id = "mcpgen \u00e9\u4e16\U0001f600"
     reply = await session.ask(session.liveness, id=id)
     actual: Json = reply.answer.get("id") if reply.answer is not None else reply.text
-    require(actual == id, f"a response with the id {shown(id)}", shown(actual))
+    require(actual == id, f"a response with the id {format_value(id)}", format_value(actual))
     bad = next((each for each in _records(session) if each.error.startswith("not UTF-8")), None)
     require(bad is None, "UTF-8", bad.text if bad else "")
 
@@ -205,7 +213,7 @@ async def discovery_names_the_server(session: Session) -> None:
     result: Json = session.opening.result
     meta: Json = result.get("_meta")
     named = is_object(meta) and is_object(meta.get(str(key)))
-    require(named, f"{key} in _meta of the result", shown(meta))
+    require(named, f"{key} in _meta of the result", format_value(meta))
     require("serverInfo" not in result, "no serverInfo beside _meta", "serverInfo")
 
 
@@ -236,7 +244,7 @@ async def an_unknown_version_is_refused(session: Session) -> None:
     require_error(reply, facts.errors.unsupported_revision, what=f"for the version {ANCIENT}")
     data: Json = reply.error.get("data") if is_object(reply.error) else None
     kept = is_object(data) and is_array(data.get("supported")) and data.get("requested") == ANCIENT
-    require(kept, f"data with supported and the requested {ANCIENT}", shown(data))
+    require(kept, f"data with supported and the requested {ANCIENT}", format_value(data))
 
 
 @TABLE.add("versioning.per-request-decision")

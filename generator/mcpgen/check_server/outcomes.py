@@ -7,7 +7,7 @@ from typing import Literal
 
 from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.rules import Rule
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.explain.violations import Violation
 from mcpgen.json_types import Json, Node, is_array, is_object
 
@@ -106,7 +106,7 @@ def require_valid(violation: Violation | None, of: str) -> None:
     """
     if violation is not None:
         at = f"{of}{violation.pointer}"
-        raise BrokenRuleError(f"{violation.expected} at {shown(at)[1:-1]}", violation.actual)
+        raise BrokenRuleError(f"{violation.expected} at {format_value(at)[1:-1]}", violation.actual)
 
 
 def no_objects(values: Json) -> Json:

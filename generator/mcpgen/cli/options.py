@@ -97,7 +97,7 @@ def _turn_cache_off(context: click.Context, _: click.Parameter, chosen: bool) ->
     if chosen:
         from mcpgen import cache  # few commands need it
 
-        context.with_resource(cache.disabled())
+        context.with_resource(cache.disable())
 
 
 def _use_schemas(context: click.Context, _: click.Parameter, folder: Path | None) -> None:

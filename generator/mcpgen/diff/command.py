@@ -89,13 +89,13 @@ def run(console: Console, old: str, new: str, options: Options) -> None:
     except InputError as error:  # exit code 2, to be told from changes that were found
         raise UsageError(str(error)) from error
     if options.affects:
-        diff = _affecting(diff, options.affects)
+        diff = _select_affected(diff, options.affects)
     _write(console, diff, options)
     if any(change.severity in _GRAVE[options.fail_on] for change in diff.changes):
         sys.exit(FOUND)
 
 
-def _affecting(diff: Diff, words: Sequence[str]) -> Diff:
+def _select_affected(diff: Diff, words: Sequence[str]) -> Diff:
     kept = tuple(
         change
         for change in diff.changes

@@ -52,7 +52,7 @@ _NAMED: Mapping[str, str] = {"headers": "HEADER", "meta": "META_KEY"}
 def compare(old: Protocol, new: Protocol, collected: Collected) -> None:
     """Record how the facts differ."""
     _lifecycle(old, new, collected)
-    ours, theirs = dict(_flat(old)), dict(_flat(new))
+    ours, theirs = dict(_flatten_facts(old)), dict(_flatten_facts(new))
     for path in [*ours, *(path for path in theirs if path not in ours)]:
         before, after = ours.get(path), theirs.get(path)
         if _differ(before, after):
@@ -77,7 +77,7 @@ def _lifecycle(old: Protocol, new: Protocol, collected: Collected) -> None:
         collected.add(rule, _spot("batching"), senders=_BOTH)
 
 
-def _flat(side: Protocol) -> Iterator[tuple[str, Any]]:
+def _flatten_facts(side: Protocol) -> Iterator[tuple[str, Any]]:
     """The facts by dotted path, without those of methods; `None` for what is not stated."""
     unstated = side.facts.pages.unstated
     for table in fields(side.facts):

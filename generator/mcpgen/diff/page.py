@@ -48,7 +48,7 @@ def html(diff: Diff) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: Mapping[str, Any] = {"safe_text": _one_line, "within": _within, "side": _side}
+    filters: Mapping[str, Any] = {"safe_text": _one_line, "within": _relative_place, "side": _side}
     environment.filters.update(filters)
     return environment.get_template("page.html.jinja").render(
         diff=diff,
@@ -65,7 +65,7 @@ def _one_line(text: str) -> str:
     return safe_text(text, _LONGEST)
 
 
-def _within(place: str, owner: str) -> str:
+def _relative_place(place: str, owner: str) -> str:
     """A place as it is called below the name of what it is in."""
     return place.removeprefix(f"{owner}.")
 

@@ -19,7 +19,7 @@ from mcpgen.diff.alternatives import (
 )
 from mcpgen.diff.changes import Collected, Message, Spot
 from mcpgen.diff.protocol import Protocol
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node
 from mcpgen.model.schema_queries import META, canonical
 
@@ -389,4 +389,4 @@ def _looser(keyword: str, one: Json, other: Json) -> Json:
 
 
 def _bound(keyword: str, value: Json) -> str:
-    return f"no {keyword}" if value is None else f"{keyword} {shown(value)}"
+    return f"no {keyword}" if value is None else f"{keyword} {format_value(value)}"

@@ -15,7 +15,7 @@ import click
 from mcpgen import schema
 from mcpgen.console import Console
 from mcpgen.diff.changes import OTHER
-from mcpgen.errors import UsageError, safe_text, shown
+from mcpgen.errors import UsageError, format_value, safe_text
 from mcpgen.explain import conversation, recordings, repair
 from mcpgen.explain.conversation import Conversation, Turn
 from mcpgen.explain.revision import Revision, Verdict, revision
@@ -84,7 +84,7 @@ def _explain(turn: Turn, revisions: Sequence[Revision]) -> Explanation:
     return Explanation(turn, _what(turn, revisions, verdicts), summary, tuple(verdicts), repairs)
 
 
-def _best(verdicts: Sequence[Verdict]) -> Verdict | None:
+def _best_verdict(verdicts: Sequence[Verdict]) -> Verdict | None:
     """The newest verdict that says the most: of a revision that accepts, or has the type."""
     accepted = [verdict for verdict in verdicts if verdict.is_accepted and verdict.type]
     typed = [verdict for verdict in verdicts if verdict.type]
@@ -92,7 +92,7 @@ def _best(verdicts: Sequence[Verdict]) -> Verdict | None:
 
 
 def _summary(revisions: Sequence[Revision], verdicts: Sequence[Verdict]) -> str:
-    best = _best(verdicts)
+    best = _best_verdict(verdicts)
     if best is None:
         return ""
     return next(each.summary(best.type) for each in revisions if each.name == best.revision)
@@ -100,7 +100,7 @@ def _summary(revisions: Sequence[Revision], verdicts: Sequence[Verdict]) -> str:
 
 def _what(turn: Turn, revisions: Sequence[Revision], verdicts: Sequence[Verdict]) -> str:
     message = turn.message
-    best = _best(verdicts)
+    best = _best_verdict(verdicts)
     senders = (turn.sender,) if turn.sender else best.senders if best else ()
     way = " or ".join(f"{sender} to {OTHER[sender]}" for sender in senders)
     text = f"batch of {len(message)} messages" if is_array(message) else turn.kind
@@ -117,7 +117,7 @@ def _what(turn: Turn, revisions: Sequence[Revision], verdicts: Sequence[Verdict]
 
 def _code(code: Json, revisions: Sequence[Revision]) -> str:
     meanings = dict.fromkeys(filter(None, (each.code_meaning(code) for each in revisions)))
-    return f"{shown(code)} ({'; '.join(meanings) or 'a code of its sender'})"
+    return f"{format_value(code)} ({'; '.join(meanings) or 'a code of its sender'})"
 
 
 def _explanation_text(each: Explanation, *, alone: bool) -> str:
@@ -130,12 +130,12 @@ def _explanation_text(each: Explanation, *, alone: bool) -> str:
         lines += textwrap.wrap(each.summary, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     if each.turn.problem and not alone:
         lines.append(f"  {each.turn.problem}")
-    for names, verdict in _alike(each):
+    for names, verdict in _group_verdicts(each):
         lines += _verdict_text(names, verdict, each.repairs.get(verdict.revision), alone=alone)
     return "\n".join(lines)
 
 
-def _alike(each: Explanation) -> Iterator[tuple[str, Verdict]]:
+def _group_verdicts(each: Explanation) -> Iterator[tuple[str, Verdict]]:
     """The verdicts, those of neighbouring revisions that say the same as one."""
 
     def explanation_of(verdict: Verdict) -> tuple[object, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mcpgen.errors import InputError, UsageError, shown
+from mcpgen.errors import InputError, UsageError, format_value
 from mcpgen.input_files import MAX_BYTES, check_json, read_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 
@@ -139,4 +139,4 @@ def _direction(row: Node) -> Direction | None:
 
 
 def _channel(row: Node) -> str:
-    return shown([row.get("channel"), row.get("pid")])
+    return format_value([row.get("channel"), row.get("pid")])

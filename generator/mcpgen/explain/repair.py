@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.violations import Violation, resolve
 from mcpgen.json_types import Json, Node, is_array, is_object
@@ -71,13 +71,13 @@ def _repair(revision: Revision, message: Json, wrong: Violation) -> str | None:
         node: Json = wrong.schema.get("properties", {}) if is_object(wrong.schema) else {}
         value = _least(revision, node.get(last, {}), str(last))
         held[last] = value
-        return f"add {wrong.pointer}: {shown(value, 100)}"
+        return f"add {wrong.pointer}: {format_value(value, 100)}"
     else:
         value = _convert(revision, before, wrong, str(last))
     if value is None or value == before:
         return None
     held[last] = value
-    return f"change {wrong.pointer} from {shown(before)} to {shown(value, 100)}"
+    return f"change {wrong.pointer} from {format_value(before)} to {format_value(value, 100)}"
 
 
 def _convert(revision: Revision, before: Json, wrong: Violation, name: str) -> Json:

@@ -15,7 +15,7 @@ from mcpgen.diff.alternatives import ANY, Array, Object
 from mcpgen.diff.alternatives import Literal as Fixed
 from mcpgen.diff.changes import OTHER
 from mcpgen.diff.protocol import Protocol, load
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.explain import violations
 from mcpgen.explain.violations import Violation
 from mcpgen.input_files import json_pointer
@@ -162,7 +162,7 @@ class Revision:
             return self._batch(message, sender)
         if kind == "invalid message" or not is_object(message):
             expected = "a request, a notification or a response"
-            return Verdict(self.name, "", "", (), Violation((), expected, shown(message)))
+            return Verdict(self.name, "", "", (), Violation((), expected, format_value(message)))
         envelope = self.envelope(kind)
         wrong = self.violation(envelope, message) if envelope else None
         if wrong is not None:
@@ -225,7 +225,7 @@ class Revision:
         else:
             close = self.closest_method(name)
             expected = "a method of the revision" + (f", such as {close}" if close else "")
-        wrong = Violation(("method",), expected, shown(name), keyword="method")
+        wrong = Violation(("method",), expected, format_value(name), keyword="method")
         return Verdict(self.name, "", "", (), wrong)
 
     def _result(self, message: Node, sender: Role | None, request: Json) -> Verdict:
@@ -233,10 +233,10 @@ class Revision:
         held = self.methods(method, OTHER[sender] if sender else None) if method else ()
         held = tuple(each for each in held if each.result is not None)
         if method is not None and not held:
-            wrong = Violation((), "a response to a method of the revision", shown(method))
+            wrong = Violation((), "a response to a method of the revision", format_value(method))
             return Verdict(self.name, "", "", (), wrong)
         if not held:
-            return self._any_result(message, sender)
+            return self._guess_result(message, sender)
         verdicts = [self._as_result(each, message) for each in held]
         return next((each for each in verdicts if each.is_accepted), verdicts[0])
 
@@ -264,7 +264,7 @@ class Revision:
             return [name for name in known if own[name] == value]
         return [name for name in known if own[name] is None] or known
 
-    def _any_result(self, message: Node, sender: Role | None) -> Verdict:
+    def _guess_result(self, message: Node, sender: Role | None) -> Verdict:
         """The result that a response without its request is most likely."""
         verdicts = [
             (self._as_result(method, message), method)
@@ -307,11 +307,11 @@ class Revision:
         """The violation of a code that the revision retired, or reserves and does not define."""
         code: Json = message["error"]["code"]
         errors = self.protocol.facts.errors
-        actual = shown(code)
+        actual = format_value(code)
         if code in errors.retired:
             return Violation(("error", "code"), "a code that the revision has not retired", actual)
         if errors.defined is not None and code in _RESERVED and code not in errors.defined:
-            expected = f"one of {shown(sorted(errors.defined))}, or one that is not reserved"
+            expected = f"one of {format_value(sorted(errors.defined))}, or one that is not reserved"
             return Violation(("error", "code"), expected, actual)
         return None
 
@@ -332,7 +332,9 @@ class Revision:
     ) -> Verdict:
         value: Json = message.get(part) if part else message
         ignored = (
-            tuple(self._unknown(name, value, (part,) if part else ())) if wrong is None else ()
+            tuple(self._unknown_places(name, value, (part,) if part else ()))
+            if wrong is None
+            else ()
         )
         return Verdict(self.name, name, part, senders, wrong, ignored, self.page(name))
 
@@ -345,7 +347,7 @@ class Revision:
         """The description of a type, in a sentence; empty if there is none."""
         return _docs().type_doc(self.version, name)
 
-    def _unknown(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
+    def _unknown_places(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
         held = self.protocol.alternatives.object(name)
         if held is not None:
             envelope = {"/jsonrpc", "/id", "/method"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from mcpgen.errors import safe_text, shown
+from mcpgen.errors import format_value, safe_text
 from mcpgen.input_files import json_pointer
 from mcpgen.json_types import Json, Node, is_object
 
@@ -93,21 +93,23 @@ def _violation(error: ValidationError) -> Violation:
             return Violation((*path, missing), _requirement(node), "nothing", keyword, schema)
         case "type":
             kinds = [limit] if isinstance(limit, str) else limit
-            return Violation(path, " or ".join(kinds), shown(value), keyword, schema)
+            return Violation(path, " or ".join(kinds), format_value(value), keyword, schema)
         case "const":
-            return Violation(path, shown(limit), shown(value), keyword, schema)
+            return Violation(path, format_value(limit), format_value(value), keyword, schema)
         case "enum":
-            expected = f"one of {shown(limit, 200)}"
-            return Violation(path, expected, shown(value), keyword, schema)
+            expected = f"one of {format_value(limit, 200)}"
+            return Violation(path, expected, format_value(value), keyword, schema)
         case "anyOf" | "oneOf":
-            return Violation(path, _requirement(schema), shown(value), keyword, schema)
+            return Violation(path, _requirement(schema), format_value(value), keyword, schema)
         case "additionalProperties":
             known: Node = schema.get("properties", {}) if is_object(schema) else {}
             extra = next((name for name in value if name not in known), "")
-            return Violation((*path, extra), "nothing", shown(value.get(extra)), keyword, schema)
+            return Violation(
+                (*path, extra), "nothing", format_value(value.get(extra)), keyword, schema
+            )
         case _:
-            expected = f"a value with {safe_text(keyword)} {shown(limit)}"
-            return Violation(path, expected, shown(value), keyword, schema)
+            expected = f"a value with {safe_text(keyword)} {format_value(limit)}"
+            return Violation(path, expected, format_value(value), keyword, schema)
 
 
 def _requirement(node: Json) -> str:
@@ -117,12 +119,12 @@ def _requirement(node: Json) -> str:
     if "$ref" in node:
         return safe_text(str(node["$ref"]).rpartition("/")[2])
     if "const" in node:
-        return shown(node["const"])
+        return format_value(node["const"])
     for keyword in _UNIONS:
         if keyword in node:
             return " or ".join(dict.fromkeys(_requirement(each) for each in node[keyword]))
     if "enum" in node:
-        return f"one of {shown(node['enum'], 200)}"
+        return f"one of {format_value(node['enum'], 200)}"
     kinds: Json = node.get("type", "a value")
     return kinds if isinstance(kinds, str) else " or ".join(map(str, kinds))
 

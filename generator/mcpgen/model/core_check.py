@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from mcpgen import schema
-from mcpgen.errors import safe_text, shown
+from mcpgen.errors import format_value, safe_text
 from mcpgen.json_types import Node, is_object
 from mcpgen.model.core_names import CoreMethod, core_names
 from mcpgen.model.normalized import Definition, NormalizedSchema
@@ -80,11 +80,13 @@ class _Check:
         message = self.base_methods.get(method, "")
         named = {name: wire for wire, name in _methods(self.schema.definitions)}
         own = named.get(message)
-        actual = f"{message} with the method {shown(own)}" if own else "no request of this method"
+        actual = (
+            f"{message} with the method {format_value(own)}" if own else "no request of this method"
+        )
         raise self.schema.error(
             f"/$defs/{message if own else 'ClientRequest'}",
             f"{method}, by which packages know the request; if the protocol has none,"
-            f" [methods] {shown(method)} = false in --facts",
+            f" [methods] {format_value(method)} = false in --facts",
             actual,
         )
 
@@ -100,11 +102,11 @@ class _Check:
                 if wire not in known:
                     other = "(--parts types needs none)"
                     if name == row.result:
-                        other = f"or [results.client] {shown(method)} = [...] in --facts"
+                        other = f"or [results.client] {format_value(method)} = [...] in --facts"
                     raise self.schema.error(
                         definition.pointer,
                         f"{wire}, which packages read and write {other}",
-                        shown(sorted(known)),
+                        format_value(sorted(known)),
                     )
 
     def _objects(self, definition: Definition) -> Iterator[Definition]:
@@ -126,8 +128,9 @@ class _Check:
                     raise self.schema.error(
                         f"{own.pointer}/required",
                         f"{gone[0]}, which packages write; if {added[0]} took its place,"
-                        f" [defaults.{name}] {shown(added[0])} = ... in --facts gives its value",
-                        shown(list(own.required)),
+                        f" [defaults.{name}] {format_value(added[0])} = ... in --facts gives its"
+                        " value",
+                        format_value(list(own.required)),
                     )
 
 
@@ -177,7 +180,7 @@ def note(member: UnsetMember) -> str:
         case "retyped":
             return f"{wire}: has another type; a {side} sets what fits in the known revisions"
         case "new":
-            fact = f"[defaults.{member.definition}] {shown(member.wire)} = ... in --facts"
+            fact = f"[defaults.{member.definition}] {format_value(member.wire)} = ... in --facts"
             return f"{wire}: a {side} of the package does not set it; {fact} gives its value"
 
 

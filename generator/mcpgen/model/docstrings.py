@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mcpgen.literals import WIDTH, Code, escaped
+from mcpgen.literals import WIDTH, Code, escape_docstring
 from mcpgen.model.normalized import Definition
 from mcpgen.schema import Schema
 from mcpgen.schema.docs import Docs
@@ -95,7 +95,7 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
     whole = [paragraph for paragraph in paragraphs if paragraph]
     margin = " " * indent
     if len(whole) == 1:
-        text = escaped(_one_paragraph(whole[0].strip("\n"), source))
+        text = escape_docstring(_one_paragraph(whole[0].strip("\n"), source))
         if "\n" not in text and len(text) + indent + 2 * len(_QUOTES) <= WIDTH:
             return _quote(text)
     if source:
@@ -136,7 +136,7 @@ def _line(text: str) -> str:
 def _wrap(paragraph: str, indent: int, *, first: bool) -> list[str]:
     """A paragraph in lines; one that has line breaks of its own keeps them."""
     lines: list[str] = []
-    for line in escaped(paragraph.strip("\n")).split("\n"):
+    for line in escape_docstring(paragraph.strip("\n")).split("\n"):
         lead = " " * (len(line) - len(line.lstrip()))
         room = WIDTH - indent - (len(_QUOTES) if first and not lines else 0)
         hanging = lead + "    " if lead else ""

@@ -387,7 +387,7 @@ def home_of(module: str, folders: Sequence[str]) -> str:
     return f".{folders[0]}.server" if module == _SESSION and len(folders) == 1 else module
 
 
-def missing(features: Features) -> dict[str, str]:
+def missing_names(features: Features) -> dict[str, str]:
     """Public names of features that a package could have and has not, each with its feature."""
     absent = features.parts_of(feature.name for feature in features.absent)
     rows = ((part, row) for row in EXPORTS for part in row.parts & absent)

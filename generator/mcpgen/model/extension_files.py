@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mcpgen import names, paths
-from mcpgen.errors import SchemaError, UsageError, safe_text, shown
+from mcpgen.errors import SchemaError, UsageError, format_value, safe_text
 from mcpgen.input_files import is_typescript, read_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.normalize import DIRECTIONS
@@ -118,7 +118,7 @@ def read(path: Path, identifier: str = "") -> ExtensionFile:
             " 'Extension Identifier: ID' in the description of the file, got none"
         )
     if not _IDENTIFIER.fullmatch(stated):
-        raise UsageError(f"{source}: expected as identifier {_RULE}, got {shown(stated)}")
+        raise UsageError(f"{source}: expected as identifier {_RULE}, got {format_value(stated)}")
     return ExtensionFile(path, stated, file)
 
 
@@ -174,20 +174,22 @@ def own_definitions(extension: ExtensionFile, core: Sequence[Definitions]) -> De
     """
     document = extension.file.document.get(extension.container)
     if not is_object(document) or not document:
-        actual = shown(list(extension.file.document))
+        actual = format_value(list(extension.file.document))
         raise SchemaError(extension.source, "", "definitions under $defs or definitions", actual)
     own: dict[str, Node] = {}
     for name, published in document.items():
         if not is_object(published):
-            raise extension.error(name, "a definition that is an object", shown(published))
+            raise extension.error(name, "a definition that is an object", format_value(published))
     for name, published in _with_inner_definitions(document).items():
-        node: Node = _plain({key: part for key, part in published.items() if key != "$schema"})
+        node: Node = _rewrite_schema(
+            {key: part for key, part in published.items() if key != "$schema"}
+        )
         same = [definitions[name] for definitions in core if name in definitions]
         if not same:
             own[name] = node
             continue
         text = canonical(structure(node))
-        if all(text != canonical(_plain(structure(each))) for each in same):
+        if all(text != canonical(_rewrite_schema(structure(each))) for each in same):
             if name not in DIRECTIONS:
                 expected = f"a definition that the revision does not have, or {name} as it has it"
                 raise extension.error(name, expected, f"another {name}")
@@ -253,10 +255,10 @@ def absent_members(extension: ExtensionFile) -> list[Note]:
     return notes
 
 
-def _plain(node: Json) -> Json:
+def _rewrite_schema(node: Json) -> Json:
     """A schema in the words of the revisions' schemas: what tools write otherwise, and means so."""
     if is_array(node):
-        return [_plain(part) for part in node]
+        return [_rewrite_schema(part) for part in node]
     if not is_object(node):
         return node
     if node == {"not": {}}:
@@ -266,11 +268,11 @@ def _plain(node: Json) -> Json:
         if key == "$ref" and isinstance(part, str):
             plain[key] = part.replace("#/definitions/", "#/$defs/", 1)
         elif key == "properties" and is_object(part):
-            members = {name: _plain(child) for name, child in part.items()}
+            members = {name: _rewrite_schema(child) for name, child in part.items()}
             # a member that no value may have is one that is not there
             plain[key] = {name: child for name, child in members.items() if child is not False}
         elif (key, part) != ("propertyNames", {"type": "string"}):
-            plain[key] = _plain(part)
+            plain[key] = _rewrite_schema(part)
     if plain.get("minimum") == -_SAFE and plain.get("maximum") == _SAFE:
         del plain["minimum"], plain["maximum"]  # any integer that JavaScript can hold
     alternatives: Json = plain.get("anyOf")
@@ -292,14 +294,18 @@ def simplify(own: Definitions, core: Definitions) -> dict[str, Node]:
         for name, node in reversed([*own.items()])
         if (properties(node) or variants(node) or "allOf" in node) and not name.endswith(_ROOTS)
     }
-    short = {name: _inner(node, named) for name, node in own.items() if name not in DIRECTIONS}
+    short = {
+        name: _shorten_definition(node, named)
+        for name, node in own.items()
+        if name not in DIRECTIONS
+    }
     simple: dict[str, Node] = {}
     for name, node in short.items():
         simple.update(_distribute(name, node, {**core, **short}))
     return simple
 
 
-def _inner(node: Node, named: Mapping[str, str]) -> Node:
+def _shorten_definition(node: Node, named: Mapping[str, str]) -> Node:
     """A definition with references to those that it repeats."""
 
     def short(part: Json) -> Json:
@@ -339,14 +345,16 @@ def _distribute(name: str, node: Node, every: Definitions) -> Iterator[tuple[str
     members: list[Node] = []
     for ending, alternative in zip(_endings(alternatives, every), alternatives, strict=True):
         inner = names.free_name(f"{name}{ending}", every)
-        whole = [alternative if part is unions[0] else part for part in parts if not _open(part)]
+        whole = [
+            alternative if part is unions[0] else part for part in parts if not _is_only_open(part)
+        ]
         yield inner, {**node, "allOf": whole}
         members.append(reference(inner))
     prose = {key: value for key, value in node.items() if key in ("title", "description")}
     yield name, {**prose, "anyOf": members}
 
 
-def _open(part: Node) -> bool:
+def _is_only_open(part: Node) -> bool:
     """Whether a schema says of an object only that it may have other members."""
     return part.keys() <= {"type", "propertyNames", "additionalProperties"}
 
@@ -383,7 +391,7 @@ def messages(extension: ExtensionFile, own: Definitions) -> Messages:
     for union in DIRECTIONS:
         for part in _members(own[union]) if union in own else ():
             if "$ref" not in part or target(part) not in own:
-                raise extension.error(union, "messages of this extension", shown(part))
+                raise extension.error(union, "messages of this extension", format_value(part))
             by_union[union].append(target(part))
     placed = {name for each in by_union.values() for name in each}
     for name, node in own.items():
@@ -391,7 +399,7 @@ def messages(extension: ExtensionFile, own: Definitions) -> Messages:
             kind = next((end for end in ("Request", "Notification") if name.endswith(end)), None)
             if kind is None:
                 expected = "a message whose name ends with Request or Notification"
-                raise extension.error(name, expected, shown(name))
+                raise extension.error(name, expected, format_value(name))
             by_union["ClientRequest" if kind == "Request" else "ServerNotification"].append(name)
     of_file = None if is_typescript(extension.path) else extension.content
     types_alone = _stated_word(_TYPES_ALONE, extension.path, of_file)

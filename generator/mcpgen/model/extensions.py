@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcpgen import schema
-from mcpgen.errors import SchemaError, shown
+from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Node
 from mcpgen.model import extension_files, methods, normalize, unions
 from mcpgen.model.extension_files import ExtensionFile
@@ -120,7 +120,7 @@ def merge_all(files: Sequence[ExtensionFile], core: Core) -> Beside:
             other = seen.setdefault((method.sender, method.name), file)
             if other is not file:
                 expected = f"a method that {other.identifier} does not have"
-                raise file.error(method.type, expected, shown(method.name))
+                raise file.error(method.type, expected, format_value(method.name))
         merged.append(extension)
     return Beside(tuple(merged), unfit)
 
@@ -211,11 +211,11 @@ def _check_methods(file: ExtensionFile, core: Core, derived: Methods) -> None:
     for method in derived.all:
         if (method.sender, method.name) in known:
             expected = f"a method that {core.loaded.revision} does not have"
-            raise file.error(method.type, expected, shown(method.name))
+            raise file.error(method.type, expected, format_value(method.name))
         if (method.sender, method.kind) not in unions_of_core:
             union = _UNIONS[method.sender, method.kind]
             expected = f"no {union}: {core.loaded.revision} has none"
-            raise file.error(method.type, expected, shown(method.name))
+            raise file.error(method.type, expected, format_value(method.name))
 
 
 def _with_base_params(
@@ -236,7 +236,9 @@ def _with_base_params(
         return _with_node(normal, message, {**message.node, "properties": members})
     if params is not None:
         expected = "params that are an object with members"
-        raise normal.schema.error(f"{message.pointer}/properties/params", expected, shown(params))
+        raise normal.schema.error(
+            f"{message.pointer}/properties/params", expected, format_value(params)
+        )
     if base not in normal.definitions or not normal.definitions[base].required:
         return normal
     return _with_node(

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from mcpgen import names
 from mcpgen import schema as schema_module
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.core_names import core_names
 from mcpgen.model.normalized import target
@@ -55,7 +55,7 @@ class Guess:
     why: str
 
     def __str__(self) -> str:
-        what = f"{self.pointer} = {shown(self.value)}"
+        what = f"{self.pointer} = {format_value(self.value)}"
         if not self.why:
             return f"{what}, carried over from {self.revision}"
         return f"{what}, beside the facts of {self.revision}: {self.why}"
@@ -116,12 +116,12 @@ class _Messages:
     def requests(self, side: Side) -> Mapping[str, str]:
         """Method to definition of the requests that a side sends, those within results too."""
         if side == "client":
-            return self.of_unions("ClientRequest")
-        return self.of_unions("ServerRequest", "InputRequest")
+            return self.union_messages("ClientRequest")
+        return self.union_messages("ServerRequest", "InputRequest")
 
     def notifications(self, side: Side) -> Mapping[str, str]:
         """Method to definition of the notifications that a side sends."""
-        return self.of_unions(f"{side.capitalize()}Notification")
+        return self.union_messages(f"{side.capitalize()}Notification")
 
     @property
     def methods(self) -> frozenset[str]:
@@ -150,7 +150,7 @@ class _Messages:
         named = _references(node) if is_object(node) else []
         return tuple(name for name in named or [f"{stem}Result"] if name in self.definitions)
 
-    def like(self, node: Node, others: Collection[str]) -> str | None:
+    def find_similar(self, node: Node, others: Collection[str]) -> str | None:
         """The one definition, besides some others, that has nearly the members of an object."""
         wanted = frozenset(node.get("properties", {}))
         shares: dict[str, float] = {}
@@ -201,7 +201,7 @@ class _Messages:
                 codes[name.removesuffix("Error")] = code
         return codes
 
-    def of_unions(self, *unions: str) -> Mapping[str, str]:
+    def union_messages(self, *unions: str) -> Mapping[str, str]:
         """Method to definition of the messages in some unions."""
         messages: dict[str, str] = {}
         for name in (member for union in unions for member in sorted(self.members(union))):
@@ -258,7 +258,7 @@ class _Fit:
         )
         codes = self.codes()
         facts = facts_module.with_codes(facts, codes)
-        self.states("errors", *facts_module.conditions(codes))
+        self.mark_stated("errors", *facts_module.conditions(codes))
         if self.own.has_handshake != self.base.has_handshake:
             why = "the lifecycle is another one than that of the revision"
             self.guess(("transports", "streamable_http"), carried.transports.streamable_http, why)
@@ -269,14 +269,14 @@ class _Fit:
         """Note a value that is assumed."""
         self.guesses.append(Guess(_pointer(*path), value, self.carried.revision, why))
 
-    def states(self, table: str, *keys: str) -> None:
+    def mark_stated(self, table: str, *keys: str) -> None:
         """Note facts that the schema states."""
         self.stated.update(_pointer(*table.split("."), key) for key in keys)
 
     def capabilities(self) -> dict[str, str]:
         """Capability by method: as carried where it still is one, else from the method's name."""
         capabilities: dict[str, str] = {}
-        for method, side in self.dependent():
+        for method, side in self.capability_sides():
             carried = self.carried.capability(method)
             path = self.known_part(side, carried) or self.capability_of(side, method)
             if method in self.base.methods and not carried:
@@ -327,7 +327,7 @@ class _Fit:
                     if same and type(default) is int and default == 0:
                         yield name, wire, newer
 
-    def dependent(self) -> Iterator[tuple[str, Side]]:
+    def capability_sides(self) -> Iterator[tuple[str, Side]]:
         """Every method, and the side whose capability it depends on."""
         sides: Sequence[tuple[Side, Side]] = (("client", "server"), ("server", "client"))
         seen: set[str] = set()
@@ -401,7 +401,7 @@ class _Fit:
         for before in stated or self.base.results(side, method):
             if before in self.own.definitions:
                 results.append(before)
-            elif before in known and (likely := self.own.like(known[before], known.keys())):
+            elif before in known and (likely := self.own.find_similar(known[before], known.keys())):
                 results.append(likely)
                 why = f"it has the members of {before}"
         return (tuple(results), why) if results else None
@@ -419,7 +419,7 @@ class _Fit:
         carried = self.carried.behaviour
         methods = self.own.methods
         listen = [name for name in sorted(methods) if name.rpartition("/")[2] == "listen"]
-        self.states("behaviour", "structured_content", "listen")
+        self.mark_stated("behaviour", "structured_content", "listen")
         return replace(
             carried,
             structured_content=self.structured_content(),
@@ -455,7 +455,7 @@ class _Fit:
         node = next((node for node in errors if node and "properties" in node), None)
         if node is None:
             return self.carried.behaviour.unreadable_id
-        self.states("behaviour", "unreadable_id")
+        self.mark_stated("behaviour", "unreadable_id")
         return "null" if "id" in node.get("required", ()) else "omit"
 
     def log_level(self) -> Literal["session", "request"]:
@@ -463,7 +463,7 @@ class _Fit:
         once = "SetLevelRequest" in self.own.requests("client").values()
         if not (once or any(key.endswith("/logLevel") for key in self.own.meta_keys())):
             return self.carried.behaviour.log_level
-        self.states("behaviour", "log_level")
+        self.mark_stated("behaviour", "log_level")
         return "session" if once else "request"
 
     def methods(self) -> dict[str, MethodFacts]:
@@ -513,7 +513,7 @@ class _Fit:
             for one in fields(carried)
             if one.name in keys or _META_KEY.fullmatch(f"{getattr(carried, one.name)}")
         }
-        self.states("meta", *({one.name for one in fields(carried)} - _META_RULES))
+        self.mark_stated("meta", *({one.name for one in fields(carried)} - _META_RULES))
         if "RelatedTaskMetadata" in self.own.definitions and "related_task" in by_name:
             by_name["related_task"] = carried.related_task
             self.stated.discard(_pointer("meta", "related_task"))

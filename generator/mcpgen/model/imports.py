@@ -137,19 +137,19 @@ def _client(sent: Messages, handled: Messages) -> set[str]:
 
 
 def _imports(used: set[str]) -> Imports:
-    def those(*names: str) -> str:
+    def pick(*names: str) -> str:
         return ", ".join(name for name in names if name in used)
 
     return Imports(
-        abc=those("Awaitable", "Mapping", "Sequence"),
-        typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
-        stubs=those("HandlersBase", "SessionBase", "Value"),
-        wire=those("UNSET", "UnsetType", "to_builtins"),
-        errors=those("MethodNotFoundError"),
-        request_context=those("RequestContext"),
-        pending_requests=those("OnProgress"),
-        models=those("models"),
-        core=those("core"),
+        abc=pick("Awaitable", "Mapping", "Sequence"),
+        typing=pick("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
+        stubs=pick("HandlersBase", "SessionBase", "Value"),
+        wire=pick("UNSET", "UnsetType", "to_builtins"),
+        errors=pick("MethodNotFoundError"),
+        request_context=pick("RequestContext"),
+        pending_requests=pick("OnProgress"),
+        models=pick("models"),
+        core=pick("core"),
     )
 
 

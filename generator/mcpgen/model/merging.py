@@ -205,7 +205,11 @@ class _Merger:
         if not unions:
             return name
         fitting = [
-            {member for union in unions for member in _alike(occurrence.definition, union)}
+            {
+                member
+                for union in unions
+                for member in _similar_members(occurrence.definition, union)
+            }
             for occurrence in self._objects[name]
         ]
         if all(members == fitting[0] for members in fitting) and len(fitting[0]) == 1:
@@ -223,7 +227,7 @@ class _Merger:
     ) -> Class:
         newest = group[0]
         texts = newest.source.texts
-        paragraphs = [texts.summary(newest.definition), self._only(group)]
+        paragraphs = [texts.summary(newest.definition), self._revisions_note(group)]
         merged = [self._member(each, members[each], group) for each in members]
         other_names = sorted({occurrence.definition.name for occurrence in group} - {name})
         return Class(
@@ -251,9 +255,9 @@ class _Merger:
         elif any(m.may_be_null for m in same):
             kind, default = union([kind, "UnsetType", "None"]), "UNSET"
         elif not everywhere or not all(m.is_always_there for m in same):
-            kind, default = _or_none(kind), "None"
+            kind, default = _add_none(kind), "None"
         elif default is None and not all(m.is_required for m in same):
-            kind, default = _or_none(kind), "None"  # the default is a list or an object
+            kind, default = _add_none(kind), "None"  # the default is a list or an object
         return Member(
             name,
             kind,
@@ -261,7 +265,7 @@ class _Merger:
             docstring(text.split("\n\n"), 4) if text else Code(""),
         )
 
-    def _only(self, group: Sequence[_Occurrence]) -> str:
+    def _revisions_note(self, group: Sequence[_Occurrence]) -> str:
         """The sentence that names the revisions that have an object; empty if all do."""
         having = {occurrence.revision for occurrence in group}
         return _list_revisions(having) if len(having) < self._revisions else ""
@@ -296,7 +300,7 @@ def _members(
     return members
 
 
-def _alike(definition: Definition, union: _Occurrence) -> Iterator[str]:
+def _similar_members(definition: Definition, union: _Occurrence) -> Iterator[str]:
     """The members of a union that have the shape of an object, and maybe more optional members."""
     for node in union.definition.members:
         member = union.source.normal.resolve(node)
@@ -309,7 +313,7 @@ def _alike(definition: Definition, union: _Occurrence) -> Iterator[str]:
             yield member.name
 
 
-def _or_none(kind: Code) -> Code:
+def _add_none(kind: Code) -> Code:
     return kind if kind == "Any" else union([kind, "None"])
 
 

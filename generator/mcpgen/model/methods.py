@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mcpgen import names
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node
 from mcpgen.model.core_names import core_names
 from mcpgen.model.normalized import Definition, NormalizedSchema, reference, target
@@ -187,7 +187,7 @@ def _check_unique(normal: NormalizedSchema, methods: Sequence[Method]) -> None:
                 raise normal.schema.error(
                     normal.definitions[method.type].pointer,
                     f"a {named[0]} of its own",
-                    f"{shown(named[1])}, as {other} has",
+                    f"{format_value(named[1])}, as {other} has",
                 )
 
 
@@ -213,16 +213,20 @@ class _Table:
         name: Json = properties.get("method", {}).get("const")
         if not isinstance(name, str):
             raise self.normal.schema.error(
-                f"{message.pointer}/properties", "a method with a const", shown(list(properties))
+                f"{message.pointer}/properties",
+                "a method with a const",
+                format_value(list(properties)),
             )
         if not (name.isprintable() and name == name.strip() and 0 < len(name) <= _LONGEST):
             raise self.normal.schema.error(
-                f"{message.pointer}/properties/method/const", _NAME_RULE, shown(name)
+                f"{message.pointer}/properties/method/const", _NAME_RULE, format_value(name)
             )
         node = properties.get("params")
         if node is not None and self._is_no_object(node):
             raise self.normal.schema.error(
-                f"{message.pointer}/properties/params", "params that are an object", shown(node)
+                f"{message.pointer}/properties/params",
+                "params that are an object",
+                format_value(node),
             )
         params = target(node) if node and "$ref" in node else None
         result = self._result(message, name, sender) if kind == "request" else None

@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from mcpgen import names
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model import schema_queries
 from mcpgen.model.normalized import (
@@ -207,7 +207,9 @@ class _Walk:
         for name, node in published.items():
             place = _whole(name)
             if not names.is_class_name(name):
-                raise self.schema.error(place.pointer, "a name that Python can use", shown(name))
+                raise self.schema.error(
+                    place.pointer, "a name that Python can use", format_value(name)
+                )
             self.define(
                 name, {} if name in self.anything else self.refer_to_twin(name, node), place
             )
@@ -392,7 +394,9 @@ class _Walk:
         if keywords.is_impossible(published):
             return self.any_value(place, "no value is valid")
         if not is_object(published):
-            raise self.schema.error(place.pointer, "a schema that is an object", shown(published))
+            raise self.schema.error(
+                place.pointer, "a schema that is an object", format_value(published)
+            )
         node = self.shape(published, place)
         if "$ref" in node:
             return {} if target(node) in self.anything else reference(target(node))

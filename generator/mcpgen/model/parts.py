@@ -480,8 +480,8 @@ def selection(
         UsageError: A name is unknown, or the names contradict each other.
     """
     chosen = Selection(
-        _ordered("--parts", parts, PARTS),
-        _ordered("--transport", transports, TRANSPORTS),
+        _parse_choice("--parts", parts, PARTS),
+        _parse_choice("--transport", transports, TRANSPORTS),
         _library(models),
         _feature_names(features),
         _form(runtime),
@@ -550,10 +550,10 @@ def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
             known = f"{', '.join(is_chosen)}, {ALL} or {NONE}"
             raise UsageError(f"--features: expected {known}, got {name!r}")
     chosen = {name for name, present in is_chosen.items() if present}
-    brought = _brought(chosen)
+    brought = _brought_features(chosen)
     for name in brought - chosen:
         if f"-{name}" in names:
-            others = ", ".join(sorted(each for each in chosen if name in _brought({each})))
+            others = ", ".join(sorted(each for each in chosen if name in _brought_features({each})))
             raise UsageError(f"--features: {name} comes with {others}, got -{name}")
     added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
     left_out = [each for each in FEATURES if each.name not in chosen | brought]
@@ -568,7 +568,7 @@ def short_words(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) if ALL in names else min(tuple(names), from_none, key=len)
 
 
-def _brought(names: Iterable[str]) -> set[str]:
+def _brought_features(names: Iterable[str]) -> set[str]:
     """The features that some features bring, and those that these bring."""
     brings = {each.name: each.brings for each in FEATURES}
     brought: set[str] = set()
@@ -581,7 +581,7 @@ def _brought(names: Iterable[str]) -> set[str]:
     return brought
 
 
-def _ordered(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_choice(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
     names = _split(words)
     for name in names:
         if name not in (*known, ALL):
@@ -659,13 +659,13 @@ def features(
         installed=chosen.runtime == "installed",
     )
     check_form(chosen.runtime, chosen.models)
-    own = _chosen(chosen.features, package)
+    own = _chosen_features(chosen.features, package)
     if package.installed:
         own |= {each.name for each in package.absent if not each.is_rendered}
     return replace(package, chosen=own)
 
 
-def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
+def _chosen_features(names: Sequence[str], has: Features) -> frozenset[str]:
     """The features of a package by name, those included that others bring."""
     possible = {each.name: each for each in has.absent}
     added = [name for name in names if name != ALL and name[0] != "-"]
@@ -677,4 +677,4 @@ def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
     extensions = has.extensions | {_ANY_EXTENSION} if has.extensions else has.extensions
     own = own.difference(name[1:] for name in names if name[0] == "-").union(added)
     own |= {name for name, each in possible.items() if each.extensions & extensions}
-    return frozenset(own | (_brought(own) & possible.keys()))
+    return frozenset(own | (_brought_features(own) & possible.keys()))

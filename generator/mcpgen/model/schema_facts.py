@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from mcpgen import schema
-from mcpgen.errors import FactsError, safe_text, shown
+from mcpgen.errors import FactsError, format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model import fitting
 from mcpgen.model.fitting import FittedFacts, Guess
@@ -128,9 +128,9 @@ def expect_all_stated(fitted: FittedFacts, source: str) -> None:
         first, *others = left
         more = f" (and {len(others)} more, which mcpgen facts lists)" if others else ""
         if first.why:
-            actual = f"the guess {shown(first.value)}, {first.why}"
+            actual = f"the guess {format_value(first.value)}, {first.why}"
         else:
-            actual = f"{shown(first.value)}, carried over from {first.revision}"
+            actual = f"{format_value(first.value)}, carried over from {first.revision}"
         raise FactsError(source, first.pointer, "a fact that --facts states", f"{actual}{more}")
 
 

@@ -257,7 +257,7 @@ class RevisionSpec:
         """Imports of the module of the server stubs."""
         return imports.of_handlers_and_session(self.api.client, self.api.server)
 
-    def extending(self, method: str) -> tuple[ExtensionSpec, ...]:
+    def result_extensions(self, method: str) -> tuple[ExtensionSpec, ...]:
         """The extensions that add results to a method of the revision."""
         return tuple(each for each in self.extensions if method in each.added_results)
 
@@ -350,7 +350,7 @@ class PackageSpec:
     @property
     def missing(self) -> Mapping[str, str]:
         """Public names that it was made without, each with the feature that has it, sorted."""
-        return exports.missing(self.has)
+        return exports.missing_names(self.has)
 
     @property
     def sole(self) -> RevisionSpec | None:

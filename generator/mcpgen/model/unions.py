@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import Any, TypeAlias
 
-from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.errors import SchemaError, format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.normalized import OWN_DEFAULT, Definition, NormalizedSchema, reference, target
 from mcpgen.model.schema_queries import canonical
@@ -74,7 +74,7 @@ def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> Deci
         SchemaError: Two members of a union of params or results cannot be told apart, or unions
             hold each other in too many ways.
     """
-    order = _inner_first(normal)
+    order = _sort_inner_first(normal)
     used = _referred_names(normal) | set(messages)
     required = {name for message in messages for name in _aliases(normal, message)}
     tests: dict[str, tuple[Variant, ...]] = {}
@@ -87,7 +87,7 @@ def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> Deci
         except SchemaError as error:
             if name in required:
                 raise
-            variants = () if name in used else _in_turn(normal, definition)
+            variants = () if name in used else _order_undecided(normal, definition)
             if not variants:
                 normal = _with_any_value(normal, definition, error)
         if variants:
@@ -113,7 +113,7 @@ def _with_any_value(
     return replace(normal, definitions=definitions, notes=notes)
 
 
-def _in_turn(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
+def _order_undecided(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
     """The members of an undecided union, those that require most first and open maps last.
 
     What most members may have, such as `_meta`, tells none apart. None if a member has no name.
@@ -144,7 +144,7 @@ def _is_map(normal: NormalizedSchema, name: str) -> bool:
     return definition is not None and "additionalProperties" in definition.node
 
 
-def _inner_first(normal: NormalizedSchema) -> Sequence[str]:
+def _sort_inner_first(normal: NormalizedSchema) -> Sequence[str]:
     """The names of all definitions, each union after those that it holds.
 
     Raises:
@@ -182,7 +182,7 @@ def decide(normal: NormalizedSchema, names: Sequence[str], pointer: str) -> tupl
     objects = list({definition.name: definition for definition in every}.values())
     if len(objects) < 2 or _have_tags(objects):
         return ()
-    return _put_in_order(normal, _distinct(objects), pointer)
+    return _put_in_order(normal, _drop_duplicates(objects), pointer)
 
 
 def holds_object(normal: NormalizedSchema, node: Node) -> bool:
@@ -209,7 +209,7 @@ def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, 
     """
     named = [target(member) for member in definition.members if "$ref" in member]
     variants = decide(normal, named, definition.pointer)
-    others = list(_others(normal, definition.node))
+    others = list(_other_alternatives(normal, definition.node))
     if {} in others:  # any value at all
         return ()
     arrays = [node for node in others if node.get("type") == "array"]
@@ -217,7 +217,7 @@ def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, 
     objects = [each for name in named for each in _objects(normal, name)]
     expected = actual = ""
     if variants and others:
-        expected, actual = "objects only, in a union without tags", shown(named)
+        expected, actual = "objects only, in a union without tags", format_value(named)
     elif len(arrays) > 1:
         expected, actual = "one kind of array in a union", f"{len(arrays)} kinds of array"
     elif len(maps) > 1 or (maps and objects):
@@ -228,7 +228,7 @@ def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, 
     return variants
 
 
-def _others(normal: NormalizedSchema, union: Node) -> Iterator[Node]:
+def _other_alternatives(normal: NormalizedSchema, union: Node) -> Iterator[Node]:
     """The alternatives of a union but objects with members, through names and unions, each once."""
     pending, seen = [union], set[str]()
     while pending:
@@ -266,7 +266,7 @@ def _have_tags(objects: Sequence[Definition]) -> bool:
     return None not in tags and len(fields) == 1 and len(set(tags)) == len(tags)
 
 
-def _distinct(objects: Sequence[Definition]) -> list[Definition]:
+def _drop_duplicates(objects: Sequence[Definition]) -> list[Definition]:
     """The objects without those of the very same shape as an earlier one."""
     shapes: dict[str, Definition] = {}
     for definition in objects:
@@ -329,10 +329,10 @@ def _tests(normal: NormalizedSchema, one: Definition, other: Definition) -> list
         if inner is not None and outer is not None and inner.is_object and outer.is_object:
             names = [name for name in inner.required if name not in outer.properties]
             tests += [("inner", wire, name) for name in names]
-    return tests or [("required", wire, None) for wire in _beyond(one, other)]
+    return tests or [("required", wire, None) for wire in _extra_member(one, other)]
 
 
-def _beyond(one: Definition, other: Definition) -> list[str]:
+def _extra_member(one: Definition, other: Definition) -> list[str]:
     """The one optional member that `one` knows beyond `other`, if all else is the same."""
     mine, theirs = one.properties, other.properties
     same = set(one.required) == set(other.required) and all(

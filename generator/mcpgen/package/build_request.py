@@ -158,7 +158,7 @@ def recorded_sources(
         (
             replace(by_name[name], revision=name)
             if name in by_name
-            else _recorded(directory, name, origin)
+            else _recorded_source(directory, name, origin)
         )
         for name, origin in record.revisions.items()
     )
@@ -179,7 +179,7 @@ def _place_in(record: Manifest, source: Source, named: Sequence[Source]) -> str:
     return source.revision if is_known or len(free) != 1 else free[0]
 
 
-def _recorded(directory: Path, name: str, origin: Origin) -> Source:
+def _recorded_source(directory: Path, name: str, origin: Origin) -> Source:
     if origin.origin == "mcpgen":
         known = schema_sources.of_folder(name)
         if not known.schema.is_file():
@@ -421,12 +421,12 @@ def package_name(directory: Path) -> str:
     name = place.name
     outer = [folder.name for folder in reversed(packages_around(place))]
     importable = name.isidentifier() and not keyword.iskeyword(name)
-    if importable and (outer or not _taken(name)):
+    if importable and (outer or not _is_taken(name)):
         return ".".join([*outer, name])
     proposal = re.sub(r"\W", "_", name) or "mcp_package"
     proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
     proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
-    proposal = f"{proposal}_protocol" if _taken(proposal) else proposal
+    proposal = f"{proposal}_protocol" if _is_taken(proposal) else proposal
     better = directory.parent / proposal
     expected = "that no other module has" if importable else "that Python can import"
     raise UsageError(
@@ -449,7 +449,7 @@ def packages_around(directory: Path) -> list[Path]:
     return packages
 
 
-def _taken(name: str) -> bool:
+def _is_taken(name: str) -> bool:
     return name in sys.stdlib_module_names or name in RUNTIME
 
 
@@ -463,4 +463,4 @@ def inputs(source: Source, errata: bool) -> str:
     if source.origin == "mcpgen" and paths.is_own_revision(source.revision):
         docs = source.schema.parent.parent / "docs.toml"
         files |= {"docs.toml": docs} if docs.is_file() else {}
-    return manifest.combined(files.items())
+    return manifest.combine_fingerprints(files.items())

@@ -80,18 +80,18 @@ def check(directory: Path, named: Sequence[Source] = ()) -> Report:
         TemplateError: A template of the user's is out of date, or cannot be rendered.
         PatchError: The patch does not fit what mcpgen writes now.
     """
-    if not named and _as_recorded(directory, None) is not None:
+    if not named and _matching_record(directory, None) is not None:
         return Report(directory, {}, "", ())
-    with directories.locked(directory.resolve()):
-        return _checked(directory, named)
+    with directories.hold_lock(directory.resolve()):
+        return _check(directory, named)
 
 
-def _checked(directory: Path, named: Sequence[Source]) -> Report:
+def _check(directory: Path, named: Sequence[Source]) -> Report:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     sources = build_request.recorded_sources(directory, record, named)
-    report = _fingerprints_compared(directory, record, sources)
+    report = _compare_fingerprints(directory, record, sources)
     if not report.has_reasons:
         return report
     from mcpgen.package import pipeline  # only where something changed
@@ -111,19 +111,19 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
         gitattributes=options.gitattributes,
         old_revisions=record.old_revisions,
     )
-    return _compared(report, record, pipeline.build(request))
+    return _compare_files(report, record, pipeline.build(request))
 
 
-def unchanged(directory: Path, request: BuildRequest) -> output.Written | None:
+def unchanged_result(directory: Path, request: BuildRequest) -> output.Written | None:
     """The result of building a package anew, if fingerprints tell that nothing would change.
 
     They do not where a schema file was named: there is more to say about one.
     """
-    record = _as_recorded(directory, request)
+    record = _matching_record(directory, request)
     return output.Written((), (), (), unchanged=len(record.files) + 1) if record else None
 
 
-def _as_recorded(directory: Path, request: BuildRequest | None) -> manifest.Manifest | None:
+def _matching_record(directory: Path, request: BuildRequest | None) -> manifest.Manifest | None:
     """The manifest of a package of mcpgen's revisions, if it and its inputs are as recorded there.
 
     No lock is held. If another run writes meanwhile, something is missing or differs, and whoever
@@ -140,7 +140,7 @@ def _as_recorded(directory: Path, request: BuildRequest | None) -> manifest.Mani
         if request is not None and not _is_request_of(directory, record, request):
             return None
         sources = build_request.recorded_sources(directory, record)
-        changed = _fingerprints_compared(directory, record, sources).has_reasons
+        changed = _compare_fingerprints(directory, record, sources).has_reasons
     except (McpgenError, OSError):
         return None
     return None if changed else record
@@ -163,14 +163,14 @@ def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildReq
     )
 
 
-def _fingerprints_compared(
+def _compare_fingerprints(
     directory: Path, record: manifest.Manifest, sources: tuple[Source, ...]
 ) -> Report:
     return Report(
         directory=directory,
         schema_changed=_changed_inputs(sources, record) | _changed_extensions(directory, record),
         generator_changed=_changed_generator(record),
-        edited=tuple(sorted(output.edited(directory, record.files))),
+        edited=tuple(sorted(output.edited_files(directory, record.files))),
         templates_changed=build_request.changed_overrides(directory, record),
         patch_changed=build_request.changed_patch(directory, record),
         missing=tuple(path for path in record.files if not (directory / path).is_file()),
@@ -216,7 +216,7 @@ def _changed_generator(record: manifest.Manifest) -> str:
     return f"made by mcpgen {record.mcpgen}, this is {__version__}"
 
 
-def _compared(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
+def _compare_files(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
     paths = sorted({*files, *record.files} - {manifest.NAME})
     directories.refuse_links(report.directory, paths)
     diffs: dict[str, str] = {}

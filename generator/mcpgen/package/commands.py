@@ -72,7 +72,7 @@ class Wanted:
     keeps_old_modules: bool = False
 
 
-def requested(
+def new_request(
     wanted: Wanted, directory: Path, *, errata: bool, strict: bool = False
 ) -> BuildRequest:
     """The build request for the options of the command line.
@@ -122,7 +122,7 @@ def _sources(
 ) -> tuple[Source, ...]:
     """The sources of what is wanted, oldest first."""
     named = [(source, "--revision") for source in schema_sources.by_name(wanted.revisions)] + [
-        (source, "--schema") for source in _named(wanted, directory, record)
+        (source, "--schema") for source in _named_sources(wanted, directory, record)
     ]
     options: dict[str, str] = {}
     for source, option in named:
@@ -137,7 +137,9 @@ def _times(named: list[tuple[Source, str]], revision: str) -> int:
     return sum(source.revision == revision for source, _ in named)
 
 
-def _named(wanted: Wanted, directory: Path, record: manifest.Manifest | None) -> list[Source]:
+def _named_sources(
+    wanted: Wanted, directory: Path, record: manifest.Manifest | None
+) -> list[Source]:
     """The sources of the schema files that are named."""
     if wanted.facts is not None and len(wanted.schemas) != 1:
         actual = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
@@ -151,7 +153,7 @@ def _named(wanted: Wanted, directory: Path, record: manifest.Manifest | None) ->
     ]
 
 
-def updated(wanted: Wanted, directory: Path) -> BuildRequest:
+def update_request(wanted: Wanted, directory: Path) -> BuildRequest:
     """The build request in place of a package: by its manifest, and by the options that differ.
 
     Raises:
@@ -201,9 +203,9 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
         McpgenError: An input is wrong, or the directory cannot be written.
     """
     names = ", ".join(source.revision for source in request.sources)
-    unchanged = checking.unchanged(directory, request)
+    unchanged = checking.unchanged_result(directory, request)
     if unchanged is not None:
-        console.summary(f"{directory}: {_what(unchanged)} ({names})")
+        console.summary(f"{directory}: {_summarize(unchanged)} ({names})")
         _record_written(console, request, directory, unchanged, (), ())
         return
     from mcpgen.package import package_cache  # only where something is built
@@ -211,23 +213,23 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     output.expect_own(directory)
     for source in request.sources:
         if source.file is not None:
-            _say_what_it_is_taken_as(console, source, errata=request.errata)
+            _report_schema_file(console, source, errata=request.errata)
     before = directories.read_manifest(directory) if directory.is_dir() else None
-    types = _types_before(directory) if before is not None else frozenset[str]()
+    types = _read_type_names(directory) if before is not None else frozenset[str]()
     if before is not None and types:
-        request = _with_renamed_types(request, before, types)
+        request = _add_renamed_types(request, before, types)
     notes: list[str] = []
     with console.progress(f"generating {request.package} ({names})"):
-        files = package_cache.built(request, notes.append)
+        files = package_cache.build_package(request, notes.append)
     if before is not None:
-        notes += _revisions_gone(before, request)
+        notes += _report_gone_revisions(before, request)
     if before is not None and before.options == request.options:
-        notes += _names_gone(before.names, files)
-        notes += _types_renamed(types, request.renamed_types, files)
+        notes += _report_gone_names(before.names, files)
+        notes += _report_renamed_types(types, request.renamed_types, files)
     written = output.write(directory, files, force=force)
     for note in notes:
         console.summary(note)
-    console.summary(f"{directory}: {_what(written)} ({names})")
+    console.summary(f"{directory}: {_summarize(written)} ({names})")
     if before is not None and written.changed:
         console.summary(f"changed: {_kinds(written)}")
     reports = _reports(before, request)
@@ -236,11 +238,14 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     changes = [report.record() for report in reports]
     _record_written(console, request, directory, written, notes, changes)
     if written.changed:
-        for line in (*_to_install(files, request), *_next(files, request.package, directory)):
+        for line in (
+            *_install_commands(files, request),
+            *_next_commands(files, request.package, directory),
+        ):
             console.summary(line)
 
 
-def _types_before(directory: Path) -> frozenset[str]:
+def _read_type_names(directory: Path) -> frozenset[str]:
     """The types that the package in a directory has in its module `models`."""
     from mcpgen.model import exports
 
@@ -249,7 +254,7 @@ def _types_before(directory: Path) -> frozenset[str]:
     return exports.type_names(text)
 
 
-def _with_renamed_types(
+def _add_renamed_types(
     request: BuildRequest, before: manifest.Manifest, types: frozenset[str]
 ) -> BuildRequest:
     """A request that remembers, besides what it does, types that newer revisions renamed."""
@@ -259,7 +264,7 @@ def _with_renamed_types(
     return replace(request, renamed_types={**request.renamed_types, **renamed})
 
 
-def _types_renamed(
+def _report_renamed_types(
     types: frozenset[str], renames: Mapping[str, str], files: Mapping[str, str]
 ) -> Iterator[str]:
     """The report of types that a package has under another name."""
@@ -275,7 +280,7 @@ def _types_renamed(
             )
 
 
-def _revisions_gone(before: manifest.Manifest, request: BuildRequest) -> Iterator[str]:
+def _report_gone_revisions(before: manifest.Manifest, request: BuildRequest) -> Iterator[str]:
     """A line for each revision that a package has no longer: what to import instead."""
     for revision, nearest in build_request.gone_revisions(before, request.sources).items():
         old, new = (f"{request.package}.{folder(each)}" for each in (revision, nearest))
@@ -284,7 +289,7 @@ def _revisions_gone(before: manifest.Manifest, request: BuildRequest) -> Iterato
         yield f"gone: {old}; import from {new} instead{kept}"
 
 
-def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
+def _report_gone_names(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
     """The report of public names that a package has no longer, or under another name."""
     from mcpgen.model import exports
 
@@ -328,7 +333,7 @@ def _reports(before: manifest.Manifest | None, request: BuildRequest) -> Sequenc
     return update_report.reports(before, request) if before is not None else ()
 
 
-def _say_what_it_is_taken_as(console: Console, source: Source, *, errata: bool) -> None:
+def _report_schema_file(console: Console, source: Source, *, errata: bool) -> None:
     assert source.file is not None  # its origin is a file
     console.summary(f"{source.schema}: taken as revision {source.revision}")
     near = source.file.nearest
@@ -341,7 +346,7 @@ def _say_what_it_is_taken_as(console: Console, source: Source, *, errata: bool) 
         console.summary(f"{source.schema}: {count} of {near.entry.name} applied")
 
 
-def _what(written: output.Written) -> str:
+def _summarize(written: output.Written) -> str:
     if not written.changed:
         return f"unchanged, {count_of(written.unchanged, 'file')}"
     counts = {
@@ -370,7 +375,7 @@ def _kinds(written: output.Written) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
 
 
-def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
+def _install_commands(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
     """The distributions to install for a package."""
     if request.selection.runtime == "installed":
         needed = runtime.requirement_specifier()
@@ -386,7 +391,7 @@ def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str
         yield f"for HTTP also: pip install {' '.join(for_http)}"
 
 
-def _next(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
+def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
     """A command to begin with."""
     main = files.get("__main__.py", "")
     if "argparse" in main:  # few features have commands
@@ -414,7 +419,7 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
     record = directories.read_manifest(directory) if wanted.schemas else None
-    report = checking.check(directory, _named(wanted, directory, record))
+    report = checking.check(directory, _named_sources(wanted, directory, record))
     console.record(
         {
             "directory": str(directory),

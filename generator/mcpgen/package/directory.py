@@ -29,7 +29,7 @@ _POLL_SECONDS = 0.02
 
 
 @contextmanager
-def locked(target: Path) -> Generator[OSError | None]:
+def hold_lock(target: Path) -> Generator[OSError | None]:
     """Keep other runs from a directory, and clean up after those that died.
 
     Args:
@@ -81,7 +81,7 @@ def clean_up(target: Path) -> None:
     """
     import shutil  # as above
 
-    for mark, parts in _left_over(target).items():
+    for mark, parts in _leftover_folders(target).items():
         old = _temporary(target, mark, "old")
         if parts == {"new", "old"}:
             if os.path.lexists(target):
@@ -95,7 +95,7 @@ def _temporary(target: Path, mark: str, part: str) -> Path:
     return target.with_name(f".{target.name}.mcpgen-{mark}.{part}")
 
 
-def _left_over(target: Path) -> dict[str, set[str]]:
+def _leftover_folders(target: Path) -> dict[str, set[str]]:
     """The temporary folders beside the directory, by their mark."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.mcpgen-([0-9a-f]{{8}})\.(new|old)")
     folders: dict[str, set[str]] = {}

@@ -63,7 +63,7 @@ def export(console: Console, name: str, revision: str | None, *, errata: bool, r
         McpgenError: There is no such source, or it is malformed.
     """
     source, beside = _source(name, revision)
-    whole = _exported(source, schema_sources.load(source, errata), beside)
+    whole = _collect_export(source, schema_sources.load(source, errata), beside)
     document = openrpc(whole) if rpc else json_schema(whole)
     console.text(json.dumps(document, indent=2, ensure_ascii=False))
 
@@ -86,7 +86,9 @@ def _source(name: str, revision: str | None) -> tuple[Source, Sequence[Extension
     return sources[wanted], build_request.recorded_extensions(path, record)
 
 
-def _exported(source: Source, loaded: schema.Schema, beside: Sequence[ExtensionFile]) -> Exported:
+def _collect_export(
+    source: Source, loaded: schema.Schema, beside: Sequence[ExtensionFile]
+) -> Exported:
     if source.origin == "mcpgen":
         stated = facts.load(source.revision)
         later = (row.name for row in schema.revisions() if row.name > source.revision)
@@ -133,7 +135,7 @@ def openrpc(whole: Exported) -> Node:
         "methods": [_method(same, whole.definitions) for same in rows.values()],
         "components": {"schemas": _definitions(whole)},
     }
-    rebased: Node = _rebased(document)
+    rebased: Node = _rebase_references(document)
     return rebased
 
 
@@ -201,13 +203,13 @@ def _parts(node: Node, definitions: Mapping[str, Node]) -> Iterable[Node]:
     yield node
 
 
-def _rebased(node: Json) -> Json:
+def _rebase_references(node: Json) -> Json:
     """JSON with references into the components of a document."""
     if is_array(node):
-        return [_rebased(part) for part in node]
+        return [_rebase_references(part) for part in node]
     if not is_object(node):
         return node
-    whole = {key: _rebased(part) for key, part in node.items()}
+    whole = {key: _rebase_references(part) for key, part in node.items()}
     if isinstance(node.get("$ref"), str):
         whole["$ref"] = node["$ref"].replace(_DEFINITIONS, _SCHEMAS, 1)
     return whole

@@ -248,12 +248,12 @@ def read(directory: Path) -> Manifest | None:
     if is_object(document) and "adopted" in document:
         expected = "a patch in its place: remove it, mcpgen update --force, edit, mcpgen patch"
         raise place.at("adopted").error(expected, "rules of an earlier version")
-    record = convert(_completed(document), Manifest, place)
+    record = convert(_complete_members(document), Manifest, place)
     _check_texts(record, place)
     return record
 
 
-def _completed(document: Any) -> Any:
+def _complete_members(document: Any) -> Any:
     """A manifest with the members that those of earlier releases lack."""
     if is_object(document):
         document.setdefault("extensions", {})
@@ -335,7 +335,7 @@ def file_fingerprint(path: Path) -> str:
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
-def combined(files: Iterable[tuple[str, Path]]) -> str:
+def combine_fingerprints(files: Iterable[tuple[str, Path]]) -> str:
     """The fingerprint of several files, each under a name of its own."""
     rows = sorted((name, file_fingerprint(path)) for name, path in files)
     return fingerprint("".join(f"{name} {digest}\n" for name, digest in rows))
@@ -358,7 +358,7 @@ def _state(path: Path) -> tuple[int, int]:
 @lru_cache(maxsize=4)
 def _fingerprint_as_of(files: tuple[tuple[str, Path, tuple[int, int]], ...]) -> str:
     """The fingerprint of files, each by its name, its path and its state."""
-    return combined((name, path) for name, path, _ in files)
+    return combine_fingerprints((name, path) for name, path, _ in files)
 
 
 def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpgen.errors import OutputError, shown
+from mcpgen.errors import OutputError, format_value
 from mcpgen.package import directory as directories
 from mcpgen.package import manifest
 
@@ -57,8 +57,8 @@ def write(directory: Path, files: Mapping[str, str], *, force: bool = False) -> 
     _refuse_outside(target, files)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with directories.locked(target) as no_lock:
-            old = _recorded(target)
+        with directories.hold_lock(target) as no_lock:
+            old = _recorded_fingerprints(target)
             directories.refuse_links(target, files)
             if not force:
                 _refuse_edited(target, old, files)
@@ -80,11 +80,11 @@ def expect_own(directory: Path) -> None:
         OutputError: The directory holds something that mcpgen did not write.
     """
     target = directory.resolve()
-    with directories.locked(target):
-        _recorded(target)
+    with directories.hold_lock(target):
+        _recorded_fingerprints(target)
 
 
-def _recorded(target: Path) -> Mapping[str, str]:
+def _recorded_fingerprints(target: Path) -> Mapping[str, str]:
     """The fingerprints of the files that mcpgen last wrote to a directory, none if it is new."""
     if not target.exists():
         return {}
@@ -101,7 +101,7 @@ def _recorded(target: Path) -> Mapping[str, str]:
     return {}
 
 
-def edited(target: Path, record: Mapping[str, str]) -> list[str]:
+def edited_files(target: Path, record: Mapping[str, str]) -> list[str]:
     """Recorded files that are on disk with another text than was written."""
     return [
         path
@@ -114,14 +114,17 @@ def _refuse_outside(target: Path, files: Mapping[str, str]) -> None:
     for path in files:
         if not manifest.is_file_path(path):
             raise OutputError(
-                f"{target}: expected {manifest.FILE_PATH} to write, got {shown(path)}"
+                f"{target}: expected {manifest.FILE_PATH} to write, got {format_value(path)}"
             )
 
 
 def _refuse_edited(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> None:
     """Refuse to overwrite what a user wrote: edited files, and own files that stand in the way."""
     in_the_way = [path for path in files if path not in old and path != manifest.NAME]
-    suspects = [*edited(target, old), *(path for path in in_the_way if (target / path).is_file())]
+    suspects = [
+        *edited_files(target, old),
+        *(path for path in in_the_way if (target / path).is_file()),
+    ]
     lost = [path for path in suspects if _differs(target / path, files.get(path))]
     if lost:
         named = ", ".join(sorted(lost)[:_SHOWN])

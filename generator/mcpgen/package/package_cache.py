@@ -32,7 +32,7 @@ _LIBRARIES = ("black", "datamodel-code-generator", "jinja2", "jsonschema", "tree
 """Distributions that decide what is written or refused."""
 
 
-def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
+def build_package(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
     """The files of a package, from the cache if they are there.
 
     The models are made in a process that starts before all else, unless this one can.
@@ -86,9 +86,9 @@ def _inputs(request: BuildRequest) -> str:
         (build_request.inputs(source, request.errata), _content(source))
         for source in request.sources
     ]
-    schemas = [manifest.combined(_files(paths.schema_dir()))]
+    schemas = [manifest.combine_fingerprints(_files(paths.schema_dir()))]
     own = paths.own_schema_dir()
-    schemas += [manifest.combined(_files(own))] if own is not None else []
+    schemas += [manifest.combine_fingerprints(_files(own))] if own is not None else []
     return _digest(files, _tools(), schemas)
 
 

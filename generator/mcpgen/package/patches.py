@@ -141,7 +141,7 @@ def _file_difference(path: str, before: str, after: str) -> str:
     text = ""
     for context in (*_CONTEXTS, len(old)):
         rows = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=context)
-        text = "".join(_ended(row) for row in rows)
+        text = "".join(_terminate_line(row) for row in rows)
         hunks = PatchSet.from_string(text)[0]
         if all(len(_places(_sides(hunk)[0], before)) == 1 for hunk in hunks):
             break
@@ -153,11 +153,11 @@ def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _ended(row: str) -> str:
+def _terminate_line(row: str) -> str:
     return row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"
 
 
-def applied(
+def apply_patch(
     patch: Patch, files: Mapping[str, str], report: Callable[[str], None]
 ) -> dict[str, str]:
     """The files of a package with the edits in them.
@@ -190,7 +190,7 @@ def applied(
                 conflicts.append(_conflict(patch, path, hunk, edit, result[path]))
             else:
                 edits.append(edit)
-        result[path] = _edited(edits, result[path])
+        result[path] = _apply_edits(edits, result[path])
     if conflicts:
         raise PatchError(
             patch.source,
@@ -231,7 +231,7 @@ class _Edit:
     text: str
 
 
-def _edited(edits: Sequence[_Edit], text: str) -> str:
+def _apply_edits(edits: Sequence[_Edit], text: str) -> str:
     for edit in sorted(edits, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
@@ -298,17 +298,17 @@ def _conflict(patch: Patch, path: str, hunk: Hunk, why: str, text: str) -> str:
         (
             f"{path}: the hunk for line {hunk.source_start} {why}",
             f"<<<<<<< {patch.source}",
-            *_shown(new),
+            *_excerpt(new),
             "||||||| as mcpgen wrote it when the patch was made",
-            *_shown(old),
+            *_excerpt(old),
             "======= as mcpgen writes it now",
-            *_shown(now[start : start + len(old)]),
+            *_excerpt(now[start : start + len(old)]),
             ">>>>>>>",
         )
     )
 
 
-def _shown(lines: Sequence[str]) -> Iterator[str]:
+def _excerpt(lines: Sequence[str]) -> Iterator[str]:
     yield from (safe_text(line.removesuffix("\n")) for line in lines[:_SHOWN])
     if len(lines) > _SHOWN:
         yield f"... {len(lines) - _SHOWN} more lines"

@@ -35,22 +35,24 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
-    request = commands.updated(Wanted(keeps_old_modules=True), directory)
+    request = commands.update_request(Wanted(keeps_old_modules=True), directory)
     place = _place(request, directory, file)
-    if not output.edited(directory, record.files):
+    if not output.edited_files(directory, record.files):
         _expect_whole(directory, record)
         _say(console, directory, request.patch)
         return
-    written = package_cache.built(replace(request, patch=None), _ignore)
+    written = package_cache.build_package(replace(request, patch=None), _ignore)
     _expect_only_edits(request, directory, record, written)
-    text = patches.difference(written, _edited(directory, record, written))
+    text = patches.difference(written, _edited_files(directory, record, written))
     if len(text.encode()) > patches.MAX_BYTES:
         raise UsageError(
             f"{directory}: expected edits of {patches.MAX_BYTES} bytes at most, got more: put what"
             " is large into a module of your own"
         )
     kept = Patch.of(place, directory, text) if text else None
-    _write(directory, place, kept, package_cache.built(replace(request, patch=kept), _ignore))
+    _write(
+        directory, place, kept, package_cache.build_package(replace(request, patch=kept), _ignore)
+    )
     _say(console, directory, kept)
 
 
@@ -107,7 +109,7 @@ def _expect_only_edits(
     """Refuse a package that mcpgen would write otherwise than it did."""
     _expect_whole(directory, record)
     if request.patch is not None:
-        written = package_cache.built(request, _ignore)
+        written = package_cache.build_package(request, _ignore)
     for path in sorted({*written, *record.files} - {manifest.NAME}):
         now = manifest.fingerprint(written[path]) if path in written else ""
         if now != record.files.get(path):
@@ -118,7 +120,9 @@ def _expect_only_edits(
             )
 
 
-def _edited(directory: Path, record: manifest.Manifest, written: dict[str, str]) -> dict[str, str]:
+def _edited_files(
+    directory: Path, record: manifest.Manifest, written: dict[str, str]
+) -> dict[str, str]:
     """The files that are not as mcpgen writes them without a patch."""
     edited: dict[str, str] = {}
     for path in record.files:

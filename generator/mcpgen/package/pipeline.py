@@ -87,7 +87,7 @@ def build(
     if request.patch is not None:
         from mcpgen.package import patches  # few packages have one
 
-        files = patches.applied(request.patch, files, report)
+        files = patches.apply_patch(request.patch, files, report)
     if request.gitattributes:
         files[manifest.GITATTRIBUTES] = "* linguist-generated\n"
     record = manifest.new(

@@ -18,7 +18,7 @@ from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_object
 from mcpgen.model.parts import NONE, changed_features, selection
-from mcpgen.toml_records import MAX_BYTES, Place, convert, parsed_toml
+from mcpgen.toml_records import MAX_BYTES, Place, convert, parse_toml
 
 FILE = "pyproject.toml"
 
@@ -167,7 +167,7 @@ def find(start: Path) -> Settings | None:
     return None
 
 
-def around(start: Path) -> Settings:
+def require(start: Path) -> Settings:
     """The settings of the project that a folder lies in.
 
     Raises:
@@ -225,7 +225,7 @@ def read(folder: Path) -> Settings | None:
 
 
 def _table_in(text: str, source: str) -> Any:
-    tool = parsed_toml(text, source, SettingsError).get("tool")
+    tool = parse_toml(text, source, SettingsError).get("tool")
     return tool.get("mcpgen") if is_object(tool) else None
 
 

@@ -89,12 +89,12 @@ def renamed_types(
     pairs += [(name, max(after)) for name in before.revisions if name not in after]
     renames: dict[str, str] = {}
     for name, origin in before.revisions.items():
-        side = _known(name, origin.structure, errata=before.options.errata)
+        side = _find_side(name, origin.structure, errata=before.options.errata)
         if side is None:
             continue
         renames |= _renamed_inline(side)
         for new in sorted({new for old, new in pairs if old == name}):
-            renames |= _renamed_between(side, _loaded(after[new], request.errata))
+            renames |= _renamed_between(side, _load_side(after[new], request.errata))
     return {old: new for old, new in sorted(renames.items()) if old in names}
 
 
@@ -157,11 +157,11 @@ def reports(before: Manifest, request: BuildRequest) -> list[Report]:
     after = {source.revision: source for source in request.sources}
     changes: list[Report] = []
     for old, new in _pairs(before, after):
-        side = _loaded(after[new], request.errata)
+        side = _load_side(after[new], request.errata)
         digest = before.revisions[old].structure
         if side.schema.digest == digest:
             continue
-        other = _known(old, digest, errata=before.options.errata)
+        other = _find_side(old, digest, errata=before.options.errata)
         if other is not None:
             changes.append(_report(other, side))
     return changes
@@ -189,7 +189,7 @@ class _Side:
     base: str
 
 
-def _loaded(source: Source, errata: bool) -> _Side:
+def _load_side(source: Source, errata: bool) -> _Side:
     loaded = schema_sources.load(source, errata)
     if source.origin == "mcpgen":
         return _Side(loaded, facts.load(source.revision), source.base)
@@ -198,7 +198,7 @@ def _loaded(source: Source, errata: bool) -> _Side:
     return _Side(loaded, fitted.facts, source.base)
 
 
-def _known(name: str, digest: str, *, errata: bool) -> _Side | None:
+def _find_side(name: str, digest: str, *, errata: bool) -> _Side | None:
     """The schema with a digest and its facts, if it is known."""
     row = next((row for row in schema.revisions() if row.digest == digest), None)
     if row is not None:

@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from mcpgen import __version__
-from mcpgen.errors import InputError, ManifestError, shown
+from mcpgen.errors import InputError, ManifestError, format_value
 from mcpgen.package import manifest
 from mcpgen.toml_records import convert, read_toml
 
@@ -64,7 +64,7 @@ def advisories_for(version: str) -> Iterator[Advisory]:
     try:
         number = Version(version)
     except InvalidVersion:
-        raise ManifestError(manifest.NAME, "/mcpgen", "a version", shown(version)) from None
+        raise ManifestError(manifest.NAME, "/mcpgen", "a version", format_value(version)) from None
     table, place = read_toml(FILE, InputError)
     for advisory in convert(table, Table, place).advisory:
         if SpecifierSet(advisory.versions).contains(number, prereleases=True):

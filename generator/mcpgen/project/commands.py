@@ -136,7 +136,7 @@ def new(console: Console, wanted: NewProject) -> None:
     revisions = tuple(source.revision for source in sources)
     request = BuildRequest(f"{module}.{projects.PROTOCOL}", sources, selection=chosen)
     with console.progress(f"generating {wanted.name} ({', '.join(revisions)})"):
-        package = package_cache.built(request, console.summary)
+        package = package_cache.build_package(request, console.summary)
         mirror, snapshot = _build_mirror(console, wanted, request, package)
         project = Project(
             wanted.name,
@@ -248,7 +248,7 @@ def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mappin
     sources = schema_sources.by_name(("all",))
     if request.sources == sources and request.selection.transports == selection().transports:
         return package
-    return package_cache.built(
+    return package_cache.build_package(
         BuildRequest("peer", sources, selection=selection(("client",))), _ignore
     )
 
@@ -351,7 +351,7 @@ def _write_mirror(
     if not force:
         mirrors.refuse_edited(directory, old, files)
     differences: Sequence[str] = ()
-    if writing.differing(directory.resolve(), files):
+    if writing.differing_files(directory.resolve(), files):
         differences = _differences_of_mirror(settings, files, snapshot)
     changed = writing.write_files(directory, files)
     for line in changes:
@@ -395,7 +395,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.keep_old_modules,
     )
     directory = settings.directory(package)
-    return commands.requested(wanted, directory, errata=package.errata, strict=package.strict)
+    return commands.new_request(wanted, directory, errata=package.errata, strict=package.strict)
 
 
 def check(console: Console, settings: Settings) -> bool:
@@ -433,7 +433,7 @@ def _mirror_differences(settings: Settings) -> Sequence[str]:
     """The files of the mirror that mcpgen would write otherwise."""
     snapshot = mirrors.read(settings.mirror_directory)
     files = mirrors.files(mirrors.build(snapshot, settings.protocol), snapshot)
-    return writing.differing(settings.mirror_directory, files)
+    return writing.differing_files(settings.mirror_directory, files)
 
 
 def differences(settings: Settings) -> Iterator[tuple[str, str]]:

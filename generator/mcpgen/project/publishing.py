@@ -123,7 +123,7 @@ def check(console: Console, directory: Path) -> bool:
             f"{directory}: expected {SERVER} or {BUNDLE}, got neither; mcpgen new server --publish"
             " NAMESPACE writes both"
         )
-    project = _published(directory)
+    project = _read_project(directory)
     problems = [problem for name in present for problem in _problems(directory, name, project)]
     for problem in problems:
         console.text(safe_text(problem, 400))
@@ -135,7 +135,7 @@ def check(console: Console, directory: Path) -> bool:
     return not problems
 
 
-def _published(directory: Path) -> Published:
+def _read_project(directory: Path) -> Published:
     path = directory / "pyproject.toml"
     try:
         project = tomllib.loads(path.read_text("utf-8"))["project"]

@@ -48,7 +48,7 @@ def write_project(directory: Path, files: Mapping[str, str]) -> None:
     target = directory.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with directories.locked(target) as no_lock:
+        with directories.hold_lock(target) as no_lock:
             expect_free(target)
             if no_lock is not None:
                 raise no_lock
@@ -68,7 +68,7 @@ def write_project(directory: Path, files: Mapping[str, str]) -> None:
         raise OutputError(f"{directory}: nothing was written: {reason}") from error
 
 
-def differing(directory: Path, files: Mapping[str, str]) -> list[str]:
+def differing_files(directory: Path, files: Mapping[str, str]) -> list[str]:
     """The files that are missing in a directory, or have another text there.
 
     Raises:
@@ -90,11 +90,11 @@ def write_files(directory: Path, files: Mapping[str, str]) -> bool:
         OutputError: One of them is a link, or cannot be written.
     """
     target = directory.resolve()
-    changed = differing(target, files)
+    changed = differing_files(target, files)
     if not changed:
         return False
     try:
-        with directories.locked(target) as no_lock:
+        with directories.hold_lock(target) as no_lock:
             if no_lock is not None:
                 raise no_lock
             fresh, _ = directories.temporary_folders(target)

@@ -252,7 +252,7 @@ def serve() -> None:
     """Write the sources for the jobs on standard input; what fails is left out."""
     gc.disable()  # of the many objects made here, next to none is garbage
     import_library()
-    with cache.disabled():  # the process that asks keeps them
+    with cache.disable():  # the process that asks keeps them
         sources = _sources_of(pickle.load(sys.stdin.buffer))
     sys.stdout.buffer.write(json.dumps(sources).encode())
 

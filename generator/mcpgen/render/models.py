@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from mcpgen import names
-from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.errors import SchemaError, format_value, safe_text
 from mcpgen.json_types import Json, Node
 from mcpgen.model.docstrings import Doc
 from mcpgen.model.normalized import (
@@ -160,7 +160,7 @@ def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
         same = name in written and written[name] == (members if definition.is_object else None)
         if not same or name in imported:
             expected = "a definition whose names Python can use"
-            raise normal.schema.error(definition.pointer, expected, shown(name))
+            raise normal.schema.error(definition.pointer, expected, format_value(name))
 
 
 @lru_cache(maxsize=32)  # a process that builds again has the same models
@@ -293,7 +293,7 @@ def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]
 def _expectation(check: Check) -> str:
     """The text for the error of a member: the values that it may have."""
     if isinstance(check, Constant):
-        return f"the constant {shown(check.value)}"
+        return f"the constant {format_value(check.value)}"
     if isinstance(check, Range):
         return f"{_span(check)}, got "
     return f'a JSON Schema with "{safe_text(check.keyword)}": "{safe_text(check.value)}"'

@@ -1,7 +1,7 @@
 """The templates: files below `templates/` with Jinja in them, and the values that they may write.
 
-A template is named by its path from there, such as `package/revision/client.py.jinja`. Every value
-that one writes is source made by the generator, a number, or a plain name; see `literals.checked`.
+A template is named by its path from there, such as `package/revision/client.py.jinja`. Each value
+that it writes is source made by the generator, a number or a plain name: `literals.source_text`.
 
 A template may be that of a checkout of others, which `mcpgen check` renders: it runs in Jinja's
 sandbox, and reaches neither modules, classes nor files.
@@ -31,7 +31,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from mcpgen import cache, paths
 from mcpgen.errors import TemplateError, safe_text
-from mcpgen.literals import checked, docstring, literal
+from mcpgen.literals import docstring, literal, source_text
 
 _KIND = "template"
 
@@ -82,9 +82,9 @@ def _safe_text(value: object) -> str:
 
     Raises:
         UndefinedError: There is no such value; its text names it.
-        ValueError: See `literals.checked`.
+        ValueError: See `literals.source_text`.
     """
-    return str(value) if isinstance(value, Undefined) else checked(value)
+    return str(value) if isinstance(value, Undefined) else source_text(value)
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:

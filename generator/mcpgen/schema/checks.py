@@ -13,7 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
 
-from mcpgen.errors import SchemaError, shown
+from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Json, Node, is_object
 from mcpgen.schema.structure import escape, resolve, subschemas, unescape
 
@@ -72,7 +72,7 @@ def _check_pattern(pattern: str, pointer: str, source: str) -> None:
             warnings.simplefilter("ignore")  # of what may mean something else some day
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise SchemaError(source, pointer, expected, shown(pattern)) from error
+        raise SchemaError(source, pointer, expected, format_value(pattern)) from error
 
 
 def _check_values(node: Node, pointer: str, source: str) -> None:
@@ -112,7 +112,7 @@ def _check_references(document: Node, container: str, source: str) -> None:
     for pointer, node in subschemas(document):
         if "$ref" in node and target_name(node["$ref"], definitions) is None:
             expected = f"a reference to a definition, #/{container}/<name>"
-            raise SchemaError(source, f"{pointer}/$ref", expected, shown(node["$ref"]))
+            raise SchemaError(source, f"{pointer}/$ref", expected, format_value(node["$ref"]))
 
 
 def _check_chains(document: Node, source: str) -> None:

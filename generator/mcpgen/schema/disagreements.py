@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcpgen import paths
-from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.errors import SchemaError, format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema.errata import Erratum
 from mcpgen.schema.load import read_document
@@ -56,7 +56,9 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
     container = next((name for name in ("$defs", "definitions") if name in published), None)
     if container is None or not is_object(published[container]):
         source = paths.shown_path(json_file)
-        raise SchemaError(source, "", "definitions under $defs or definitions", shown([*published]))
+        raise SchemaError(
+            source, "", "definitions under $defs or definitions", format_value([*published])
+        )
     right: Node = structure(typescript.document(module, container, Fidelity.TYPESCRIPT))
     only_here, only_there = (
         sorted(one.keys() - other.keys())
@@ -82,7 +84,7 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
 
 def _pointers(published: Node, right: Node) -> Iterator[str]:
     """Places that exist in both documents and together hold every difference, none in another."""
-    places = dict.fromkeys(_enclosing(published, right))
+    places = dict.fromkeys(_differing_pointers(published, right))
     return (
         place
         for place in places
@@ -90,7 +92,7 @@ def _pointers(published: Node, right: Node) -> Iterator[str]:
     )
 
 
-def _enclosing(published: Node, right: Node) -> Iterator[str]:
+def _differing_pointers(published: Node, right: Node) -> Iterator[str]:
     for pointer, _ in difference(published, right):
         parent, _, token = pointer.rpartition("/")
         try:

@@ -101,7 +101,9 @@ def load() -> Docs:
         DocsError: The file is malformed.
     """
     shared = paths.schema_dir() / NAME
-    docs = _known(shared, shared.stat().st_mtime_ns) if shared.is_file() else load_file(shared)
+    docs = (
+        _load_cached(shared, shared.stat().st_mtime_ns) if shared.is_file() else load_file(shared)
+    )
     own = paths.own_schema_dir()
     if own is None or not (own / NAME).is_file():
         return docs
@@ -110,7 +112,7 @@ def load() -> Docs:
 
 
 @lru_cache(1)
-def _known(path: Path, changed_at: int) -> Docs:
+def _load_cached(path: Path, changed_at: int) -> Docs:
     """The documentation in a file of a time, for all builds of a process."""
     return load_file(path)
 

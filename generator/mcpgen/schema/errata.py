@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpgen.errors import ErrataError, shown
+from mcpgen.errors import ErrataError, format_value
 from mcpgen.json_types import Json
 from mcpgen.schema.structure import canonical, replace_at, resolve
 from mcpgen.toml_records import convert, read_toml
@@ -65,13 +65,13 @@ def apply(document: Json, errata: Iterable[Erratum], source: str) -> Json:
         ErrataError: The value at an entry's place is not the old value it names.
     """
     for erratum in errata:
-        expected = f"{shown(erratum.old)} (the old value of an entry in errata.toml)"
+        expected = f"{format_value(erratum.old)} (the old value of an entry in errata.toml)"
         try:
             current = resolve(document, erratum.pointer)
         except LookupError as error:
             raise ErrataError(source, erratum.pointer, expected, "nothing") from error
         if canonical(current) != canonical(erratum.old):
-            raise ErrataError(source, erratum.pointer, expected, shown(current))
+            raise ErrataError(source, erratum.pointer, expected, format_value(current))
         document = replace_at(document, erratum.pointer, erratum.new)
     return document
 

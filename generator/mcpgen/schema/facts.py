@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from mcpgen import paths, schema
-from mcpgen.errors import FactsError, shown
+from mcpgen.errors import FactsError, format_value
 from mcpgen.json_types import is_object
 from mcpgen.schema import revision_facts
 from mcpgen.schema.method_facts import MethodFacts
@@ -174,7 +174,7 @@ def with_constants(facts: Facts, loaded: schema.Schema) -> Facts:
     for name in _CODES.keys() & loaded.constants.keys():
         code = loaded.constants[name]
         if type(code) is not int:
-            raise loaded.error("", f"an integer as the error code {name}", shown(code))
+            raise loaded.error("", f"an integer as the error code {name}", format_value(code))
         stated[name] = code
     return with_codes(facts, stated)
 
@@ -207,13 +207,13 @@ def load_file(path: Path, revision: str | None = None) -> Facts:
     for name in own.keys() & table.keys():
         raise place.at(name).error("a table of facts", table[name])
     shared, _ = read_toml(paths.schema_dir() / "facts.toml", FactsError)
-    return convert({**_overlaid(shared, table), **own}, Facts, place)
+    return convert({**_overlay(shared, table), **own}, Facts, place)
 
 
-def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     """A table with the values of another one on top, table by table."""
     merged = {**below, **above}
     for name in below.keys() & above.keys():
         if is_object(below[name]) and is_object(above[name]):
-            merged[name] = _overlaid(below[name], above[name])
+            merged[name] = _overlay(below[name], above[name])
     return merged

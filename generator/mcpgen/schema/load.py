@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcpgen import names, paths
-from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.errors import SchemaError, format_value, safe_text
 from mcpgen.input_files import is_typescript, json_pointer, read_json
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema import checks, keywords
@@ -116,11 +116,11 @@ def load(revision: str, *, errata: bool = True) -> Schema:
     row = entry(revision)
     file = row.folder / "errata.toml"
     stated = file.read_bytes() if errata and file.is_file() else b""
-    return _known(row, row.folder, stated, errata=errata)
+    return _load_known(row, row.folder, stated, errata=errata)
 
 
 @lru_cache(maxsize=16)
-def _known(row: RevisionEntry, folder: Path, stated: bytes, *, errata: bool) -> Schema:
+def _load_known(row: RevisionEntry, folder: Path, stated: bytes, *, errata: bool) -> Schema:
     """The schema of a row, in its folder, with what its corrections are `stated` as."""
     path = folder / "schema.json"
     document = known_document(row)
@@ -340,7 +340,7 @@ def _read(path: Path) -> Node:
     source = paths.shown_path(path)
     document = read_json(path, SchemaError)
     if not is_object(document):
-        raise SchemaError(source, "", "a schema that is an object", shown(document))
+        raise SchemaError(source, "", "a schema that is an object", format_value(document))
     return document
 
 
@@ -348,7 +348,9 @@ def _container(document: Node, source: str) -> str:
     for name in _CONTAINERS:
         if is_object(document.get(name)) and document[name]:
             return name
-    raise SchemaError(source, "", "definitions under $defs or definitions", shown(list(document)))
+    raise SchemaError(
+        source, "", "definitions under $defs or definitions", format_value(list(document))
+    )
 
 
 def _dialect(document: Node, container: str, source: str) -> str:
@@ -356,7 +358,7 @@ def _dialect(document: Node, container: str, source: str) -> str:
     for dialect in (DRAFT_07, DRAFT_2020_12):
         if isinstance(named, str) and named.rstrip("#") == dialect.rstrip("#"):
             return dialect
-    raise SchemaError(source, "/$schema", f"{DRAFT_07} or {DRAFT_2020_12}", shown(named))
+    raise SchemaError(source, "/$schema", f"{DRAFT_07} or {DRAFT_2020_12}", format_value(named))
 
 
 _CHECKED: set[str] = set()
@@ -384,8 +386,10 @@ def _check_against_meta_schema(document: Node, container: str, dialect: str, sou
         wrong: Any = error
         path = list(wrong.absolute_path)
         pointer = json_pointer([container, *path[1:]] if hidden and path else path)
-        expected = f"a schema of {dialect} ({wrong.validator}: {shown(wrong.validator_value)})"
-        raise SchemaError(source, pointer, expected, shown(wrong.instance)) from error
+        expected = (
+            f"a schema of {dialect} ({wrong.validator}: {format_value(wrong.validator_value)})"
+        )
+        raise SchemaError(source, pointer, expected, format_value(wrong.instance)) from error
     _CHECKED.update(digests.values())
 
 
@@ -399,7 +403,7 @@ def _check_shape(naming: _Naming, source: str) -> None:
         if not (is_object(definition) or isinstance(definition, bool)):
             default = f"/{naming.container}/{escape(name)}"
             pointer = naming.places.get(naming.names[name], default)
-            raise SchemaError(source, pointer, "an object", shown(definition))
+            raise SchemaError(source, pointer, "an object", format_value(definition))
 
 
 @dataclass(frozen=True)

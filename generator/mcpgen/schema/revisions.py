@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcpgen import paths
-from mcpgen.errors import RevisionsError, SchemaError, UsageError, shown
+from mcpgen.errors import RevisionsError, SchemaError, UsageError, format_value
 from mcpgen.input_files import read_json
 from mcpgen.json_types import is_object
 from mcpgen.schema.structure import difference, structure
@@ -158,5 +158,5 @@ def verify(row: RevisionEntry, checkout: Path) -> Verdict:
 def _structure(path: Path) -> object:
     document = read_json(path, SchemaError)
     if not is_object(document):
-        raise SchemaError(str(path), "", "a schema that is an object", shown(document))
+        raise SchemaError(str(path), "", "a schema that is an object", format_value(document))
     return structure(document)

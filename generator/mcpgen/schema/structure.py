@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 ANNOTATIONS = frozenset(
@@ -154,7 +154,7 @@ def difference(ours: Json, theirs: Json, pointer: str = "") -> Iterator[tuple[st
         for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             yield from difference(one, other, f"{pointer}/{index}")
     elif type(ours) is not type(theirs) or ours != theirs:
-        yield pointer, f"{shown(ours)} here, {shown(theirs)} there"
+        yield pointer, f"{format_value(ours)} here, {format_value(theirs)} there"
 
 
 def _key_differences(
@@ -163,8 +163,8 @@ def _key_differences(
     for name in [*ours, *(key for key in theirs if key not in ours)]:
         here = f"{pointer}/{escape(name)}"
         if name not in theirs:
-            yield here, f"{shown(ours[name])} here, nothing there"
+            yield here, f"{format_value(ours[name])} here, nothing there"
         elif name not in ours:
-            yield here, f"nothing here, {shown(theirs[name])} there"
+            yield here, f"nothing here, {format_value(theirs[name])} there"
         else:
             yield from difference(ours[name], theirs[name], here)

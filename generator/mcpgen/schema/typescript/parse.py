@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mcpgen.errors import TypeScriptError, shown
+from mcpgen.errors import TypeScriptError, format_value
 from mcpgen.schema.typescript import generics, zod
 from mcpgen.schema.typescript.comments import WrongTagError, read_comment
 from mcpgen.schema.typescript.syntax import (
@@ -138,7 +138,7 @@ class _Parser:
         return self._failure(self._at(node), expected, actual)
 
     def _failure(self, at: Position, expected: str, actual: object) -> TypeScriptError:
-        return TypeScriptError(self._source, at.line, at.column, expected, shown(actual))
+        return TypeScriptError(self._source, at.line, at.column, expected, format_value(actual))
 
     def _syntax_error(self, root: Node) -> TypeScriptError:
         node = root

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from mcpgen.errors import TypeScriptError, shown
+from mcpgen.errors import TypeScriptError, format_value
 from mcpgen.json_types import Json
 
 
@@ -254,4 +254,4 @@ class Module:
 
     def error(self, at: Position, expected: str, actual: object) -> TypeScriptError:
         """The error for a place in the file; `actual` is shown as short JSON."""
-        return TypeScriptError(self.source, at.line, at.column, expected, shown(actual))
+        return TypeScriptError(self.source, at.line, at.column, expected, format_value(actual))
