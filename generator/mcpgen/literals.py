@@ -1,7 +1,7 @@
 """Values as Python source: the one place where foreign text becomes a literal or a docstring.
 
-Text of a schema, of facts or of documentation may hold anything. Source made here is ASCII, and no
-character of the text ends the string that holds the text. `Code` marks such source; `source_text`
+Text of a schema, of facts or of documentation may hold anything. The source made here is ASCII, and
+no character of the text can end the string that holds it. `Code` marks such source; `source_text`
 checks every value that a template writes.
 """
 
@@ -63,7 +63,7 @@ def _join_literals(values: Iterable[Any]) -> str:
 
 
 def escape_docstring(text: str) -> str:
-    """A text as it stands between the triple quotes of a docstring: ASCII, line ends kept.
+    """Escape a text for the inside of a triple-quoted docstring: ASCII, line ends kept.
 
     Three quotes in a row become apostrophes, and so does a quote at the very end. Other characters
     outside printable ASCII are written as escapes; a tab becomes spaces.
@@ -91,16 +91,15 @@ def docstring(text: str) -> Code:
 
 
 def ascii_source(source: str) -> Code:
-    """Source of another generator, in which only literals hold foreign text, in ASCII."""
+    """Convert source, in which only literals hold foreign text, to ASCII."""
     return Code(source.encode("ascii", "backslashreplace").decode("ascii"))
 
 
 def source_text(value: object) -> str:
-    """The text that a template may write for a value: source made here, a number, or names and
-    types.
+    """The source that a template may write for a value: `Code`, a number, or names and types.
 
     Raises:
-        ValueError: The value is a text that may hold anything, so it has to be a literal.
+        ValueError: The value is arbitrary text, which has to be a literal.
     """
     if isinstance(value, Code):
         return value

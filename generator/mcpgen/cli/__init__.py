@@ -1,6 +1,6 @@
 """The command line: one group that generates a package, and commands around it.
 
-Errors are one line on standard error: exit code 2 for what was asked wrongly, 1 for the rest.
+Errors are one line on standard error: exit code 2 for wrong usage, 1 for all others.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _watch_inputs(console: Console, wanted: Wanted, directory: Path) -> None:
 
 
 def _generate_by_settings(context: click.Context, console: Console, *, force: bool) -> None:
-    """Generate what the project's settings say; show the help where there are none."""
+    """Generate the packages of the project's settings; without settings, show the help."""
     from mcpgen.package import settings
 
     project = settings.find(Path.cwd())
@@ -88,7 +88,7 @@ def _generate_by_settings(context: click.Context, console: Console, *, force: bo
 
 
 def _project_settings(directory: Path | None) -> Settings | None:
-    """The settings that a command without a package works by; `None` if it names a package.
+    """The project settings for a command; `None` if its directory is a package or missing.
 
     Raises:
         UsageError: No directory was named, and there are no settings.
@@ -321,10 +321,10 @@ def update(
 
 
 def _refuse_options(project: Settings, features: Sequence[str] | None, *given: object) -> None:
-    """Raise if options were given for what the settings of a project say.
+    """Refuse options that the settings of a project replace.
 
     Raises:
-        UsageError: Some were.
+        UsageError: Such options were given.
     """
     if any(given):
         raise UsageError(project.refusal(features or ()))

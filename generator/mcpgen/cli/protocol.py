@@ -65,7 +65,7 @@ def diff(console: Console, /, old: str | None, new: str | None, **options: Any) 
 
 
 def _recording_options(command: Any) -> Any:
-    """Add what the commands that read messages take."""
+    """Add the arguments of the commands that read messages."""
     source = click.argument("source", metavar="[FILE]", default="-")
     return source(json_option(common_options(click.pass_obj(command))))
 
