@@ -1,4 +1,4 @@
-"""`mcpgen explain` and `mcpgen validate`: what the commands do, their texts and exit codes."""
+"""`mcpgen explain` and `mcpgen validate`: the commands, their texts and exit codes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ class Explanation:
 
     Attributes:
         turn: The message in its conversation.
-        what: Its kind, in words.
-        summary: What its type is for.
-        verdicts: What each revision says, oldest first.
-        repairs: The nearest valid form for revisions that refuse it and have one.
+        what: The kind of message, in words.
+        summary: The description of its type.
+        verdicts: The verdict of each revision, oldest first.
+        repairs: The nearest valid form, for revisions that refuse the message and have such a form.
     """
 
     turn: Turn
@@ -49,12 +49,12 @@ class Explanation:
 
 
 def explain(console: Console, source: str, names: Sequence[str]) -> None:
-    """Say what the messages of a file are, and which revisions accept them.
+    """Print the kinds of the messages in a file, and the revisions that accept them.
 
     Args:
-        console: Where texts go.
+        console: The output.
         source: The file; `-` for standard input.
-        names: Revisions to ask; all if empty.
+        names: Revisions to check; all if empty.
 
     Raises:
         UsageError: The file cannot be read, or a revision does not exist.
@@ -85,7 +85,7 @@ def _explain(turn: Turn, revisions: Sequence[Revision]) -> Explanation:
 
 
 def _best_verdict(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The newest verdict that says the most: of a revision that accepts, or has the type."""
+    """The newest verdict of a revision that accepts the message, else of one that has the type."""
     accepted = [verdict for verdict in verdicts if verdict.is_accepted and verdict.type]
     typed = [verdict for verdict in verdicts if verdict.type]
     return next(reversed(accepted or typed), None)
@@ -121,7 +121,7 @@ def _code(code: Json, revisions: Sequence[Revision]) -> str:
 
 
 def _explanation_text(each: Explanation, *, alone: bool) -> str:
-    """One message for a terminal."""
+    """The explanation of one message for a terminal."""
     where = "" if alone else f"{each.turn.recorded.line}: "
     lines = [f"{where}{each.what}"]
     if each.turn.recorded.error:
@@ -136,7 +136,7 @@ def _explanation_text(each: Explanation, *, alone: bool) -> str:
 
 
 def _group_verdicts(each: Explanation) -> Iterator[tuple[str, Verdict]]:
-    """The verdicts, those of neighbouring revisions that say the same as one."""
+    """The verdicts; equal verdicts of neighbouring revisions are merged."""
 
     def explanation_of(verdict: Verdict) -> tuple[object, ...]:
         wrong = verdict.violation
@@ -210,10 +210,10 @@ class Problem:
     """A broken rule in a recording.
 
     Attributes:
-        line: Where the message stands.
+        line: The line of the message.
         what: The message, in words.
         pointer: The place in the message; empty for the whole.
-        text: What is wrong.
+        text: The text of the problem.
     """
 
     line: int
@@ -226,9 +226,9 @@ def validate(console: Console, source: str, name: str | None) -> None:
     """Check a recorded conversation against one revision; exit with 1 if it breaks it.
 
     Args:
-        console: Where texts go.
+        console: The output.
         source: The file; `-` for standard input.
-        name: The revision; the one that the recording names unless given.
+        name: The revision; by default the revision that the recording names.
 
     Raises:
         UsageError: The file cannot be read, or the revision does not exist or is not named.
@@ -251,7 +251,7 @@ def validate(console: Console, source: str, name: str | None) -> None:
 
 
 def _recorded_revision(recorded: Sequence[recordings.Recorded]) -> str:
-    """The revision that a recording agrees on."""
+    """The revision that a recording negotiates."""
     known = {row.name for row in schema.revisions()}
     versions = [text for each in recorded for text in _versions(each.value) if text in known]
     if not versions:
@@ -260,7 +260,7 @@ def _recorded_revision(recorded: Sequence[recordings.Recorded]) -> str:
 
 
 def _versions(message: Json) -> Iterator[str]:
-    """The revisions that a message names as its own, or as agreed on."""
+    """The revisions that a message declares or negotiates."""
     if not is_object(message):
         return
     for part in (message.get("params"), message.get("result")):

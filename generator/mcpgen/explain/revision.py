@@ -34,12 +34,12 @@ _ENVELOPES: Mapping[Kind, tuple[str, ...]] = {
     "error response": ("JSONRPCErrorResponse", "JSONRPCError"),
 }
 _RESERVED = range(-32099, -32019)
-"""Codes that the specification keeps for itself, where a revision says so."""
+"""Codes that the specification reserves in revisions that say so."""
 _CONDITIONS = (
     *("resource_not_found", "missing_capability", "header_mismatch"),
     *("unsupported_revision", "url_elicitation_required"),
 )
-"""Facts that are codes of errors."""
+"""Facts whose values are error codes."""
 _RESULT_TYPE = "resultType"
 _CODES: Mapping[int, str] = {
     -32700: "parse error",
@@ -57,12 +57,12 @@ class Verdict:
 
     Attributes:
         revision: The revision.
-        type: The type that the message was held against; empty if there is none.
+        type: The type that the message was checked against; empty if there is none.
         part: The member of the message that has the type; empty for the whole.
-        senders: Who may send it.
-        violation: What is wrong, or `None` if it is accepted.
-        ignored: Places that the revision does not know and ignores.
-        page: Address of the page that describes it; empty if none is known.
+        senders: The roles that may send the message.
+        violation: The violation; `None` if the message is accepted.
+        ignored: Unknown members, which the revision ignores.
+        page: Address of the page about the type; empty if unknown.
     """
 
     revision: str
@@ -98,7 +98,7 @@ class Revision:
 
     @property
     def name(self) -> str:
-        """Its name, or the file that it was read from."""
+        """The name of the revision, or the file that it was read from."""
         return self.protocol.name
 
     @property
@@ -108,7 +108,7 @@ class Revision:
 
     @cached_property
     def definitions(self) -> Node:
-        """Its published types."""
+        """The published types of the revision."""
         return dict(self.protocol.normal.schema.definitions)
 
     @cached_property
@@ -119,12 +119,12 @@ class Revision:
         return {name: tuple(methods) for name, methods in by_name.items()}
 
     def methods(self, name: str, sender: Role | None = None) -> tuple[Method, ...]:
-        """The methods of a name that one side sends, or any side."""
+        """The methods of a name that one side sends; of both sides if `None`."""
         held = self._methods.get(name, ())
         return tuple(method for method in held if sender in (None, method.sender))
 
     def closest_method(self, name: str) -> str | None:
-        """The method that a misspelt name means; `None` for a method of another revision."""
+        """The method closest to a misspelt name; `None` for a method of another revision."""
         if name in _every_method():
             return None
         return next(iter(get_close_matches(name, self._methods, 1, 0.7)), None)
@@ -141,7 +141,7 @@ class Revision:
 
     @cached_property
     def _validators(self) -> dict[str, Any]:
-        """Validators by type, made when they are needed."""
+        """Validators by type, made on demand."""
         return {}
 
     def envelope(self, kind: Kind) -> str:
@@ -154,8 +154,8 @@ class Revision:
 
         Args:
             message: The message.
-            sender: Who sent it, if that is known.
-            request: The request that a response answers, if that is known.
+            sender: The role of the sender, if known.
+            request: The request that a response answers, if known.
         """
         kind = kind_of(message)
         if is_array(message):
@@ -255,7 +255,7 @@ class Revision:
         return self._verdict(name, "result", senders, wrong, message)
 
     def _candidate_types(self, names: Sequence[str], result: Json) -> list[str]:
-        """The types of a result that its `resultType` allows."""
+        """The types among some that the `resultType` of a result allows."""
         known = [name for name in names if name in self.definitions]
         stated = self.protocol.facts.defaults
         own = {name: stated.get(name, {}).get(_RESULT_TYPE) for name in known}
@@ -265,7 +265,7 @@ class Revision:
         return [name for name in known if own[name] is None] or known
 
     def _guess_result(self, message: Node, sender: Role | None) -> Verdict:
-        """The result that a response without its request is most likely."""
+        """The verdict on the most likely result type of a response whose request is missing."""
         verdicts = [
             (self._as_result(method, message), method)
             for method in (*self.protocol.methods.all, *self.protocol.methods.inputs)
@@ -284,7 +284,7 @@ class Revision:
         return best
 
     def _known_members(self, name: str, message: Node) -> int:
-        """The number of members of a result that a type has."""
+        """The number of members of a result that a type knows."""
         held = self.protocol.alternatives.object(name) if name else None
         result: Json = message.get("result")
         if held is None or not is_object(result):
@@ -304,7 +304,7 @@ class Revision:
         return self.envelope("error response")
 
     def _wrong_code(self, message: Node) -> Violation | None:
-        """The violation of a code that the revision retired, or reserves and does not define."""
+        """The violation of an error code that is retired, or reserved without a definition."""
         code: Json = message["error"]["code"]
         errors = self.protocol.facts.errors
         actual = format_value(code)
@@ -384,7 +384,7 @@ class Revision:
                 yield from self._unknown_in(best, value, path)
 
     def _fits(self, held: Object, value: Node) -> bool:
-        """Whether the fixed members of an object are those of a value."""
+        """Whether a value has the fixed members of an object."""
         for wire in held.required:
             if wire not in value:
                 return False

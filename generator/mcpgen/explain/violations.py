@@ -1,7 +1,7 @@
 """The one place that breaks a schema, from the reasons that the `jsonschema` library gives.
 
-A value of a union fails every alternative; the reason that helps is that of the alternative which
-the value was meant to be: the one whose fixed members it has, then the one with the fewest reasons.
+An invalid value of a union fails every alternative. The useful reason is that of the intended
+alternative: the one whose fixed members the value has, then the one with the fewest reasons.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Violation:
     """A broken rule, with its place in the message.
 
     Attributes:
-        path: Names and indices on the way to the place.
-        expected: What should be there.
-        actual: What is there.
+        path: Member names and array indices that lead to the place.
+        expected: The expected value.
+        actual: The actual value.
         keyword: The keyword of JSON Schema that is broken; empty for a rule of the protocol.
         schema: The schema that holds the keyword.
     """
@@ -44,18 +44,18 @@ class Violation:
         return json_pointer(self.path)
 
     def below(self, *path: object) -> Violation:
-        """The same in a value that the message holds at a place."""
+        """The violation in an enclosing message that has the value at a path."""
         return replace(self, path=(*path, *self.path))
 
 
 def first(errors: Iterable[ValidationError]) -> Violation | None:
-    """The most telling of the reasons against a value; `None` for no reason."""
+    """The most useful violation in the errors of a value; `None` for no error."""
     every = list(errors)
     return _violation(_best(every)) if every else None
 
 
 def _best(errors: Sequence[ValidationError]) -> ValidationError:
-    """The reason with the fewest others beside it, in the order of the schema."""
+    """The error that is nearest to the root, where errors of tags come last."""
     return _descend(min(errors, key=lambda error: (_is_tag(error), len(error.absolute_path))))
 
 
@@ -113,7 +113,7 @@ def _violation(error: ValidationError) -> Violation:
 
 
 def _requirement(node: Json) -> str:
-    """The values that a schema asks for, in a few words."""
+    """The values that a schema requires, in a few words."""
     if not is_object(node):
         return "a value"
     if "$ref" in node:
@@ -130,7 +130,7 @@ def _requirement(node: Json) -> str:
 
 
 def resolve(node: Json, definitions: Node) -> Json:
-    """A schema without the references that it is made of."""
+    """Follow references until a schema is none."""
     for _ in range(len(definitions)):
         if not is_object(node) or "$ref" not in node:
             return node

@@ -1,7 +1,7 @@
 """Whether a package on disk is what mcpgen would write now, and if not, why.
 
-Fingerprints answer first: when the inputs, the generator and every file are those of the manifest,
-nothing has to be rendered, and nothing imported that rendering needs.
+Fingerprints are compared first: if the inputs, the generator and every file match the manifest,
+nothing is rendered, and no module for rendering is imported.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Report:
 
     Attributes:
         directory: The package.
-        schema_changed: Revisions with other inputs than the package was made from, and what
-            changed in each.
-        generator_changed: How the generator differs, empty if it is the same.
+        schema_changed: Revisions whose inputs have changed since the package was made, with the
+            changed inputs.
+        generator_changed: How the generator differs; empty if it is the same.
         edited: Files changed by hand.
-        templates_changed: Templates that were overridden in another way.
-        patch_changed: Whether the patch is another one.
-        missing: Files that are not there any more.
-        differing: Files that a new run would change, the manifest aside.
-        diff: Unified diff from what is on disk to what would be written.
+        templates_changed: Templates whose overrides have changed.
+        patch_changed: Whether the patch has changed.
+        missing: Recorded files that do not exist.
+        differing: Files that a new run would change, except the manifest.
+        diff: Unified diff from the files on disk to the files of a new run.
     """
 
     directory: Path
@@ -57,7 +57,7 @@ class Report:
 
     @property
     def has_other_reasons(self) -> bool:
-        """Whether it might change something although the package is as it was written."""
+        """Whether a new run might change something although the package was not edited."""
         return bool(
             self.schema_changed
             or self.generator_changed
@@ -115,23 +115,23 @@ def _check(directory: Path, named: Sequence[Source]) -> Report:
 
 
 def unchanged_result(directory: Path, request: BuildRequest) -> output.Written | None:
-    """The result of building a package anew, if fingerprints tell that nothing would change.
+    """The result of building a package anew, if fingerprints prove that nothing would change.
 
-    They do not where a schema file was named: there is more to say about one.
+    A named schema file is never proven unchanged: its notes have to be reported.
     """
     record = _matching_record(directory, request)
     return output.Written((), (), (), unchanged=len(record.files) + 1) if record else None
 
 
 def _matching_record(directory: Path, request: BuildRequest | None) -> manifest.Manifest | None:
-    """The manifest of a package of mcpgen's revisions, if it and its inputs are as recorded there.
+    """The manifest of a package of mcpgen's revisions, if package and inputs match it.
 
-    No lock is held. If another run writes meanwhile, something is missing or differs, and whoever
-    asks looks again with the lock.
+    No lock is held. If another run writes meanwhile, a file is missing or differs, and the caller
+    checks again with the lock.
 
     Args:
         directory: The package.
-        request: What it must have been built from.
+        request: The request that the package must have been built from.
     """
     try:
         record = directories.read_manifest(directory)
@@ -147,7 +147,7 @@ def _matching_record(directory: Path, request: BuildRequest | None) -> manifest.
 
 
 def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildRequest) -> bool:
-    """Whether a manifest is, to the byte, what building a package would give with these files."""
+    """Whether building a request would give the very bytes of a manifest, with the files it has."""
     return (
         record.package == request.package
         and record.options == request.options
@@ -191,7 +191,7 @@ def _changed_inputs(sources: tuple[Source, ...], record: manifest.Manifest) -> d
 
 
 def _changed_extensions(directory: Path, record: manifest.Manifest) -> dict[str, str]:
-    """The extensions whose files are not what the package was made from."""
+    """The extensions whose files have changed since the package was made."""
     changed: dict[str, str] = {}
     for identifier, origin in record.extensions.items():
         path = build_request.recorded_extension(directory, identifier, origin)

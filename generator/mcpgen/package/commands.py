@@ -1,7 +1,7 @@
-"""The commands, and the reports of what they did.
+"""The commands on packages, and their reports.
 
-Modules that only some commands need are imported by those: nothing that takes long is imported
-before it is known that a package is not up to date.
+Modules that only some commands need are imported by these: slow imports wait until a package is
+known to be out of date.
 """
 
 from __future__ import annotations
@@ -47,13 +47,12 @@ class Wanted:
         models: The word of `--models`; empty unless it was given.
         templates: The directory of `--templates`, if one was named.
         extensions: Words of `--extension`.
-        root: What the paths in `extensions` start from; the current directory by default.
-        patch: The patch, if one was named; else the one that the manifest of the package records
-            is used.
+        root: The base of the paths in `extensions`; the current directory by default.
+        patch: The named patch; if `None`, the patch that the manifest of the package records.
         features: Words of `--features`.
         gitattributes: Whether a file tells Git that the package is generated.
         runtime: The word of `--runtime`; empty unless it was given.
-        keeps_old_modules: Whether modules of revisions that go stay for one update.
+        keeps_old_modules: Whether modules of removed revisions stay until the next update.
     """
 
     revisions: tuple[str, ...] = ()
@@ -78,7 +77,7 @@ def new_request(
     """The build request for the options of the command line.
 
     Raises:
-        UsageError: The options do not go together, or name something unknown.
+        UsageError: The options contradict each other, or name something unknown.
     """
     package = build_request.package_name(directory)
     chosen = selection(
@@ -108,7 +107,7 @@ def new_request(
 
 
 def _overrides(wanted: Wanted, directory: Path) -> Overrides | None:
-    """The overrides that are named."""
+    """The overrides that the options name."""
     return None if wanted.templates is None else overrides.read(wanted.templates, directory)
 
 
@@ -120,7 +119,7 @@ def _refuse_current(directory: Path) -> None:
 def _sources(
     wanted: Wanted, directory: Path, record: manifest.Manifest | None
 ) -> tuple[Source, ...]:
-    """The sources of what is wanted, oldest first."""
+    """The sources of the options, oldest first."""
     named = [(source, "--revision") for source in schema_sources.by_name(wanted.revisions)] + [
         (source, "--schema") for source in _named_sources(wanted, directory, record)
     ]
@@ -140,7 +139,7 @@ def _times(named: list[tuple[Source, str]], revision: str) -> int:
 def _named_sources(
     wanted: Wanted, directory: Path, record: manifest.Manifest | None
 ) -> list[Source]:
-    """The sources of the schema files that are named."""
+    """The sources of the schema files that the options name."""
     if wanted.facts is not None and len(wanted.schemas) != 1:
         actual = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
         raise UsageError(f"expected one --schema FILE with --facts, got {actual}")
@@ -154,11 +153,11 @@ def _named_sources(
 
 
 def update_request(wanted: Wanted, directory: Path) -> BuildRequest:
-    """The build request in place of a package: by its manifest, and by the options that differ.
+    """The build request to update a package: from its manifest, and the options that differ.
 
     Raises:
         OutputError: The directory is not a package of mcpgen's.
-        UsageError: The options do not go together, or a schema file is not there.
+        UsageError: The options contradict each other, or a schema file is not there.
     """
     record = directories.read_manifest(directory)
     if record is None:
@@ -197,7 +196,7 @@ def update_request(wanted: Wanted, directory: Path) -> BuildRequest:
 
 
 def generate(console: Console, request: BuildRequest, directory: Path, *, force: bool) -> None:
-    """Build a package, write it, and say what was written and what to do next.
+    """Build a package, write it, and report the written files and the next steps.
 
     Raises:
         McpgenError: An input is wrong, or the directory cannot be written.
@@ -246,7 +245,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
 
 
 def _read_type_names(directory: Path) -> frozenset[str]:
-    """The types that the package in a directory has in its module `models`."""
+    """The types in the module `models` of the package in a directory."""
     from mcpgen.model import exports
 
     path = directory / _MODELS
@@ -257,7 +256,7 @@ def _read_type_names(directory: Path) -> frozenset[str]:
 def _add_renamed_types(
     request: BuildRequest, before: manifest.Manifest, types: frozenset[str]
 ) -> BuildRequest:
-    """A request that remembers, besides what it does, types that newer revisions renamed."""
+    """Add the types that newer revisions renamed to a request."""
     from mcpgen.package import update_report
 
     renamed = update_report.renamed_types(before, request, types)
@@ -267,7 +266,7 @@ def _add_renamed_types(
 def _report_renamed_types(
     types: frozenset[str], renames: Mapping[str, str], files: Mapping[str, str]
 ) -> Iterator[str]:
-    """The report of types that a package has under another name."""
+    """Report the types that a package has under another name."""
     from mcpgen.model import exports
 
     if types.isdisjoint(renames):
@@ -281,7 +280,7 @@ def _report_renamed_types(
 
 
 def _report_gone_revisions(before: manifest.Manifest, request: BuildRequest) -> Iterator[str]:
-    """A line for each revision that a package has no longer: what to import instead."""
+    """Report each removed revision, with the module to import instead."""
     for revision, nearest in build_request.gone_revisions(before, request.sources).items():
         old, new = (f"{request.package}.{folder(each)}" for each in (revision, nearest))
         stays = "; until the next update, it gives a DeprecationWarning"
@@ -290,7 +289,7 @@ def _report_gone_revisions(before: manifest.Manifest, request: BuildRequest) -> 
 
 
 def _report_gone_names(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
-    """The report of public names that a package has no longer, or under another name."""
+    """Report the public names that a package lost, or has under another name."""
     from mcpgen.model import exports
 
     now = json.loads(files[manifest.NAME]).get("names", ())
@@ -326,7 +325,7 @@ def _record_written(
 
 
 def _reports(before: manifest.Manifest | None, request: BuildRequest) -> Sequence[Report]:
-    """The changes of the protocol from a package to the one in its place."""
+    """The changes of the protocol from a package to its update."""
     from mcpgen.package import update_report  # only where something is written
 
     update_report.remember(request)
@@ -392,7 +391,7 @@ def _install_commands(files: Mapping[str, str], request: BuildRequest) -> Iterat
 
 
 def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
-    """A command to begin with."""
+    """Yield a command to begin with."""
     main = files.get("__main__.py", "")
     if "argparse" in main:  # few features have commands
         command = f"python -m {package} --help"
@@ -413,7 +412,7 @@ def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> I
 
 
 def check(console: Console, directory: Path, wanted: Wanted) -> bool:
-    """Whether a package is what mcpgen would write; says so, with reasons and a diff if not.
+    """Report whether a package is what mcpgen would write, with reasons and a diff if not.
 
     Raises:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
@@ -458,7 +457,7 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
 
 
 def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> None:
-    """Print the facts that are used for a schema, as a facts file.
+    """Print the facts for a schema as a facts file.
 
     Raises:
         McpgenError: One of the files is wrong.
@@ -469,9 +468,9 @@ def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> 
 
 
 def verify(console: Console, checkout: Path) -> bool:
-    """Whether our schemas have the structure of the official ones; names every difference.
+    """Report whether our schemas have the structure of the official ones, with all differences.
 
-    Revisions of the user's own folder are left out: nothing official has to be like them.
+    Revisions of the user's own folder are left out, for they have no official schema.
 
     Raises:
         UsageError: The checkout lacks a file.
@@ -503,7 +502,7 @@ def verify(console: Console, checkout: Path) -> bool:
 
 
 def errata(console: Console, typescript_file: Path, json_file: Path) -> None:
-    """Print what corrects a schema in JSON to what its TypeScript says, as an errata file.
+    """Print an errata file that corrects a schema in JSON to its TypeScript.
 
     Raises:
         SchemaError: One of the files cannot be read.

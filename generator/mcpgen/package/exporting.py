@@ -1,7 +1,7 @@
-"""A revision for other tools: as JSON Schema 2020-12, and as an OpenRPC document.
+"""Export of a revision for other tools: as JSON Schema 2020-12, and as an OpenRPC document.
 
-The definitions are those of the schema, with its errata corrected. Where the package reads a place
-otherwise than the schema says, a `$comment` of the definition says so.
+The definitions are those of the schema, with its errata corrected. Where a package deviates from
+the schema, a `$comment` of the definition says so.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _Params: TypeAlias = tuple[dict[str, Node], list[str]]
 
 @dataclass(frozen=True)
 class Exported:
-    """A revision, with the extensions of a package beside it.
+    """A revision, with the extensions of a package.
 
     Attributes:
         loaded: The schema of the revision.
         definitions: All definitions.
-        notes: What of them a package reads otherwise.
+        notes: The places where a package deviates from the schema.
         methods: All methods.
     """
 
@@ -53,14 +53,14 @@ def export(console: Console, name: str, revision: str | None, *, errata: bool, r
     """Print the document of a revision, of a schema file, or of a revision of a package.
 
     Args:
-        console: Where it is printed.
-        name: The revision, the file or the folder of the package.
-        revision: Which revision of a package.
-        errata: Whether published schemas are corrected.
-        rpc: Whether the document is one of OpenRPC, not JSON Schema.
+        console: The output.
+        name: The revision, the schema file, or the folder of the package.
+        revision: The revision of a package.
+        errata: Whether defects of published schemas are corrected.
+        rpc: Whether to print OpenRPC in place of JSON Schema.
 
     Raises:
-        McpgenError: There is no such source, or it is malformed.
+        McpgenError: There is no source of that name, or it is malformed.
     """
     source, beside = _source(name, revision)
     whole = _collect_export(source, schema_sources.load(source, errata), beside)
@@ -69,7 +69,7 @@ def export(console: Console, name: str, revision: str | None, *, errata: bool, r
 
 
 def _source(name: str, revision: str | None) -> tuple[Source, Sequence[ExtensionFile]]:
-    """The source, and the extensions beside it."""
+    """The source of a revision, and its extensions."""
     path = Path(name)
     if path.is_file():
         return schema_sources.of_file(path), ()
@@ -186,7 +186,7 @@ def _message(method: Method, definitions: Mapping[str, Node]) -> Node:
 
 
 def _params(node: Node, definitions: Mapping[str, Node]) -> _Params:
-    """The members of an object and those that are required, through references and `allOf`."""
+    """The members and the required members of an object, through references and `allOf`."""
     members: dict[str, Node] = {}
     required: list[str] = []
     for part in _parts(node, definitions):
@@ -204,7 +204,7 @@ def _parts(node: Node, definitions: Mapping[str, Node]) -> Iterable[Node]:
 
 
 def _rebase_references(node: Json) -> Json:
-    """JSON with references into the components of a document."""
+    """Point the references in JSON to the components of an OpenRPC document."""
     if is_array(node):
         return [_rebase_references(part) for part in node]
     if not is_object(node):

@@ -1,7 +1,7 @@
-"""Generating again whenever an input changes.
+"""Generate again whenever an input changes.
 
-Each run is a process of its own: a run that fails leaves nothing behind in the next one. Changes
-are noticed by watchfiles, which takes those of a moment together.
+Each run is a separate process, so a failed run cannot affect the next one. The library watchfiles
+reports changes, and groups those of the same moment.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcpgen.package.build_request import named_extensions, recorded_extension
 from mcpgen.package.commands import Wanted
 
 _DEBOUNCE = 200
-"""Milliseconds for which changes are collected before a run."""
+"""Milliseconds during which changes are collected before a run."""
 
 _ROUND = 500
 """Milliseconds after which a wait for changes starts anew."""
@@ -30,11 +30,11 @@ _ROUND = 500
 def inputs(wanted: Wanted, directory: Path) -> tuple[Path, ...]:
     """The files and folders that a package is made from.
 
-    These are mcpgen's own schemas and templates, and the files of the user: those that the options
-    name, or else those that the package's manifest names.
+    These are mcpgen's own schemas and templates, and the files of the user that the options or else
+    the package's manifest name.
 
     Args:
-        wanted: What the options ask for.
+        wanted: The options.
         directory: The package; it need not be there.
     """
     optional = (wanted.facts, wanted.templates)
@@ -105,7 +105,7 @@ def watch(arguments: Sequence[str], watched: Sequence[Path]) -> None:
 
 
 def _folders(path: Path) -> Iterator[Path]:
-    """The folder of a file; a folder with all folders in it."""
+    """The folder of a file, or a folder with all folders in it."""
     if not path.is_dir():
         yield path.parent
         return
