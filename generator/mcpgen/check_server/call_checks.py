@@ -1,4 +1,4 @@
-"""Calling tools: those that say that they only read, or all that the user allows."""
+"""Checks that call tools: read-only tools, or all tools if the user allows it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcpgen.json_types import Json, Node, is_array, is_object
 TABLE = Table()
 
 MAX_CALLS = 10
-"""Tools that are called."""
+"""Limit of the tools that are called."""
 
 _VALUES: dict[str, Json] = {
     "string": "mcpgen",
@@ -51,7 +51,7 @@ class Call:
 
 
 def arguments_for(schema: Json) -> Node | None:
-    """Values for what an inputSchema requires; `None` if they cannot be built from it."""
+    """Values for the required members of an inputSchema; `None` if they cannot be built."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -79,7 +79,7 @@ def arguments_for(schema: Json) -> Node | None:
         else:
             return None
     try:
-        validator: Any = Draft202012Validator(schema)  # its overloads have no types of their own
+        validator: Any = Draft202012Validator(schema)  # the library's overloads are not fully typed
         return built if validator.is_valid(built) else None
     except (SchemaError, RecursionError, ValueError):
         return None

@@ -28,15 +28,15 @@ from mcpgen.json_types import Json, Node, is_array, is_object
 TABLE = Table()
 
 MAX_READ = 3
-"""Resources and prompts that are looked at."""
+"""Limit of the resources and prompts that are read."""
 
 MAX_VALUES = 100
-"""Values of one completion."""
+"""Limit of the values of one completion."""
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 _NO_CACHE: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
-"""Members that other rules judge, with correct values."""
+"""Correct values of members that other rules check."""
 
 
 async def _list_shape(session: Session, capability: str, method: str, type: str) -> None:

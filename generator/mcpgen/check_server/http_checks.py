@@ -20,7 +20,7 @@ TABLE = Table()
 FOREIGN_ORIGIN = "http://evil.example"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
 _NEXT = 1000
-"""Session ids that are numbers, and as near to each other, are counted."""
+"""Session ids that are numbers with a smaller difference count as consecutive."""
 
 
 def _status(reply: Reply) -> str:
@@ -28,8 +28,8 @@ def _status(reply: Reply) -> str:
 
 
 async def _get(session: Session) -> Reply:
-    """The reply to GET, in a session of its own: a server may allow each session one stream."""
-    async with session.another() as other:
+    """The reply to GET in a new session, since a server may allow one stream per session."""
+    async with session.open_another() as other:
         return await other.http.head("GET", {"Accept": STREAM})
 
 
@@ -96,7 +96,7 @@ async def the_stream_ends_with_the_response(session: Session) -> None:
 
 @TABLE.add("http.independent-process", on=HTTP)
 async def two_clients_are_served_at_a_time(session: Session) -> None:
-    async with session.another() as other:
+    async with session.open_another() as other:
         result_of(await session.ask(session.liveness), "the first client's request")
         result_of(await other.ask(other.liveness), "the second client's request")
 
@@ -133,13 +133,13 @@ async def a_session_id_is_visible_ascii(session: Session) -> None:
 @TABLE.add("transport-security.session-id-nondeterministic", on=HTTP)
 async def session_ids_cannot_be_guessed(session: Session) -> None:
     _session_field(session)
-    async with session.another() as other:
+    async with session.open_another() as other:
         ids = [session.session_id or "", other.session_id or ""]
     require(not _is_counted(*ids), "two ids that no other id gives away", format_value(ids))
 
 
 def _is_counted(first: str, second: str) -> bool:
-    """Whether two ids are the same, or numbers that follow each other, behind the same text."""
+    """Whether two ids are equal, or are consecutive numbers after the same prefix."""
     if first == second:
         return True
     numbered = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(second)
@@ -158,7 +158,7 @@ async def a_request_without_its_session_is_refused(session: Session) -> None:
 @TABLE.add("http.session-gone-404", on=HTTP)
 async def a_deleted_session_is_gone(session: Session) -> None:
     _session_field(session)
-    async with session.another() as other:
+    async with session.open_another() as other:
         deleted = await other.http.head("DELETE")
         applies(deleted.status != 405, "the server lets no client end a session")
         applies((deleted.status or 500) < 300, f"the session is not deleted: {_status(deleted)}")
@@ -332,7 +332,7 @@ async def a_last_event_id_is_ignored(session: Session) -> None:
 
 # ---- subscriptions
 async def _open_subscription(session: Session) -> tuple[Reply, Node]:
-    """The reply to a request for changes that stays open, and the request."""
+    """Open a subscription; return the reply, whose stream stays open, and the request."""
     method = session.revision.protocol.facts.behaviour.listen
     request = session.request(str(method), {"notifications": {"toolsListChanged": True}})
     reply = await session.http.listen(encode(request), request["id"], session.fields_of(request))

@@ -98,10 +98,10 @@ async def text_that_is_no_json_is_a_parse_error(session: Session) -> None:
 
 
 def _expect_answer(reply: Reply) -> None:
-    """Skip a check unless the server answers a message that is no request: silence is not
-    forbidden.
+    """Skip a check unless the server answers a message that is no request, since silence is
+    allowed.
 
-    A response needs an id, which such a message does not have in all revisions.
+    A response needs an id, and not all revisions have responses without one.
     """
     applies(reply.answer is not None, f"the server does not answer: {reply.text}")
 

@@ -1,4 +1,4 @@
-"""Beginning and end of sessions: version negotiation, initialization, discovery, standard io."""
+"""Begin and end of sessions: version negotiation, initialization, discovery, standard streams."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from mcpgen.json_types import Json, is_array, is_object
 TABLE = Table()
 
 ANCIENT = "1900-01-01"
-"""A version that no server has."""
+"""A version older than all that exist."""
 
 FUTURE = "9999-12-31"
-"""The same, later than all."""
+"""A version later than all that exist."""
 
 _IMPLEMENTATION = {"name": "server", "version": "1"}
 _EXIT_SECONDS = 5.0
@@ -55,9 +55,9 @@ async def the_server_names_itself(session: Session) -> None:
 
 @TABLE.add("lifecycle.initialize-first")
 async def nothing_is_sent_before_initialize(session: Session) -> None:
-    # The pages bid the client to wait. Of the server they say no more than that it sends nothing
-    # else at first: refusing a request that comes too early is not asked of it.
-    async with session.another(is_open=False) as other:
+    # The pages require the client to wait. Of the server they require only that it sends nothing
+    # else first: it need not refuse a request that comes too early.
+    async with session.open_another(is_open=False) as other:
         result_of(await other.initialize(session.version), "initialize")
         early = next(
             (each for each in _messages_before_response(other) if not _may_come_early(each)), None
@@ -89,7 +89,7 @@ async def a_supported_version_is_answered_as_it_is(session: Session) -> None:
 
 
 async def _offered_version(session: Session, version: str) -> Json:
-    async with session.another(is_open=False) as other:
+    async with session.open_another(is_open=False) as other:
         result: Json = result_of(await other.initialize(version), f"initialize for {version}")
         return result.get("protocolVersion")
 
@@ -141,7 +141,7 @@ async def ping_has_an_empty_result(session: Session) -> None:
 @TABLE.add("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof", on=STDIO)
 async def the_server_ends_with_its_input(session: Session) -> None:
     seconds = min(_EXIT_SECONDS, session.server.timeout)
-    async with session.another() as other:
+    async with session.open_another() as other:
         ended = await other.stdio.end_input(seconds)
     require(ended, f"the process to end within {seconds:g} s of its input", "one that runs on")
 
@@ -176,7 +176,7 @@ def _records(session: Session) -> list[Received]:
 
 @TABLE.add("stdio.server-message-kinds", on=STDIO)
 async def nothing_is_written_unasked(session: Session) -> None:
-    async with session.another() as other:
+    async with session.open_another() as other:
         first = next((each for each in other.connection.received if not each.error), None)
         kept = first is None or first.is_response
         require(kept, "nothing before the first response", first.text if first else "")
@@ -186,7 +186,7 @@ async def nothing_is_written_unasked(session: Session) -> None:
 @TABLE.add("lifecycle.no-handshake")
 async def the_first_request_is_served(session: Session) -> None:
     method = next((row[0] for name, row in LISTS.items() if session.declares(name)), None)
-    async with session.another(is_open=False) as other:
+    async with session.open_another(is_open=False) as other:
         first = method or session.liveness
         result_of(await other.ask(first), f"{first} as the first request of a connection")
 
@@ -259,7 +259,7 @@ async def each_request_is_judged_by_its_own_version(session: Session) -> None:
 @TABLE.add("versioning.modern-only-rejects-initialize")
 async def initialize_is_refused_where_it_is_gone(session: Session) -> None:
     applies(not _versions(session, handshake=True), "the server speaks revisions with initialize")
-    async with session.another(is_open=False) as other:
+    async with session.open_another(is_open=False) as other:
         reply = await other.connection.send(encode(_initialize(other)), ["legacy"])
         require_error(reply, what="for initialize")
 
@@ -267,7 +267,7 @@ async def initialize_is_refused_where_it_is_gone(session: Session) -> None:
 @TABLE.add("versioning.modern-only-names-versions")
 async def the_refusal_names_the_versions(session: Session) -> None:
     applies(not _versions(session, handshake=True), "the server speaks revisions with initialize")
-    async with session.another(is_open=False) as other:
+    async with session.open_another(is_open=False) as other:
         reply = await other.connection.send(encode(_initialize(other)), ["legacy"])
         applies(is_object(reply.error), "the server does not refuse initialize by an error")
         named = session.version in json.dumps(reply.error)

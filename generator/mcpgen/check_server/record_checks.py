@@ -1,4 +1,4 @@
-"""Rules about all that a server sends: judged at the end, from the record of every session."""
+"""Rules about all messages of a server, checked at the end from the records of all sessions."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ async def events_have_no_ids(session: Session) -> None:
 
 
 def _is_pretty_printed(part: Sequence[Received]) -> bool:
-    """Whether lines that are no JSON are a JSON object if they are put together."""
+    """Whether lines that are no JSON form a JSON object when joined."""
     lines = [each.data for each in part if each.error or not is_object(each.message)]
     text = b"\n".join(lines).decode("utf-8", "replace").lstrip()
     try:

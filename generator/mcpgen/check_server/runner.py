@@ -44,10 +44,10 @@ CHECKS: tuple[Check, ...] = tuple(
     )
     for check in module.TABLE.checks.values()
 )
-"""Every check, in the order in which they run; the record is judged last."""
+"""Every check, in the order of execution; checks of the record come last."""
 
 _ATTEMPTS = 2
-"""Sessions in a row that a server may refuse to open before a revision is given up."""
+"""Failures in a row to open a session, after which a revision is given up."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Wanted:
         revisions: The revisions to try; all unless given.
         rules: Ids and areas of rules; all unless given.
         timeout: Seconds for each answer.
-        call_tools: Whether tools may be called that do not say that they only read.
+        call_tools: Whether to call tools that are not declared read-only.
     """
 
     target: Target
@@ -75,11 +75,11 @@ class Findings:
 
     Attributes:
         target: The server, in the words of the user.
-        name: What the server calls itself; empty if it does not.
-        transport: How messages travelled.
+        name: The server's name for itself; empty if it has none.
+        transport: The transport of the messages.
         revisions: The revisions that the server speaks, of those that were tried.
         outcomes: One for each check and revision, in order.
-        lost: Why checks of a revision were given up, by the revision.
+        lost: The reason why checks of a revision were given up, by revision.
     """
 
     target: str
@@ -91,10 +91,10 @@ class Findings:
 
 
 def select_checks(rules: Sequence[str]) -> tuple[Check, ...]:
-    """The checks of some rules, by their ids and areas; all of them for none.
+    """The checks of rules by their ids and areas; all checks if none are given.
 
     Raises:
-        UsageError: A rule is not checked.
+        UsageError: There is no check for a rule.
     """
     areas = {check.rule.area for check in CHECKS}
     for name in rules:
@@ -168,7 +168,7 @@ class Run:
         self._lost: dict[str, str] = {}
 
     async def findings(self, revisions: Sequence[Revision]) -> Findings:
-        """Find out which revisions the server speaks, and check it in each."""
+        """Determine the revisions that the server speaks, and check each."""
         self._progress("asking which revisions the server speaks")
         names = {each.name for each in revisions}
         others = [revision(row.name) for row in schema.revisions() if row.name not in names]
@@ -200,7 +200,7 @@ class Run:
         )
 
     async def _refuses(self, each: Revision) -> str:
-        """Why the server does not speak a revision; empty if it does, which is noted."""
+        """The reason why the server does not speak a revision; empty, and recorded, if it does."""
         connection = await self._server.connect()
         try:
             session = Session(self._server, each, connection, [])
@@ -261,7 +261,7 @@ class Run:
     async def _reopen(
         self, each: Revision, records: list[list[Received]], old: Session | None
     ) -> tuple[Session | None, str]:
-        """A new session in place of one that ended, or why there is none."""
+        """Open a session in place of an ended one; return it, or `None` with the reason."""
         if old is not None:
             await old.connection.close()
         error: Exception | None = None

@@ -1,7 +1,7 @@
 """A comparison as text for a terminal, as Markdown and as JSON.
 
-Names and values come from schemas of others: control characters never reach a terminal, and
-Markdown shows them as text.
+Names and values come from foreign schemas: control characters never reach a terminal, and Markdown
+shows the texts unchanged.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
 @dataclass(frozen=True)
 class Line:
-    """Changes of one rule that differ in their place alone.
+    """Changes of one rule that differ only in their place.
 
     Attributes:
         places: The places.
         text: The change in words.
-        affected: Who has to look at it.
-        messages: Where it is sent.
+        affected: The affected parties.
+        messages: The messages that contain the places.
     """
 
     places: tuple[str, ...]
@@ -84,7 +84,7 @@ def headline(diff: Diff) -> str:
 
 
 def by_party(diff: Diff) -> dict[str, dict[Severity, int]]:
-    """How many changes concern each party that the report is for, by severity."""
+    """The number of changes that affect each party of the report, by severity."""
     return {
         party: {
             severity: sum(

@@ -59,7 +59,7 @@ def hold_lock(target: Path) -> Generator[OSError | None]:
         clean_up(target)
         yield None
     finally:
-        # Waiting runs notice that the file is gone, and begin anew. Windows removes the file itself.
+        # Waiting runs notice that the file is gone, and begin anew. Windows removes it itself.
         with suppress(OSError):
             path.unlink()
         lock.release()
