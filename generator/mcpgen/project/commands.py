@@ -38,14 +38,14 @@ class NewProject:
     Attributes:
         side: Whether it is a server or a client.
         name: Its name.
-        directory: Where it is written.
+        directory: The directory to write to.
         revisions: Names, `latest` and `all` among them.
         transports: Words of `--transport`.
         features: Words of `--features`.
-        from_file: A file with the lists of a server to start from.
-        from_server: A server to start from.
-        mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
-        publish: The namespace in the registry; `None` without files to publish with.
+        from_file: A file with the lists of a server to mirror.
+        from_server: A server to mirror.
+        mcpgen: The requirement by which pip installs mcpgen in CI; `None` for CI without mcpgen.
+        publish: The namespace in the registry; `None` for no files for publishing.
         app: Whether the tool of a server has a user interface.
     """
 
@@ -76,10 +76,10 @@ def complete_options(
     publish: str | None = None,
     app: bool = False,
 ) -> NewProject:
-    """The options of the command line; the missing ones are asked for on a terminal.
+    """The options of the command line; on a terminal, missing options are asked for.
 
     Raises:
-        UsageError: There is no name, and nobody to ask.
+        UsageError: There is no name, and no terminal to ask for it.
     """
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     if name is None:
@@ -115,8 +115,8 @@ def new(console: Console, wanted: NewProject) -> None:
     """Write a new project.
 
     Raises:
-        McpgenError: An option is wrong, the directory is not free, or the server to start from
-            cannot be read; nothing is written then.
+        McpgenError: An option is wrong, the directory is not free, or the server to mirror cannot
+            be read. Nothing is written then.
     """
     module = projects.module_name(wanted.name)
     sources = schema_sources.by_name(wanted.revisions)
@@ -174,10 +174,10 @@ def new(console: Console, wanted: NewProject) -> None:
 
 
 def _check_app(newest: schema_sources.Source) -> None:
-    """Check that the newest revision can have user interfaces: in `_meta` of its tools.
+    """Check that the newest revision supports user interfaces, by `_meta` of its tools.
 
     Raises:
-        UsageError: It can't.
+        UsageError: It does not.
     """
     tool = schema_sources.load(newest, errata=True).definitions["Tool"]
     if "_meta" not in properties(tool):
@@ -189,7 +189,7 @@ def _check_app(newest: schema_sources.Source) -> None:
 def _differences(
     console: Console, project: Project, files: Mapping[str, str], snapshot: Snapshot
 ) -> list[str]:
-    """How the lists of a new project differ from those of the server; the project is imported."""
+    """The differences of the lists of a new project from the server's; imports the project."""
     root = projects.folder(project, "")
     own = {path.removeprefix(root): text for path, text in files.items() if path.startswith(root)}
     modules = (projects.MIRROR, project.side)
@@ -200,7 +200,7 @@ def _differences(
 def _build_mirror(
     console: Console, wanted: NewProject, request: BuildRequest, package: Mapping[str, str]
 ) -> tuple[Mirror, Snapshot] | tuple[None, None]:
-    """The mirror of the server that a project starts from, if it starts from one."""
+    """The mirror of the server that a project starts from, if any."""
     if wanted.from_file is None and wanted.from_server is None:
         return None, None
     settings = MirrorSettings(
@@ -220,14 +220,14 @@ def _server_lists(
     request: BuildRequest,
     package: Mapping[str, str],
 ) -> tuple[ServerLists, Limits]:
-    """The lists of the server to mirror, and what of them a package cannot register.
+    """The lists of the server to mirror, and the items that a package cannot register.
 
     Args:
-        console: Where progress is told.
+        console: The output for progress.
         settings: The server.
-        root: What paths of the settings start from.
-        request: What the package of the project is made from.
-        package: That package, by path and text.
+        root: The base of paths in the settings.
+        request: The request of the project's package.
+        package: The files of that package, by path and text.
     """
     if settings.file:
         lists = server_lists.read_file(root / settings.file)
@@ -243,7 +243,7 @@ def _server_lists(
 def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mapping[str, str]:
     """A package with a client of every revision, to talk to servers of any age.
 
-    That is the package of the project, if it has all of them; else one is made for the moment.
+    This is the package of the project if it has all revisions; else a temporary package.
     """
     sources = schema_sources.by_name(("all",))
     if request.sources == sources and request.selection.transports == selection().transports:
@@ -254,11 +254,11 @@ def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mappin
 
 
 def _ignore(note: str) -> None:
-    """Published schemas need no notes."""
+    """Drop a note: published schemas need none."""
 
 
 def _mirror_settings(wanted: NewProject) -> Code | None:
-    """The lines of `[tool.mcpgen.mirror]` that name the server, seen from the project."""
+    """The lines of `[tool.mcpgen.mirror]` that name the server, relative to the project."""
     root = wanted.directory.resolve()
     if wanted.from_file is not None:
         path = Path(os.path.relpath(wanted.from_file.resolve(), root)).as_posix()
@@ -270,7 +270,7 @@ def _mirror_settings(wanted: NewProject) -> Code | None:
 
 
 def _own_schemas(root: Path, revisions: Sequence[str]) -> Code | None:
-    """The user's folder of revisions, seen from the project, if a revision is from there."""
+    """The user's folder of revisions, relative to the project, if a revision comes from it."""
     own = paths.own_schema_dir()
     if own is None or not any(map(paths.is_own_revision, revisions)):
         return None
@@ -278,7 +278,7 @@ def _own_schemas(root: Path, revisions: Sequence[str]) -> Code | None:
 
 
 def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> None:
-    """Say what was mirrored, what could not become types, and what is listed otherwise."""
+    """Report the mirrored items, those without types, and those that are listed differently."""
     counts = (
         count_of(len(mirror.tools), "tool"),
         count_of(len(mirror.resources), "resource"),
@@ -290,7 +290,7 @@ def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> Non
 
 
 def generate(console: Console, settings: Settings, *, force: bool) -> None:
-    """Write the packages of a project by its settings, and its mirror from what is recorded.
+    """Write the packages of a project by its settings, and its mirror from the recorded lists.
 
     Raises:
         McpgenError: A setting or an input is wrong, or a directory cannot be written.
@@ -311,10 +311,10 @@ def _write_packages(console: Console, settings: Settings, *, force: bool) -> Non
 
 
 def update(console: Console, settings: Settings, *, force: bool) -> None:
-    """Write the packages of a project anew; ask the server that it mirrors, and say what changed.
+    """Update the packages of a project; query the mirrored server again, and report changes.
 
     Raises:
-        McpgenError: As for `generate`; or the server cannot be asked.
+        McpgenError: As for `generate`; or the server cannot be queried.
     """
     with settings.own_revisions():
         _write_packages(console, settings, force=force)
@@ -325,7 +325,7 @@ def update(console: Console, settings: Settings, *, force: bool) -> None:
 def _update_mirror(
     console: Console, settings: Settings, mirror: MirrorSettings, *, force: bool
 ) -> None:
-    """Ask the mirrored server again, say what changed, and write the mirror anew."""
+    """Query the mirrored server again, report changes, and rewrite the mirror."""
     old = mirrors.read(settings.mirror_directory)
     request = _request(settings, settings.packages[0])
     package = directories.texts(settings.directory(settings.packages[0]))
@@ -344,7 +344,7 @@ def _write_mirror(
     *,
     force: bool,
 ) -> None:
-    """Write the mirror from a snapshot, then say what changed on the server."""
+    """Write the mirror from a snapshot, then report the changes of the server."""
     directory = settings.mirror_directory
     mirror = mirrors.build(snapshot, settings.protocol)
     files = mirrors.files(mirror, snapshot)
@@ -364,7 +364,7 @@ def _write_mirror(
 def _differences_of_mirror(
     settings: Settings, files: Mapping[str, str], snapshot: Snapshot
 ) -> list[str]:
-    """How the lists of a mirror differ from those of the server; the mirror is imported."""
+    """The differences of the lists of a mirror from the server's; imports the mirror."""
     package = directories.texts(settings.directory(settings.packages[0]))
     own = {f"{settings.protocol}/{path}": text for path, text in package.items()}
     own |= {f"{projects.MIRROR}/{path}": text for path, text in files.items()}
@@ -399,7 +399,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
 
 
 def check(console: Console, settings: Settings) -> bool:
-    """Whether all of a project is what mcpgen would write; says so.
+    """Report whether all generated files of a project are what mcpgen would write.
 
     Raises:
         McpgenError: A directory is not a package of mcpgen's, or an input is wrong.
@@ -419,7 +419,7 @@ def check(console: Console, settings: Settings) -> bool:
 
 
 def _check_mirror(console: Console, settings: Settings) -> bool:
-    """Whether the mirror is what mcpgen would write from what is recorded."""
+    """Report whether the mirror is what mcpgen would write from the recorded lists."""
     directory = settings.mirror_directory
     differing = _mirror_differences(settings)
     for path in differing:
@@ -430,21 +430,20 @@ def _check_mirror(console: Console, settings: Settings) -> bool:
 
 
 def _mirror_differences(settings: Settings) -> Sequence[str]:
-    """The files of the mirror that mcpgen would write otherwise."""
+    """The files of the mirror that differ from what mcpgen would write."""
     snapshot = mirrors.read(settings.mirror_directory)
     files = mirrors.files(mirrors.build(snapshot, settings.protocol), snapshot)
     return writing.differing_files(settings.mirror_directory, files)
 
 
 def differences(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield the packages and the mirror of a project that were made with other settings than its
-    own.
+    """Yield the packages and the mirror of a project that do not match its settings.
 
     Yields:
-        What differs, and what to do.
+        The difference, and the command that resolves it.
 
     Raises:
-        McpgenError: A setting names something that is not there, or the mirror cannot be read.
+        McpgenError: A setting names a missing file, or the mirror cannot be read.
     """
     with settings.own_revisions():
         for package in settings.packages:
@@ -459,7 +458,7 @@ def differences(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
-    """The names of the settings of a package that differ from those it was made with."""
+    """The names of the settings that have changed since a package was made."""
     record = directories.read_manifest(directory)
     if record is None:
         return []
