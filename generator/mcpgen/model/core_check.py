@@ -1,8 +1,8 @@
-"""A schema against the names by which the fixed modules of a package know the protocol.
+"""Checks that a schema has the names that the fixed modules of a package use.
 
 Names of types are found by structure (see `fitting` and `normalize`). Names of methods and members
-are on the wire, so a package cannot guess that they changed: a schema without one of those that
-every connection or every tool needs is refused, unless its facts say that the method is not there.
+are on the wire, so a package cannot guess their changes. A schema that lacks a name that every
+connection or every tool needs is refused, unless its facts declare the method absent.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from mcpgen.schema.keywords import types
 from mcpgen.schema.structure import subschemas
 
 _VALUE = "toolResult"
-"""The member of a result of tools that a package writes where there is no `content`."""
+"""The member of a tool's result that a package writes if there is no `content`."""
 
 
 def expect_core(
     built: RevisionSpec, base: str, absent: Collection[str], *, peers: bool = True
 ) -> None:
-    """Refuse a schema under whose names a package could not connect, or would have no tools.
+    """Refuse a schema with whose names a package could not connect, or would have no tools.
 
-    A schema of few methods of the protocol, or of none, may lack what it likes.
+    A schema with few methods of the protocol is not checked.
 
     Args:
         built: Everything about a revision of the user's.
-        base: The revision that it is nearest to.
-        absent: Methods that facts say are not there.
+        base: The nearest revision.
+        absent: Methods that facts declare absent.
         peers: Whether the package has a client or a server.
 
     Raises:
@@ -71,12 +71,12 @@ class _Check:
 
     @property
     def is_draft(self) -> bool:
-        """Whether it has half of the revision's methods, as drafts of the protocol have."""
+        """Whether the schema has half of the revision's methods, as drafts of the protocol have."""
         own = dict(_methods(self.schema.definitions))
         return 2 * len(own.keys() & self.base_methods.keys()) >= len(self.base_methods)
 
     def refuse_method(self, method: str) -> None:
-        """Raise for a method that the schema lacks, or has under another name."""
+        """Raise an error for a method that the schema lacks, or has under another name."""
         message = self.base_methods.get(method, "")
         named = {name: wire for wire, name in _methods(self.schema.definitions)}
         own = named.get(message)
@@ -116,7 +116,7 @@ class _Check:
                 yield each
 
     def expect_no_other_names(self) -> None:
-        """Refuse objects of which a required member became another one."""
+        """Refuse objects in which another name replaced that of a required member."""
         for names in core_names().owners.values():
             for name in names:
                 own = self.normal.definitions.get(name)
@@ -135,7 +135,7 @@ class _Check:
 
 
 def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
-    """Members that a schema asks for in objects that a package makes, and that it does not set so.
+    """Members that a schema requires in objects that a package makes, but that it does not set.
 
     Args:
         built: Everything about a revision of the user's.
@@ -185,7 +185,7 @@ def note(member: UnsetMember) -> str:
 
 
 def _methods(definitions: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
-    """Method and name of each message."""
+    """The method and the definition's name of each message."""
     for name, node in definitions.items():
         method = node.get("properties", {}).get("method")
         if is_object(method) and isinstance(method.get("const"), str):

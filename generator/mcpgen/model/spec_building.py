@@ -1,4 +1,4 @@
-"""Makes the values that templates see, of what is derived from schemas, facts and texts."""
+"""Builds the values for templates from schemas, facts and texts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def of_revision(
         facts: Its facts.
         methods: Its methods, with the definitions.
         held_by_role: Definitions by their role.
-        tests: Tests for the unions that need some.
+        tests: Tests for unions without tags.
         texts: The docstrings.
         derived: The typed API.
     """
@@ -89,7 +89,7 @@ def of_revision(
 
 
 def _with_value(normal: NormalizedSchema, derived: RpcApi) -> frozenset[str]:
-    """The objects that are what tools return, unless a member has the name of the property."""
+    """The objects of tool results, unless a member has the name of the property."""
     results = (normal.definitions[name] for call in derived.client.requests for name in call.values)
     return frozenset(
         each.name
@@ -128,7 +128,7 @@ def of_extension(
 
 
 def _added_results(extension: Extension, facts: Facts) -> Mapping[str, tuple[Variant, ...]]:
-    """The results that an extension adds to methods, each told apart by its constants."""
+    """The results that an extension adds to methods, each with its constants as tests."""
     definitions = extension.methods.normal.definitions
     added: dict[str, tuple[Variant, ...]] = {}
     for method, stated in sorted(facts.methods.items()):
@@ -149,7 +149,7 @@ def _constant_variant(definition: Definition) -> Variant:
 
 
 def _qualify_types(tables: Tables, core: frozenset[str]) -> Tables:
-    """The methods of an extension, each type with the module that it is in."""
+    """Add its module to each type of the methods of an extension."""
     types = replace(HELD, core=core)
 
     def qualify(name: str | None) -> str | None:
@@ -247,7 +247,7 @@ def _row(method: Method, twice: Counter[str], normal: NormalizedSchema, facts: F
 
 
 def _items(method: Method, normal: NormalizedSchema) -> str | None:
-    """Python name of the list, in the result that holds it."""
+    """Python name of the list in the result that has it."""
     if method.items is None:
         return None
     members_of_results = (

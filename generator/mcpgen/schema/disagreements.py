@@ -1,9 +1,9 @@
-"""Where a schema in TypeScript and the JSON that was published for it disagree.
+"""The disagreements of a schema in TypeScript and the JSON that was published for it.
 
-The TypeScript is the source of truth, so every disagreement is an erratum of the JSON. It is no
-disagreement that JSON says `integer` where TypeScript says `number`: TypeScript has no integers,
-and the specification is written with integers for numbers; only where any string, number and
-boolean may stand, numbers need not be whole.
+The TypeScript is the source of truth, so every disagreement is an erratum of the JSON. `integer` in
+JSON for `number` in TypeScript does not count: TypeScript has no integers, and the specification
+uses integers for numbers. It counts only where strings, numbers and booleans are all allowed, since
+numbers need not be whole there.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _TYPE_NAMES = frozenset({"array", "boolean", "integer", "null", "number", "objec
 
 @dataclass(frozen=True)
 class Disagreements:
-    """Where two files disagree.
+    """The disagreements of two files.
 
     Attributes:
-        errata: Corrections that make the JSON say what the TypeScript says.
-        others: What an erratum cannot say, one sentence each: definitions that only one file has,
-            and values that TOML has no form for.
+        errata: Corrections that make the JSON equal to the TypeScript.
+        others: Differences that an erratum cannot express, one sentence each: definitions that
+            only one file has, and values that TOML cannot represent.
     """
 
     errata: tuple[Erratum, ...]
@@ -42,7 +42,7 @@ class Disagreements:
 
 
 def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
-    """Where a TypeScript file and a JSON file disagree, apart from prose and order of members.
+    """The disagreements of a TypeScript and a JSON file, except prose and order of members.
 
     Raises:
         TypeScriptError: The TypeScript cannot be read.
@@ -83,7 +83,7 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
 
 
 def _pointers(published: Node, right: Node) -> Iterator[str]:
-    """Places that exist in both documents and together hold every difference, none in another."""
+    """The smallest places in both documents that together contain every difference, not nested."""
     places = dict.fromkeys(_differing_pointers(published, right))
     return (
         place
@@ -112,7 +112,7 @@ def _differing_pointers(published: Node, right: Node) -> Iterator[str]:
 
 
 def _says_number(published: list[Json], right: Json) -> bool:
-    """Whether two lists of types differ only where JSON keeps the `number` of TypeScript."""
+    """Whether two lists of types differ only by `number`, which JSON took from TypeScript."""
     whole: list[Json] = ["integer" if name == "number" else name for name in published]
     return bool(right == whole)
 
@@ -171,7 +171,7 @@ def _shorten(text: str) -> str:
 
 
 def errata_text(comparison: Disagreements) -> str:
-    """Disagreements as the text of an `errata.toml`; what an erratum cannot say is a comment."""
+    """Disagreements as the text of an `errata.toml`, with comments for other differences."""
     lines = [f"# {sentence}" for sentence in comparison.others]
     for erratum in comparison.errata:
         values: Mapping[str, Json] = vars(erratum)
