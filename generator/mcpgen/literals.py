@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 from mcpgen.json_types import is_array, is_object
 
 WIDTH = 100
-"""Length of a line in what is written, at most."""
+"""Limit of the length of a written line."""
 
 _PLAIN = re.compile(r"[\w.,|\[\] -]*")
 """Names, types and numbers: neither quotes, brackets of a call, operators nor line ends."""

@@ -110,7 +110,7 @@ def run(
     """Check a server.
 
     Args:
-        wanted: What to check.
+        wanted: The options of the run.
         progress: Called with a text as each revision begins.
         progress_of_rule: Called with a text as each rule is checked.
 

@@ -34,12 +34,12 @@ class Rule:
 
     Attributes:
         id: Its name, which settings and reports use.
-        element: What changes: `method`, `notification`, `field`, ...
+        element: The changed element: `method`, `notification`, `field`, ...
         kind: How.
         affects: Which side of the message has to change.
         severity: How much, unless settings say otherwise.
         mirror: The rule for the way back.
-        reason: Why the severity is what it is.
+        reason: The reason of the severity.
     """
 
     id: str

@@ -139,7 +139,7 @@ def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
 
     Args:
         built: Everything about a revision of the user's.
-        base: The revision that it is nearest to.
+        base: The nearest revision.
     """
     normal, near = built.models.normal, schema.load(base).definitions
     known = [_definitions(row) for row in schema.revisions()]

@@ -1,4 +1,4 @@
-"""Whether a package on disk is what mcpgen would write now, and if not, why.
+"""Compares a package on disk with what mcpgen would write now, and finds the reasons.
 
 Fingerprints are compared first: if the inputs, the generator and every file match the manifest,
 nothing is rendered, and no module for rendering is imported.

@@ -117,7 +117,7 @@ def _file(module: list[str], available: Collection[str]) -> str | None:
     return next((path for path in candidates if path in available), None)
 
 
-@lru_cache(maxsize=512)  # what a process writes again is mostly the same: copied modules
+@lru_cache(maxsize=512)  # a process reads the same copied modules again
 def _imports(text: str, path: str) -> tuple[ast.ImportFrom, ...]:
     """The relative imports of a module: only these statements of it are parsed."""
     relative: list[ast.ImportFrom] = []

@@ -59,7 +59,7 @@ class Job(TypedDict):
         title: The module's docstring.
         modules: The module of each name that `imports` and definitions have from elsewhere, as
             `package.NAME`.
-        library: What the models are written for.
+        library: The library of the models.
     """
 
     definitions: Mapping[str, Node]

@@ -118,7 +118,7 @@ def format_modules(sources: Mapping[str, str]) -> dict[str, str]:
     return texts
 
 
-@lru_cache(maxsize=512)  # of what a process writes again, most is the same
+@lru_cache(maxsize=512)  # a process formats mostly the same modules again
 def _pieces(source: str) -> tuple[str, ...]:
     """Parts of a module that can be formatted independently; a single part if there is no split.
 
@@ -214,7 +214,7 @@ def _format(path: str, source: str) -> str:
     Raises:
         OutputError: The module is no valid Python.
     """
-    from black import format_str  # takes long to import, and what was kept does not need it
+    from black import format_str  # takes long to import, and cached pieces do not need it
     from black.mode import Mode, TargetVersion
     from black.parsing import InvalidInput
 

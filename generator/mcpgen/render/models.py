@@ -59,7 +59,7 @@ def job(
             `None`.
         core: Definitions that an extension's module imports from the models of its revision.
         values: Definitions of tool results, which have a value.
-        library: What the models are written for.
+        library: The library of the models.
         runtime: The prefix by which the module imports the package's other modules.
     """
     extra: dict[str, dict[str, Any]] = {}
@@ -115,7 +115,7 @@ def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, pat
 
     Args:
         normal: The definitions.
-        job: What the module is made from.
+        job: The job of the module.
         worker: The process that received the job.
         path: The path of the job in the worker.
 
@@ -127,7 +127,7 @@ def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, pat
         try:
             source = source_of(job)
         except Exception as error:
-            # Of whatever kind: the schema is to blame, and the user is told where.
+            # Any error means that a definition is unsupported: the error for the user names it.
             raise _refusal(normal, job, error) from error
     _check(source, normal, job)
     return source
@@ -164,7 +164,7 @@ def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
             raise normal.schema.error(definition.pointer, expected, format_value(name))
 
 
-@lru_cache(maxsize=32)  # a process that builds again has the same models
+@lru_cache(maxsize=32)  # a process that builds again checks the same models
 def _names(source: str) -> tuple[Mapping[str, set[str] | None], set[str]]:
     """The names that a module defines, as in `_defined_names`, and the names that it imports."""
     body = ast.parse(source).body

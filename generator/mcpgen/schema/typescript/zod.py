@@ -33,7 +33,7 @@ from mcpgen.schema.typescript.syntax import (
 )
 
 Failure: TypeAlias = Callable[[Position, str, object], TypeScriptError]
-"""Makes the error for a position from what was expected and what came."""
+"""Makes the error for a position from the expected and the actual content."""
 
 _KEYWORDS = {
     "ZodAny": "any",
