@@ -65,7 +65,7 @@ def test_checking_an_unchanged_package_imports_nothing_slow(package: Path) -> No
         "from pathlib import Path\n"
         "from mcpgen.package import commands\n"
         "from mcpgen.console import Console\n"
-        "assert commands.check(Console(), Path(sys.argv[1]), commands.Wanted())\n"
+        "assert commands.check(Console(), Path(sys.argv[1]), commands.PackageOptions())\n"
         "print(*sys.modules)"
     )
     # Without measuring its coverage, which imports some of them.
@@ -92,7 +92,7 @@ def test_an_unchanged_package_is_not_built_again(
 ) -> None:
     monkeypatch.setattr(pipeline, "build", None)
     request = commands.new_request(
-        commands.Wanted((REVISION,), features=("all",)), package, errata=True
+        commands.PackageOptions((REVISION,), features=("all",)), package, errata=True
     )
     commands.generate(Console(), request, package, force=False)
     count = len(json.loads((package / manifest.NAME).read_text())["files"]) + 1
@@ -122,7 +122,7 @@ def test_unchanged_means_that_building_would_change_nothing(
     package: Path, change: Callable[[Path], object]
 ) -> None:
     request = commands.new_request(
-        commands.Wanted((REVISION,), features=("all",)), package, errata=True
+        commands.PackageOptions((REVISION,), features=("all",)), package, errata=True
     )
     assert checking.unchanged_result(package, request) is not None
     change(package)
@@ -132,15 +132,15 @@ def test_unchanged_means_that_building_would_change_nothing(
 @pytest.mark.parametrize(
     "wanted",
     [
-        commands.Wanted((REVISION,), parts=("types",)),
-        commands.Wanted((REVISION, "latest")),
-        commands.Wanted(("latest",)),
+        commands.PackageOptions((REVISION,), parts=("types",)),
+        commands.PackageOptions((REVISION, "latest")),
+        commands.PackageOptions(("latest",)),
     ],
 )
-def test_another_request_is_built(package: Path, wanted: commands.Wanted) -> None:
+def test_another_request_is_built(package: Path, wanted: commands.PackageOptions) -> None:
     request = commands.new_request(wanted, package, errata=True)
     assert checking.unchanged_result(package, request) is None
-    same = commands.Wanted((REVISION,), features=("all",))
+    same = commands.PackageOptions((REVISION,), features=("all",))
     assert (
         checking.unchanged_result(package, commands.new_request(same, package, errata=False))
         is None

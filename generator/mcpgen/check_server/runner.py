@@ -51,7 +51,7 @@ _ATTEMPTS = 2
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunOptions:
     """The options of a run: the server, and the checks to make.
 
     Attributes:
@@ -105,12 +105,14 @@ def select_checks(rules: Sequence[str]) -> tuple[Check, ...]:
 
 
 def run(
-    wanted: Wanted, progress: Callable[[str], object], progress_of_rule: Callable[[str], object]
+    options: RunOptions,
+    progress: Callable[[str], object],
+    progress_of_rule: Callable[[str], object],
 ) -> Findings:
     """Check a server.
 
     Args:
-        wanted: The options of the run.
+        options: The options of the run.
         progress: Called with a text as each revision begins.
         progress_of_rule: Called with a text as each rule is checked.
 
@@ -118,14 +120,14 @@ def run(
         ServerError: The server does not start or answer, or speaks none of the revisions.
         UsageError: A rule or a revision does not exist.
     """
-    checks = select_checks(wanted.rules)
-    names = wanted.revisions or tuple(row.name for row in schema.revisions())
+    checks = select_checks(options.rules)
+    names = options.revisions or tuple(row.name for row in schema.revisions())
     revisions = sorted((revision(name) for name in names), key=lambda each: each.version)
 
     async def check_all() -> Findings:
         results: list[Findings] = []
         async with anyio.create_task_group() as tasks:
-            server = Server(wanted.target, tasks, wanted.timeout, call_tools=wanted.call_tools)
+            server = Server(options.target, tasks, options.timeout, call_tools=options.call_tools)
             results.append(
                 await Run(server, checks, progress, progress_of_rule).findings(revisions)
             )

@@ -32,7 +32,7 @@ from mcpgen.console import Console
 from mcpgen.errors import McpgenError, UsageError
 
 if TYPE_CHECKING:
-    from mcpgen.package.commands import Wanted
+    from mcpgen.package.commands import PackageOptions
     from mcpgen.package.settings import Settings
 
 
@@ -64,12 +64,12 @@ def _describe_error(error: Exception) -> tuple[str, int]:
             return f"unexpected {kind}: {error} (--debug shows where; please report it)", 1
 
 
-def _watch_inputs(console: Console, wanted: Wanted, directory: Path) -> None:
+def _watch_inputs(console: Console, package_options: PackageOptions, directory: Path) -> None:
     from mcpgen.package import watching
 
     if console.as_json:
         raise UsageError("--watch has no end, so it does not go with --json")
-    watching.watch(sys.argv[1:], watching.inputs(wanted, directory))
+    watching.watch(sys.argv[1:], watching.inputs(package_options, directory))
 
 
 def _generate_by_settings(context: click.Context, console: Console, *, force: bool) -> None:
@@ -189,7 +189,7 @@ def cli(
         raise UsageError("expected the directory to write to, got no -o DIR")
     from mcpgen.package import commands
 
-    chosen = commands.Wanted(
+    chosen = commands.PackageOptions(
         revisions,
         schemas,
         facts_file,
@@ -240,8 +240,8 @@ def check(
     from mcpgen.package import commands
 
     assert directory is not None  # or there are settings
-    wanted = commands.Wanted(schemas=schemas, facts=facts_file)
-    if not commands.check(console, directory, wanted):
+    package_options = commands.PackageOptions(schemas=schemas, facts=facts_file)
+    if not commands.check(console, directory, package_options):
         sys.exit(1)
 
 
@@ -300,7 +300,7 @@ def update(
     owner = settings.owner(directory) if any(options) else None
     if owner is not None:
         _refuse_options(owner, features, *options)
-    wanted = commands.Wanted(
+    package_options = commands.PackageOptions(
         revisions,
         schemas,
         facts_file,
@@ -315,9 +315,11 @@ def update(
         keeps_old_modules=keep_old_modules,
     )
     if watch:
-        _watch_inputs(console, wanted, directory)
+        _watch_inputs(console, package_options, directory)
         return
-    commands.generate(console, commands.update_request(wanted, directory), directory, force=force)
+    commands.generate(
+        console, commands.update_request(package_options, directory), directory, force=force
+    )
 
 
 def _refuse_options(project: Settings, features: Sequence[str] | None, *given: object) -> None:

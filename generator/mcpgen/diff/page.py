@@ -82,9 +82,9 @@ def _side(change: Change, which: str) -> str:
 
 def _owners(diff: Diff) -> Iterator[Owner]:
     for section, elements in _KINDS:
-        held: dict[str, list[Change]] = {}
+        by_owner: dict[str, list[Change]] = {}
         for change in diff.changes:
             if change.rule.element in elements:
-                held.setdefault(change.owner, []).append(change)
-        for name in sorted(held, key=str.casefold):
-            yield Owner(name, section, tuple(held[name]))
+                by_owner.setdefault(change.owner, []).append(change)
+        for name in sorted(by_owner, key=str.casefold):
+            yield Owner(name, section, tuple(by_owner[name]))

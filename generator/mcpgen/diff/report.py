@@ -66,12 +66,12 @@ def _lines(changes: Sequence[Change]) -> Iterator[Line]:
         member = change.place.partition(".")[2]
         same = (member or change.place, change.sentence, change.affected_parties)
         together.setdefault(same, []).append(change)
-    for held in together.values():
-        messages = dict.fromkeys(message.text for change in held for message in change.messages)
+    for group in together.values():
+        messages = dict.fromkeys(message.text for change in group for message in change.messages)
         yield Line(
-            tuple(safe_text(change.place, _LONGEST) for change in held),
-            safe_text(held[0].sentence, _LONGEST),
-            held[0].affected_parties,
+            tuple(safe_text(change.place, _LONGEST) for change in group),
+            safe_text(group[0].sentence, _LONGEST),
+            group[0].affected_parties,
             tuple(safe_text(message) for message in messages),
         )
 
@@ -140,9 +140,9 @@ def markdown(diff: Diff) -> str:
         f"| {party} | {counts['breaking']} | {counts['warning']} |"
         for party, counts in by_party(diff).items()
     ]
-    for severity, held in groupby(groups(diff), key=lambda group: group.severity):
+    for severity, rows in groupby(groups(diff), key=lambda group: group.severity):
         lines += ["", f"## {severity.capitalize()}"]
-        for group in held:
+        for group in rows:
             reason = f"{group.rule.reason[0].upper()}{group.rule.reason[1:]}."
             lines += ["", f"### {group.rule.id}", "", _plain(reason), ""]
             lines += ["| Where | Change | Affected |", "| --- | --- | --- |"]

@@ -144,8 +144,8 @@ def _group_verdicts(each: Explanation) -> Iterator[tuple[str, Verdict]]:
         repaired = each.repairs.get(verdict.revision)
         return reason, verdict.ignored, None if repaired is None else repaired.edits
 
-    for _, held in groupby(each.verdicts, key=explanation_of):
-        verdicts = list(held)
+    for _, group in groupby(each.verdicts, key=explanation_of):
+        verdicts = list(group)
         first, last = verdicts[0].revision, verdicts[-1].revision
         yield first if first == last else f"{first} to {last}", verdicts[-1]
 
@@ -237,15 +237,15 @@ def validate(console: Console, source: str, name: str | None) -> None:
     chosen = revision(name or _recorded_revision(recorded))
     if chosen.protocol.methods.batching:
         recorded = tuple(conversation.split_batches(recorded))
-    held = conversation.follow(recorded, [chosen])
-    problems = [problem for turn in held.turns for problem in _problems(turn, chosen)]
+    recording = conversation.follow(recorded, [chosen])
+    problems = [problem for turn in recording.turns for problem in _problems(turn, chosen)]
     if console.as_json:
-        console.record(_validation_record(chosen, held, problems))
+        console.record(_validation_record(chosen, recording, problems))
     else:
         for problem in problems:
             at = f" at {safe_text(problem.pointer)}" if problem.pointer else ""
             click.echo(f"{problem.line}: {problem.what}{at}: {problem.text}")
-        console.summary(_validation_text(source, chosen, held, len(problems)))
+        console.summary(_validation_text(source, chosen, recording, len(problems)))
     if problems:
         sys.exit(PROBLEMS)
 
@@ -285,11 +285,14 @@ def _problems(turn: Turn, chosen: Revision) -> Iterator[Problem]:
         yield Problem(turn.recorded.line, what, wrong.pointer, _difference(wrong))
 
 
-def _validation_text(source: str, chosen: Revision, held: Conversation, problems: int) -> str:
+def _validation_text(source: str, chosen: Revision, recording: Conversation, problems: int) -> str:
     name = "standard input" if source == recordings.STDIN else safe_text(source)
-    parts = [_count(len(held.turns), "message"), _count(held.answered_requests, "answered request")]
-    if held.unanswered:
-        parts.append(_count(len(held.unanswered), "unanswered request"))
+    parts = [
+        _count(len(recording.turns), "message"),
+        _count(recording.answered_requests, "answered request"),
+    ]
+    if recording.unanswered:
+        parts.append(_count(len(recording.unanswered), "unanswered request"))
     parts.append(_count(problems, "problem") if problems else "no problem")
     return f"{name}: {chosen.name}: {', '.join(parts)}"
 
@@ -299,13 +302,13 @@ def _count(number: int, noun: str) -> str:
 
 
 def _validation_record(
-    chosen: Revision, held: Conversation, problems: Sequence[Problem]
+    chosen: Revision, recording: Conversation, problems: Sequence[Problem]
 ) -> dict[str, Any]:
     return {
         "revision": chosen.name,
-        "messages": len(held.turns),
-        "answered": held.answered_requests,
-        "unanswered": [turn.recorded.line for turn in held.unanswered],
+        "messages": len(recording.turns),
+        "answered": recording.answered_requests,
+        "unanswered": [turn.recorded.line for turn in recording.unanswered],
         "problems": [
             {
                 "line": problem.line,

@@ -98,10 +98,10 @@ def _answer(
     sender: Role | None,
     pending: dict[tuple[str, Direction | None, str], Turn],
 ) -> Turn:
-    asked: Direction | None = None
+    request_direction: Direction | None = None
     if each.direction is not None:
-        asked = "received" if each.direction == "sent" else "sent"
-    request = pending.pop((each.channel, asked, _id(each.value)), None)
+        request_direction = "received" if each.direction == "sent" else "sent"
+    request = pending.pop((each.channel, request_direction, _id(each.value)), None)
     if request is None:
         has_id = is_object(each.value) and each.value.get("id") is not None
         alone = "no open request has its id" if has_id or kind == "success response" else ""

@@ -57,26 +57,26 @@ def _repair(revision: Revision, message: Json, wrong: Violation) -> str | None:
     """Repair a violation in place; return the change in words, or `None` if there is no repair."""
     if not wrong.path:
         return None
-    held: Any = message
+    container: Any = message
     for step in wrong.path[:-1]:
-        held = held[step]
+        container = container[step]
     last: Any = wrong.path[-1]
-    before: Json = held.get(last) if is_object(held) else held[last]
+    before: Json = container.get(last) if is_object(container) else container[last]
     if wrong.keyword == "additionalProperties":
-        del held[last]
+        del container[last]
         return f"remove {wrong.pointer}"
     if wrong.keyword == "method":
         value: Json = revision.closest_method(str(before))
     elif wrong.keyword == "required":
         node: Json = wrong.schema.get("properties", {}) if is_object(wrong.schema) else {}
         value = _least(revision, node.get(last, {}), str(last))
-        held[last] = value
+        container[last] = value
         return f"add {wrong.pointer}: {format_value(value, 100)}"
     else:
         value = _convert(revision, before, wrong, str(last))
     if value is None or value == before:
         return None
-    held[last] = value
+    container[last] = value
     return f"change {wrong.pointer} from {format_value(before)} to {format_value(value, 100)}"
 
 

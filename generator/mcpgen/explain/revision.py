@@ -120,8 +120,8 @@ class Revision:
 
     def methods(self, name: str, sender: Role | None = None) -> tuple[Method, ...]:
         """The methods of a name that one side sends; of both sides if `None`."""
-        held = self._methods.get(name, ())
-        return tuple(method for method in held if sender in (None, method.sender))
+        rows = self._methods.get(name, ())
+        return tuple(method for method in rows if sender in (None, method.sender))
 
     def closest_method(self, name: str) -> str | None:
         """The method closest to a misspelt name; `None` for a method of another revision."""
@@ -199,15 +199,15 @@ class Revision:
     def _call(self, message: Node, sender: Role | None) -> Verdict:
         name: str = message["method"]
         known = self.methods(name)
-        held = tuple(
+        rows = tuple(
             method for method in self.methods(name, sender) if method.kind == _word(message)
         )
-        if not held:
+        if not rows:
             return self._unknown_method(message, known, sender)
-        method = held[0]
-        senders: tuple[Role, ...] = tuple(dict.fromkeys(each.sender for each in held))
+        method = rows[0]
+        senders: tuple[Role, ...] = tuple(dict.fromkeys(each.sender for each in rows))
         wrong = self.violation(method.type, message)
-        if all(each in self.protocol.methods.inputs for each in held):
+        if all(each in self.protocol.methods.inputs for each in rows):
             expected = f"{method.name} inside a result that requires input"
             wrong = Violation((), expected, "a message of its own")
         return self._verdict(method.type, "", senders, wrong, message)
@@ -230,14 +230,14 @@ class Revision:
 
     def _result(self, message: Node, sender: Role | None, request: Json) -> Verdict:
         method = request.get("method") if is_object(request) else None
-        held = self.methods(method, OTHER[sender] if sender else None) if method else ()
-        held = tuple(each for each in held if each.result is not None)
-        if method is not None and not held:
+        rows = self.methods(method, OTHER[sender] if sender else None) if method else ()
+        rows = tuple(each for each in rows if each.result is not None)
+        if method is not None and not rows:
             wrong = Violation((), "a response to a method of the revision", format_value(method))
             return Verdict(self.name, "", "", (), wrong)
-        if not held:
+        if not rows:
             return self._guess_result(message, sender)
-        verdicts = [self._as_result(each, message) for each in held]
+        verdicts = [self._as_result(each, message) for each in rows]
         return next((each for each in verdicts if each.is_accepted), verdicts[0])
 
     def _as_result(self, method: Method, message: Node) -> Verdict:
@@ -285,18 +285,18 @@ class Revision:
 
     def _known_members(self, name: str, message: Node) -> int:
         """The number of members of a result that a type knows."""
-        held = self.protocol.alternatives.object(name) if name else None
+        shape = self.protocol.alternatives.object(name) if name else None
         result: Json = message.get("result")
-        if held is None or not is_object(result):
+        if shape is None or not is_object(result):
             return 0
-        return len(result.keys() & held.fields.keys())
+        return len(result.keys() & shape.fields.keys())
 
     def _error_type(self, message: Node) -> str:
         error: Json = message.get("error")
         code = error.get("code") if is_object(error) else None
         for each in self.protocol.errors:
-            held = self.protocol.alternatives.of(each.fields["error"])
-            for alternative in held:
+            alternatives = self.protocol.alternatives.of(each.fields["error"])
+            for alternative in alternatives:
                 if isinstance(alternative, Object) and "code" in alternative.fields and each.name:
                     codes = self.protocol.alternatives.of(alternative.fields["code"])
                     if [str(one) for one in codes if isinstance(one, Fixed)] == [str(code)]:
@@ -348,20 +348,20 @@ class Revision:
         return _docs().type_doc(self.version, name)
 
     def _unknown_places(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
-        held = self.protocol.alternatives.object(name)
-        if held is not None:
+        shape = self.protocol.alternatives.object(name)
+        if shape is not None:
             envelope = {"/jsonrpc", "/id", "/method"}
-            yield from (at for at in self._unknown_in(held, value, path) if at not in envelope)
+            yield from (at for at in self._unknown_in(shape, value, path) if at not in envelope)
 
-    def _unknown_in(self, held: Object, value: Json, path: tuple[object, ...]) -> Iterator[str]:
+    def _unknown_in(self, shape: Object, value: Json, path: tuple[object, ...]) -> Iterator[str]:
         if not is_object(value):
             return
         for wire, child in value.items():
             if wire == META:
                 continue
-            if wire in held.fields:
-                yield from self._unknown_at(held.fields[wire], child, (*path, wire))
-            elif held.rest == {} and held.fields and not held.open:
+            if wire in shape.fields:
+                yield from self._unknown_at(shape.fields[wire], child, (*path, wire))
+            elif shape.rest == {} and shape.fields and not shape.open:
                 yield json_pointer((*path, wire))
 
     def _unknown_at(self, node: Node, value: Json, path: tuple[object, ...]) -> Iterator[str]:
@@ -383,13 +383,13 @@ class Revision:
                 best = max(fitting, key=lambda each: len(each.fields.keys() & value.keys()))
                 yield from self._unknown_in(best, value, path)
 
-    def _fits(self, held: Object, value: Node) -> bool:
+    def _fits(self, shape: Object, value: Node) -> bool:
         """Whether a value has the fixed members of an object."""
-        for wire in held.required:
+        for wire in shape.required:
             if wire not in value:
                 return False
             fixed = [
-                a for a in self.protocol.alternatives.of(held.fields[wire]) if isinstance(a, Fixed)
+                a for a in self.protocol.alternatives.of(shape.fields[wire]) if isinstance(a, Fixed)
             ]
             if fixed and canonical(value[wire]) not in {alternative.text for alternative in fixed}:
                 return False

@@ -169,7 +169,7 @@ class _Naming:
         name = place.name if place.path else f"{place.owner}Item"
         if self._taken.get(name, text) != text and place.pointer.endswith("/items"):
             name = f"{name}Item"
-        others = {taken for taken, held in self._taken.items() if held != text}
+        others = {taken for taken, other in self._taken.items() if other != text}
         name = names.free_name(name, others)
         self._taken[name] = text
         return name, False

@@ -35,7 +35,7 @@ _MODELS = "models.py"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PackageOptions:
     """The options of the command line.
 
     Attributes:
@@ -72,7 +72,7 @@ class Wanted:
 
 
 def new_request(
-    wanted: Wanted, directory: Path, *, errata: bool, strict: bool = False
+    options: PackageOptions, directory: Path, *, errata: bool, strict: bool = False
 ) -> BuildRequest:
     """The build request for the options of the command line.
 
@@ -81,34 +81,34 @@ def new_request(
     """
     package = build_request.package_name(directory)
     chosen = selection(
-        wanted.parts, wanted.transports, wanted.models, wanted.features, wanted.runtime
+        options.parts, options.transports, options.models, options.features, options.runtime
     )
     before = directories.read_manifest(directory) if directory.is_dir() else None
-    sources = _sources(wanted, directory, before)
+    sources = _sources(options, directory, before)
     if not sources:
         raise UsageError("expected --revision R (a date, latest or all) or --schema FILE, got none")
     _refuse_current(directory)
-    extensions = build_request.named_extensions(wanted.extensions, wanted.root)
+    extensions = build_request.named_extensions(options.extensions, options.root)
     return BuildRequest(
         package,
         sources,
         errata,
         strict,
         chosen,
-        _overrides(wanted, directory),
+        _overrides(options, directory),
         extensions,
         build_request.extension_origins(extensions, directory),
         build_request.old_names(before),
-        build_request.patch(directory, before, wanted.patch),
+        build_request.patch(directory, before, options.patch),
         build_request.renamed_types(before),
-        wanted.gitattributes,
-        build_request.old_revisions(before, sources) if wanted.keeps_old_modules else {},
+        options.gitattributes,
+        build_request.old_revisions(before, sources) if options.keeps_old_modules else {},
     )
 
 
-def _overrides(wanted: Wanted, directory: Path) -> Overrides | None:
+def _overrides(options: PackageOptions, directory: Path) -> Overrides | None:
     """The overrides that the options name."""
-    return None if wanted.templates is None else overrides.read(wanted.templates, directory)
+    return None if options.templates is None else overrides.read(options.templates, directory)
 
 
 def _refuse_current(directory: Path) -> None:
@@ -117,15 +117,15 @@ def _refuse_current(directory: Path) -> None:
 
 
 def _sources(
-    wanted: Wanted, directory: Path, record: manifest.Manifest | None
+    options: PackageOptions, directory: Path, record: manifest.Manifest | None
 ) -> tuple[Source, ...]:
     """The sources of the options, oldest first."""
-    named = [(source, "--revision") for source in schema_sources.by_name(wanted.revisions)] + [
-        (source, "--schema") for source in _named_sources(wanted, directory, record)
+    named = [(source, "--revision") for source in schema_sources.by_name(options.revisions)] + [
+        (source, "--schema") for source in _named_sources(options, directory, record)
     ]
-    options: dict[str, str] = {}
+    first_options: dict[str, str] = {}
     for source, option in named:
-        before = options.setdefault(source.revision, option)
+        before = first_options.setdefault(source.revision, option)
         if before != option or (option == "--schema" and _times(named, source.revision) > 1):
             how = "by --revision and --schema" if before != option else "by --schema twice"
             raise UsageError(f"revision {source.revision} comes twice: {how}")
@@ -137,13 +137,13 @@ def _times(named: list[tuple[Source, str]], revision: str) -> int:
 
 
 def _named_sources(
-    wanted: Wanted, directory: Path, record: manifest.Manifest | None
+    options: PackageOptions, directory: Path, record: manifest.Manifest | None
 ) -> list[Source]:
     """The sources of the schema files that the options name."""
-    if wanted.facts is not None and len(wanted.schemas) != 1:
-        actual = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
+    if options.facts is not None and len(options.schemas) != 1:
+        actual = f"{len(options.schemas)} of them" if options.schemas else "--facts alone"
         raise UsageError(f"expected one --schema FILE with --facts, got {actual}")
-    files = [schema_sources.of_file(path, wanted.facts) for path in wanted.schemas]
+    files = [schema_sources.of_file(path, options.facts) for path in options.schemas]
     return [
         build_request.named_by_manifest(file, directory, record).with_recorded_paths(
             directory.resolve()
@@ -152,7 +152,7 @@ def _named_sources(
     ]
 
 
-def update_request(wanted: Wanted, directory: Path) -> BuildRequest:
+def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
     """The build request to update a package: from its manifest, and the options that differ.
 
     Raises:
@@ -164,33 +164,33 @@ def update_request(wanted: Wanted, directory: Path) -> BuildRequest:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     before = record.options
     chosen = selection(
-        wanted.parts or before.parts,
-        wanted.transports or before.transports,
-        wanted.models or before.models,
-        changed_features(before.features, wanted.features),
-        wanted.runtime or before.runtime,
+        options.parts or before.parts,
+        options.transports or before.transports,
+        options.models or before.models,
+        changed_features(before.features, options.features),
+        options.runtime or before.runtime,
     )
-    sources = _sources(wanted, directory, record)
-    if not wanted.revisions:
+    sources = _sources(options, directory, record)
+    if not options.revisions:
         sources = build_request.recorded_sources(directory, record, sources)
     _refuse_current(directory)
-    extensions = build_request.named_extensions(wanted.extensions)
+    extensions = build_request.named_extensions(options.extensions)
     extensions = extensions or build_request.recorded_extensions(directory, record)
     return BuildRequest(
         record.package,
         sources,
         before.errata,
         selection=chosen,
-        overrides=_overrides(wanted, directory)
+        overrides=_overrides(options, directory)
         or build_request.recorded_overrides(directory, record),
         extensions=extensions,
         extension_origins=build_request.extension_origins(extensions, directory),
         old_names=build_request.old_names(record),
-        patch=build_request.patch(directory, record, wanted.patch),
+        patch=build_request.patch(directory, record, options.patch),
         renamed_types=build_request.renamed_types(record),
         gitattributes=before.gitattributes,
         old_revisions=(
-            build_request.old_revisions(record, sources) if wanted.keeps_old_modules else {}
+            build_request.old_revisions(record, sources) if options.keeps_old_modules else {}
         ),
     )
 
@@ -411,14 +411,14 @@ def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> I
         yield f"next: cd {shlex.quote(Path(os.path.relpath(root)).as_posix())} && {command}"
 
 
-def check(console: Console, directory: Path, wanted: Wanted) -> bool:
+def check(console: Console, directory: Path, options: PackageOptions) -> bool:
     """Report whether a package is what mcpgen would write, with reasons and a diff if not.
 
     Raises:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
-    record = directories.read_manifest(directory) if wanted.schemas else None
-    report = checking.check(directory, _named_sources(wanted, directory, record))
+    record = directories.read_manifest(directory) if options.schemas else None
+    report = checking.check(directory, _named_sources(options, directory, record))
     console.record(
         {
             "directory": str(directory),

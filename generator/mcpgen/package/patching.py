@@ -15,7 +15,7 @@ from mcpgen.errors import McpgenError, OutputError, UsageError
 from mcpgen.package import commands, manifest, output, package_cache, patches
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.package.commands import Wanted
+from mcpgen.package.commands import PackageOptions
 from mcpgen.package.patches import Patch
 
 
@@ -35,7 +35,7 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
-    request = commands.update_request(Wanted(keeps_old_modules=True), directory)
+    request = commands.update_request(PackageOptions(keeps_old_modules=True), directory)
     place = _place(request, directory, file)
     if not output.edited_files(directory, record.files):
         _expect_whole(directory, record)

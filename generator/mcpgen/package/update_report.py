@@ -56,16 +56,16 @@ class Report:
         words = {"new": self.new, "gone": self.gone, "changed": self.changed}
         return {"old": self.diff.old, "new": self.diff.new, "counts": dict(self.diff.counts)} | {
             f"{word}_{kind}": list(names)
-            for word, held in words.items()
-            for kind, names in held.items()
+            for word, kinds in words.items()
+            for kind, names in kinds.items()
         }
 
     def lines(self) -> Iterator[str]:
         """The report as text."""
         yield report.headline(self.diff)
         words = {"new": self.new, "gone": self.gone, "changed": self.changed}
-        for word, held in words.items():
-            for kind, names in held.items():
+        for word, kinds in words.items():
+            for kind, names in kinds.items():
                 more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
                 shown = ", ".join(safe_text(name) for name in names[:_NAMES])
                 yield f"  {word} {kind}: {shown}{more}"

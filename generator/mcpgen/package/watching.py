@@ -18,7 +18,7 @@ from mcpgen import paths
 from mcpgen.errors import UsageError
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import named_extensions, recorded_extension
-from mcpgen.package.commands import Wanted
+from mcpgen.package.commands import PackageOptions
 
 _DEBOUNCE = 200
 """Milliseconds during which changes are collected before a run."""
@@ -27,19 +27,19 @@ _ROUND = 500
 """Milliseconds after which a wait for changes starts anew."""
 
 
-def inputs(wanted: Wanted, directory: Path) -> tuple[Path, ...]:
+def inputs(options: PackageOptions, directory: Path) -> tuple[Path, ...]:
     """The files and folders that a package is made from.
 
     These are mcpgen's own schemas and templates, and the files of the user that the options or else
     the package's manifest name.
 
     Args:
-        wanted: The options.
+        options: The options.
         directory: The package; it need not be there.
     """
-    optional = (wanted.facts, wanted.templates)
-    named = [*wanted.schemas, *(path for path in optional if path is not None)]
-    extensions = [each.path for each in named_extensions(wanted.extensions)]
+    optional = (options.facts, options.templates)
+    named = [*options.schemas, *(path for path in optional if path is not None)]
+    extensions = [each.path for each in named_extensions(options.extensions)]
     record = directories.read_manifest(directory) if directory.is_dir() else None
     if record is not None and not named:
         for origin in record.revisions.values():
@@ -48,8 +48,8 @@ def inputs(wanted: Wanted, directory: Path) -> tuple[Path, ...]:
             named.append(directory / record.templates.directory)
     folders = (paths.schema_dir(), paths.templates_dir(), paths.own_schema_dir())
     own = tuple(folder.resolve() for folder in folders if folder is not None)
-    if wanted.patch is not None:
-        named.append(wanted.patch)
+    if options.patch is not None:
+        named.append(options.patch)
     elif record is not None and record.patch.file:
         named.append(directory / record.patch.file)
     if record is not None and not extensions:

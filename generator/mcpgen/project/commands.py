@@ -21,7 +21,7 @@ from mcpgen.model.schema_queries import properties
 from mcpgen.package import commands, package_cache
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.package.commands import Wanted
+from mcpgen.package.commands import PackageOptions
 from mcpgen.package.settings import MirrorSettings, PackageSettings, Settings
 from mcpgen.project import hooks, live_server, publishing, server_lists, writing
 from mcpgen.project import mirror as mirrors
@@ -111,49 +111,49 @@ def complete_options(
     )
 
 
-def new(console: Console, wanted: NewProject) -> None:
+def new(console: Console, options: NewProject) -> None:
     """Write a new project.
 
     Raises:
         McpgenError: An option is wrong, the directory is not free, or the server to mirror cannot
             be read. Nothing is written then.
     """
-    module = projects.module_name(wanted.name)
-    sources = schema_sources.by_name(wanted.revisions)
-    is_mirrored = wanted.from_file is not None or wanted.from_server is not None
-    features = (*wanted.features, *(("schemas",) if is_mirrored else ()))
-    if wanted.app:
+    module = projects.module_name(options.name)
+    sources = schema_sources.by_name(options.revisions)
+    is_mirrored = options.from_file is not None or options.from_server is not None
+    features = (*options.features, *(("schemas",) if is_mirrored else ()))
+    if options.app:
         _check_app(sources[-1])
         features = (*features, "apps")
-    if wanted.side == "server" or is_mirrored:
+    if options.side == "server" or is_mirrored:
         features = (*features, "prompts", "resources")
-    if wanted.side == "server" and selection((), wanted.transports).transports != ("stdio",):
+    if options.side == "server" and selection((), options.transports).transports != ("stdio",):
         features = (*features, "routes", "workers")  # as its own `serving` uses
-    chosen = selection((), wanted.transports, features=features)
-    if Path.cwd().is_relative_to(wanted.directory.resolve()):
-        raise UsageError(f"-o {wanted.directory} holds the current directory; name a new one")
-    writing.expect_free(wanted.directory)
+    chosen = selection((), options.transports, features=features)
+    if Path.cwd().is_relative_to(options.directory.resolve()):
+        raise UsageError(f"-o {options.directory} holds the current directory; name a new one")
+    writing.expect_free(options.directory)
     revisions = tuple(source.revision for source in sources)
     request = BuildRequest(f"{module}.{projects.PROTOCOL}", sources, selection=chosen)
-    with console.progress(f"generating {wanted.name} ({', '.join(revisions)})"):
+    with console.progress(f"generating {options.name} ({', '.join(revisions)})"):
         package = package_cache.build_package(request, console.summary)
-        mirror, snapshot = _build_mirror(console, wanted, request, package)
+        mirror, snapshot = _build_mirror(console, options, request, package)
         project = Project(
-            wanted.name,
-            wanted.side,
+            options.name,
+            options.side,
             revisions,
             chosen.transports,
-            _mirror_settings(wanted),
+            _mirror_settings(options),
             mirror is not None and mirror.expands,
-            _own_schemas(wanted.directory.resolve(), revisions),
-            wanted.mcpgen,
+            _own_schemas(options.directory.resolve(), revisions),
+            options.mcpgen,
             short_words(chosen.features),
-            wanted.publish,
-            wanted.app,
+            options.publish,
+            options.app,
         )
         files = projects.user_files(project, mirror)
-        if wanted.publish is not None:
-            files |= publishing.files(project, wanted.publish)
+        if options.publish is not None:
+            files |= publishing.files(project, options.publish)
     own = len(files)
     inner = projects.folder(project, projects.PROTOCOL)
     files |= {f"{inner}/{path}": text for path, text in package.items()}
@@ -163,13 +163,13 @@ def new(console: Console, wanted: NewProject) -> None:
         files |= {f"{beside}/{path}": text for path, text in written.items()}
         differences = _differences(console, project, files, snapshot)
         _report(console, mirror, differences)
-    writing.write_project(wanted.directory, files)
+    writing.write_project(options.directory, files)
     console.summary(
-        f"{wanted.directory}: {count_of(own, 'file')} of yours,"
+        f"{options.directory}: {count_of(own, 'file')} of yours,"
         f" {count_of(len(package), 'file')} in {inner}"
     )
     console.summary(
-        f"next: cd {shlex.quote(str(wanted.directory))} && pip install -e '.[dev]' && pytest"
+        f"next: cd {shlex.quote(str(options.directory))} && pip install -e '.[dev]' && pytest"
     )
 
 
@@ -198,16 +198,16 @@ def _differences(
 
 
 def _build_mirror(
-    console: Console, wanted: NewProject, request: BuildRequest, package: Mapping[str, str]
+    console: Console, options: NewProject, request: BuildRequest, package: Mapping[str, str]
 ) -> tuple[Mirror, Snapshot] | tuple[None, None]:
     """The mirror of the server that a project starts from, if any."""
-    if wanted.from_file is None and wanted.from_server is None:
+    if options.from_file is None and options.from_server is None:
         return None, None
     settings = MirrorSettings(
-        projects.MIRROR, str(wanted.from_file or ""), wanted.from_server or "", "."
+        projects.MIRROR, str(options.from_file or ""), options.from_server or "", "."
     )
     lists, limits = _server_lists(console, settings, Path.cwd(), request, package)
-    title = projects.module_name(wanted.name).replace("_", "-").title()
+    title = projects.module_name(options.name).replace("_", "-").title()
     [calls_class] = names.class_names([title], mirrors.RESERVED).values()
     snapshot = Snapshot(lists, limits, calls_class)
     return mirrors.build(snapshot, projects.PROTOCOL), snapshot
@@ -257,16 +257,16 @@ def _ignore(note: str) -> None:
     """Drop a note: published schemas need none."""
 
 
-def _mirror_settings(wanted: NewProject) -> Code | None:
+def _mirror_settings(options: NewProject) -> Code | None:
     """The lines of `[tool.mcpgen.mirror]` that name the server, relative to the project."""
-    root = wanted.directory.resolve()
-    if wanted.from_file is not None:
-        path = Path(os.path.relpath(wanted.from_file.resolve(), root)).as_posix()
+    root = options.directory.resolve()
+    if options.from_file is not None:
+        path = Path(os.path.relpath(options.from_file.resolve(), root)).as_posix()
         return Code(f"file = {toml(path)}")
-    if wanted.from_server is None:
+    if options.from_server is None:
         return None
     place = Path(os.path.relpath(Path.cwd(), root)).as_posix()
-    return Code(f"server = {toml(wanted.from_server)}\ndirectory = {toml(place)}")
+    return Code(f"server = {toml(options.from_server)}\ndirectory = {toml(place)}")
 
 
 def _own_schemas(root: Path, revisions: Sequence[str]) -> Code | None:
@@ -378,7 +378,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
     for path in (*files, *([settings.root / package.facts] if package.facts else [])):
         if not path.is_file():
             raise UsageError(f"{settings.root / 'pyproject.toml'}: expected a file, got {path}")
-    wanted = Wanted(
+    options = PackageOptions(
         package.revisions,
         files,
         settings.root / package.facts if package.facts else None,
@@ -395,7 +395,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.keep_old_modules,
     )
     directory = settings.directory(package)
-    return commands.new_request(wanted, directory, errata=package.errata, strict=package.strict)
+    return commands.new_request(options, directory, errata=package.errata, strict=package.strict)
 
 
 def check(console: Console, settings: Settings) -> bool:
@@ -408,7 +408,7 @@ def check(console: Console, settings: Settings) -> bool:
         current = True
         for package in settings.packages:
             directory = settings.directory(package)
-            current &= commands.check(console, directory, Wanted())
+            current &= commands.check(console, directory, PackageOptions())
             changed = _other_settings(_request(settings, package), directory)
             if changed:
                 console.summary(f"the settings changed: {', '.join(changed)}; run mcpgen")
@@ -475,4 +475,4 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "patch": (request.patch_origin.file, record.patch.file),
         "extensions": ([*request.extension_origins], [*record.extensions]),
     }
-    return [name for name, (wanted, recorded) in pairs.items() if wanted != recorded]
+    return [name for name, (stated, recorded) in pairs.items() if stated != recorded]

@@ -433,19 +433,19 @@ class _Naming:
             moved: Pointers into the file of definitions that are elsewhere there.
             settled: Definitions that keep their names.
         """
-        held: Mapping[str, str] = {
+        keys: Mapping[str, str] = {
             name: key
             for key in (*(_CONTAINERS.keys() - {container}), container)
             if is_object(document.get(key))
             for name in document[key]
         }
-        definitions = {name: document[key][name] for name, key in held.items()}
+        definitions = {name: document[key][name] for name, key in keys.items()}
         ordered = {name: definitions[name] for name in (*document[container], *definitions)}
         imported = {"Annotated"} - {*settled} if _has_bounds(document) else ()
         classes = names.class_names(ordered, imported)
         places = {
             classes[name]: moved.get(f"/{key}/{escape(name)}", f"/{key}/{escape(name)}")
-            for name, key in held.items()
+            for name, key in keys.items()
             if classes[name] != name or key != container
         }
         return cls(container, ordered, classes, places)
@@ -478,8 +478,8 @@ def _foreign_references(document: Node, naming: _Naming) -> Iterator[Note]:
 
 def _is_held(document: Node, target: str) -> bool:
     key, _, token = target.removeprefix("#/").partition("/")
-    held: Json = document.get(key)
-    return is_object(held) and unescape(token) in held
+    definitions: Json = document.get(key)
+    return is_object(definitions) and unescape(token) in definitions
 
 
 def _normalise(document: Node, naming: _Naming) -> Node:

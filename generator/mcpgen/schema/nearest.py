@@ -100,8 +100,8 @@ def features(document: Node) -> Features:
 
 def _definitions(document: Node) -> Iterator[tuple[str, Node]]:
     for container in ("definitions", "$defs"):
-        held: Json = document.get(container)
-        for name, node in held.items() if is_object(held) else ():
+        by_name: Json = document.get(container)
+        for name, node in by_name.items() if is_object(by_name) else ():
             if is_object(node):
                 yield name, node
 

@@ -42,8 +42,8 @@ def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str,
     whole = _with_targets(document, targets)
     for pointer, name in renamed.items():
         _, key, old = pointer.split("/")
-        held = whole[key]
-        whole[key] = {name if each == unescape(old) else each: held[each] for each in held}
+        members = whole[key]
+        whole[key] = {name if each == unescape(old) else each: members[each] for each in members}
     if added:
         inner = {name: resolve(document, pointer) for name, pointer in added.items()}
         whole[container] = {**whole[container], **_with_targets(inner, targets)}
