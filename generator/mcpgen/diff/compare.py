@@ -107,8 +107,8 @@ class _Comparison:
             for ours, theirs in ((one.params, other.params), (one.result, other.result))
             if ours or theirs
         ]
-        held = sum(alike) / len(alike) if alike else 1.0
-        return (similarity.of_names(one.name, other.name) + held) / 2
+        contents = sum(alike) / len(alike) if alike else 1.0
+        return (similarity.of_names(one.name, other.name) + contents) / 2
 
     def _method(self, old: Method, new: Method) -> None:
         spot = _spot(old, new)

@@ -34,7 +34,7 @@ def inputs(options: PackageOptions, directory: Path) -> tuple[Path, ...]:
     the package's manifest name.
 
     Args:
-        options: The options.
+        options: The options of the command line.
         directory: The package; it need not be there.
     """
     optional = (options.facts, options.templates)
