@@ -402,7 +402,7 @@ def main(words: Sequence[str] | None = None) -> NoReturn:
         words: The command line without the program's name; that of the process by default.
     """
     arguments = sys.argv[1:] if words is None else list(words)
-    gc.disable()  # of the many objects that one run makes, next to none is garbage
+    gc.disable()  # almost none of the many objects of a run is garbage
     try:
         code = cli.main(arguments, prog_name="mcpgen", standalone_mode=False)
     except Exception as error:

@@ -130,7 +130,7 @@ def _requirement(node: Json) -> str:
 
 
 def resolve(node: Json, definitions: Node) -> Json:
-    """Follow references until a schema is none."""
+    """Follow the references of a schema."""
     for _ in range(len(definitions)):
         if not is_object(node) or "$ref" not in node:
             return node

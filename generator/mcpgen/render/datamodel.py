@@ -249,7 +249,7 @@ class Worker:
 
 def serve() -> None:
     """Write the sources for the jobs on standard input; jobs that fail are left out."""
-    gc.disable()  # of the many objects made here, next to none is garbage
+    gc.disable()  # almost none of the many objects made here is garbage
     import_library()
     with cache.disable():  # the process that asks keeps them
         sources = _sources_of(pickle.load(sys.stdin.buffer))
