@@ -1,10 +1,11 @@
 """Results of earlier runs, by digest, below the user's cache directory.
 
-An entry never changes: its key is a digest of all that it was made from. So processes need no lock:
-each thread writes a file of its own, which one rename puts into place. An entry is read only if its
-content has the digest that it begins with. A cache that cannot be read or written counts as empty.
+An entry never changes: its key is a digest of all of its inputs. So processes need no lock: each
+thread writes a file of its own, and one rename puts the file into place. An entry is read only if
+its content has the digest that it begins with. A cache that cannot be read or written counts as
+empty.
 
-`MCPGEN_NO_CACHE`, set to anything, turns it off; so does `disabled`.
+`MCPGEN_NO_CACHE`, set to anything, turns it off; so does `disable`.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ _LEVEL = 1  # of compression: the default takes 50 ms more for a package, and a 
 
 
 def folder() -> Path:
-    """Where the entries are."""
+    """The directory of the entries."""
     return platformdirs.user_cache_path("mcpgen", appauthor=False)
 
 
 @contextmanager
-def disabled() -> Generator[None]:
-    """Neither read nor write entries."""
+def disable() -> Generator[None]:
+    """Turn the cache off inside the block."""
     token = _is_disabled.set(True)
     try:
         yield
@@ -55,8 +56,8 @@ def read(kind: str, key: str) -> bytes | None:
     """An entry, or `None` if there is none.
 
     Args:
-        kind: What it is, as a word.
-        key: Digest of what it was made from, in hex.
+        kind: The kind of entry, as a word.
+        key: Digest of the inputs, in hex.
     """
     if _is_off():
         return None
@@ -71,7 +72,7 @@ def read(kind: str, key: str) -> bytes | None:
 
 
 def write(kind: str, key: str, content: bytes) -> None:
-    """Keep an entry, and remove the oldest ones beyond `MAX_BYTES`."""
+    """Store an entry, and remove the oldest ones beyond `MAX_BYTES`."""
     if _is_off():
         return
     path = _path(kind, key)

@@ -23,9 +23,9 @@ class Steps:
     """Progress of work in steps, on standard error.
 
     Attributes:
-        is_shown: Whether anything is shown.
-        on_terminal: Whether a step overwrites the one before.
-        verbose: Whether steps are shown elsewhere than on a terminal.
+        is_shown: Whether progress is shown.
+        on_terminal: Whether each step overwrites the previous one.
+        verbose: Whether steps are also shown where standard error is no terminal.
     """
 
     is_shown: bool
@@ -33,13 +33,13 @@ class Steps:
     verbose: bool
 
     def begin(self, text: str) -> None:
-        """Say what begins, on a line that stays."""
+        """Print a heading, on a line that later steps do not overwrite."""
         if self.is_shown:
             self.clear()
             click.echo(f"{text} ...", err=True)
 
     def step(self, text: str) -> None:
-        """Say which step begins."""
+        """Print the step that begins."""
         if self.on_terminal:
             width = shutil.get_terminal_size().columns - 1
             click.echo(f"{_CLEAR_LINE}{text[:width]}", nl=False, err=True)
@@ -47,14 +47,14 @@ class Steps:
             click.echo(text, err=True)
 
     def clear(self) -> None:
-        """Remove the step that is shown."""
+        """Erase the current step."""
         if self.on_terminal:
             click.echo(_CLEAR_LINE, nl=False, err=True)
 
 
 @dataclass
 class Console:
-    """Where texts go.
+    """The output of one command.
 
     Attributes:
         quiet: Leave out progress and summaries; results are still shown.
@@ -71,7 +71,7 @@ class Console:
 
     @contextmanager
     def progress(self, text: str) -> Generator[None]:
-        """Say what is going on while it goes on."""
+        """Show a status text while the block runs."""
         if self.quiet or self.as_json:
             yield
         elif sys.stderr.isatty():
@@ -85,10 +85,10 @@ class Console:
 
     @contextmanager
     def steps(self, *, verbose: bool) -> Generator[Steps]:
-        """Say on standard error how far long work is.
+        """Report the steps of long work on standard error.
 
-        A terminal has one line, which the next step overwrites. Elsewhere a step is a line, but
-        shown only if `verbose`.
+        On a terminal, each step overwrites the previous one. Elsewhere each step is a line, printed
+        only if `verbose`.
         """
         is_shown = not self.quiet and not self.as_json
         steps = Steps(is_shown, is_shown and sys.stderr.isatty(), verbose)
@@ -98,23 +98,23 @@ class Console:
             steps.clear()
 
     def summary(self, text: str) -> None:
-        """Say what was done."""
+        """Print a line about the work that was done."""
         if not self.quiet:
             self.text(text)
 
     def text(self, text: str) -> None:
-        """Show a text that was asked for."""
+        """Print a text that the user asked for."""
         if self.as_json:
             return
         if sys.stdout.isatty():
             from rich.console import Console as Rich
 
-            Rich(highlight=False, soft_wrap=True).print(_styled(text), markup=True)
+            Rich(highlight=False, soft_wrap=True).print(_bold_first_word(text), markup=True)
         else:
             click.echo(text)
 
     def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Show rows under heads."""
+        """Print rows as a table with column headings."""
         if self.as_json:
             return
         if sys.stdout.isatty():
@@ -132,7 +132,7 @@ class Console:
             click.echo("  ".join(cells).rstrip())
 
     def diff(self, text: str) -> None:
-        """Show a unified diff."""
+        """Print a unified diff."""
         if self.as_json:
             return
         if sys.stdout.isatty():
@@ -149,8 +149,8 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _styled(text: str) -> str:
-    """A text with its first word bold, safe from being read as markup."""
+def _bold_first_word(text: str) -> str:
+    """Mark the first word of a text as bold, and escape markup in the text."""
     from rich.markup import escape
 
     first, space, rest = text.partition(" ")

@@ -1,7 +1,7 @@
 """The errors of mcpgen, as one small tree.
 
     McpgenError             anything mcpgen raises on purpose; its text is one line
-    +-- UsageError          the command line asks for something that cannot be (exit code 2)
+    +-- UsageError          the command line is wrong (exit code 2)
     +-- InputError          a file that was read is wrong: file, JSON pointer, expected, came
     |   +-- SchemaError     a schema
     |   |   +-- TypeScriptError   one in TypeScript: file, line, column, expected, came
@@ -36,23 +36,23 @@ class McpgenError(Exception):
     exit_code: ClassVar[int] = 1
 
     details: str = ""
-    """Lines to show below the error, for those who have to decide by them."""
+    """Lines to print below the error, which help the user decide."""
 
 
 class UsageError(McpgenError):
-    """The command line asks for something that cannot be."""
+    """The command line asks for something impossible."""
 
     exit_code = 2
 
 
 class InputError(McpgenError):
-    """A file does not hold what it should.
+    """The content of a file is wrong.
 
     Args:
-        source: The file, as the user knows it.
+        source: The file, as the user named it.
         pointer: JSON pointer into the file, empty for the whole of it.
-        expected: What should be there.
-        came: What is there.
+        expected: The expected content.
+        came: The actual content.
     """
 
     def __init__(self, source: str, pointer: str, expected: str, came: str) -> None:
@@ -65,18 +65,18 @@ class InputError(McpgenError):
 
 
 class SchemaError(InputError):
-    """A schema is not one, or not one of the protocol."""
+    """A file is not a schema, or not a schema of the protocol."""
 
 
 class TypeScriptError(SchemaError):
     """A schema in TypeScript holds something that cannot be read.
 
     Args:
-        source: The file, as the user knows it.
+        source: The file, as the user named it.
         line: The line, from 1.
         column: The character in the line, from 1.
-        expected: What should be there.
-        came: What is there.
+        expected: The expected content.
+        came: The actual content.
     """
 
     def __init__(self, source: str, line: int, column: int, expected: str, came: str) -> None:
@@ -110,10 +110,10 @@ class PatchError(InputError):
     """A patch of a package is malformed, or does not fit what mcpgen writes now.
 
     Args:
-        source: The patch, as the user knows it.
-        pointer: JSON pointer, which a patch has none of.
-        expected: What should be there.
-        came: What is there.
+        source: The patch, as the user named it.
+        pointer: Empty, since a patch has no JSON pointers.
+        expected: The expected content.
+        came: The actual content.
         conflicts: Both sides of each conflict.
     """
 
@@ -130,16 +130,16 @@ class SettingsError(InputError):
 
 
 class MirrorError(InputError):
-    """The lists of a mirrored server cannot be had, or are malformed."""
+    """The lists of a mirrored server cannot be read, or are malformed."""
 
 
 class TemplateError(McpgenError):
-    """A template of the user's cannot take the place of mcpgen's, or cannot be rendered.
+    """A user's template cannot replace mcpgen's template, or cannot be rendered.
 
     Args:
         source: The file.
         line: The line, from 1; `None` if the file as a whole is meant.
-        reason: What was expected, and what came.
+        reason: The expected and the actual content.
     """
 
     def __init__(self, source: str, line: int | None, reason: str) -> None:
@@ -153,7 +153,7 @@ class HookError(McpgenError):
 
 
 class OutputError(McpgenError):
-    """The directory to write to, or to check, is not as it must be."""
+    """The directory to write to, or to check, cannot be used."""
 
 
 class ServerError(McpgenError):
@@ -173,7 +173,7 @@ def safe_text(text: str, limit: int = 200) -> str:
     return cut if len(text) <= limit else f"{cut}..."
 
 
-def shown(value: Any, limit: int = 60) -> str:
+def format_value(value: Any, limit: int = 60) -> str:
     """A value as short JSON, for the end of an error text."""
     text = json.dumps(value, default=str)
     return safe_text(text if len(text) <= limit else f"{text[: limit - 3]}...")

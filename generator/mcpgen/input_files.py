@@ -1,7 +1,7 @@
-"""Files that a user hands in, read within bounds: text as it is, JSON as values of JSON.
+"""Reading files of users within limits: text as it is, JSON as JSON values.
 
-JSON that Python reads and other readers do not, or that could fill memory or the stack of a later
-step, is refused here with the place where it stands.
+JSON that only Python accepts, or that could exhaust memory or the stack of a later step, is refused
+with its place in the file.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ MAX_BYTES = 64 * 1024 * 1024
 """Size of the largest file that is read, in bytes. Official schemas have some 200 kB."""
 
 MAX_SIGNS = 1_000_000
-"""Brackets, braces and commas in JSON text: what is made of each takes more memory than the sign.
+"""Limit of brackets, braces and commas in JSON text, each of which costs memory when it is parsed.
 Official schemas have some 5,000."""
 
 MAX_LEVELS = 64
-"""How deep objects and arrays may stand in each other. Official schemas have 12 levels."""
+"""Limit of the nesting of objects and arrays. Official schemas have 12 levels."""
 
 MAX_ENTRIES = 5000
-"""Members of one object, or items of one array. Official schemas have up to 160."""
+"""Limit of the members of an object or items of an array. Official schemas have up to 160."""
 
 MAX_NAME = 1000
-"""Characters of a member's name."""
+"""Limit of the characters of a member's name."""
 
 _LONGEST_INTEGER = 20
 """Digits, and a sign, of the longest integer that fits 64 bits."""
@@ -39,13 +39,13 @@ _REPEATED = object()
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 
 _Path: TypeAlias = tuple[object, ...]
-"""Names and indices on the way to a place."""
+"""Member names and array indices from the root to a value."""
 
 _TYPESCRIPT = frozenset({".ts", ".mts", ".cts"})
 
 
 def is_typescript(path: Path) -> bool:
-    """Whether the name of a file says that it is TypeScript."""
+    """Whether a file is TypeScript by its suffix."""
     return path.suffix.lower() in _TYPESCRIPT
 
 
@@ -55,7 +55,7 @@ def read_text(path: Path, kind: type[InputError], form: str, limit: int = MAX_BY
     Args:
         path: The file.
         kind: The class of the error.
-        form: What the text should be, for the error of one that is not UTF-8.
+        form: The expected form, for the error about text that is not UTF-8.
         limit: Size of the largest file that is read, in bytes.
 
     Raises:
@@ -103,7 +103,7 @@ def read_json(path: Path, kind: type[InputError]) -> Json:
 
 
 def json_pointer(path: Iterable[object]) -> str:
-    """The JSON pointer of a place, from the names and indices on the way to it."""
+    """The JSON pointer for member names and array indices."""
     tokens = (str(token).replace("~", "~0").replace("/", "~1") for token in path)
     return "".join(f"/{token}" for token in tokens)
 

@@ -1,4 +1,4 @@
-"""JSON values in Python: how they are typed here, and the two tests that type checkers follow."""
+"""Types of JSON values, and two checks that narrow them for type checkers."""
 
 from __future__ import annotations
 

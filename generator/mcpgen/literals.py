@@ -1,8 +1,8 @@
 """Values as Python source: the one place where foreign text becomes a literal or a docstring.
 
-Text of a schema, of facts or of documentation may hold anything. Source made here is ASCII, and no
-character of the text ends the string that holds the text. `Code` marks such source; `checked` is
-the last look at every value that a template writes.
+Text of a schema, of facts or of documentation may hold anything. The source made here is ASCII, and
+no character of the text can end the string that holds it. `Code` marks such source; `source_text`
+checks every value that a template writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeGuard
 from mcpgen.json_types import is_array, is_object
 
 WIDTH = 100
-"""Length of a line in what is written, at most."""
+"""Limit of the length of a written line."""
 
 _PLAIN = re.compile(r"[\w.,|\[\] -]*")
 """Names, types and numbers: neither quotes, brackets of a call, operators nor line ends."""
@@ -46,9 +46,11 @@ def literal(value: Any) -> Code:
         pairs = (f"{literal(key)}: {literal(item)}" for key, item in value.items())
         return Code("{" + ", ".join(pairs) + "}")
     if is_array(value):
-        return Code(f"[{_joined(value)}]")
+        return Code(f"[{_join_literals(value)}]")
     if _is_tuple(value):
-        return Code(f"({_joined(value)},)" if len(value) == 1 else f"({_joined(value)})")
+        return Code(
+            f"({_join_literals(value)},)" if len(value) == 1 else f"({_join_literals(value)})"
+        )
     raise ValueError(f"expected a value with a Python literal, got {type(value).__name__}")
 
 
@@ -56,22 +58,22 @@ def _is_tuple(value: Any) -> TypeGuard[tuple[Any, ...]]:
     return isinstance(value, tuple)
 
 
-def _joined(values: Iterable[Any]) -> str:
+def _join_literals(values: Iterable[Any]) -> str:
     return ", ".join(literal(value) for value in values)
 
 
-def escaped(text: str) -> str:
-    """A text as it stands between the triple quotes of a docstring: ASCII, line ends kept.
+def escape_docstring(text: str) -> str:
+    """Escape a text for the inside of a triple-quoted docstring: ASCII, line ends kept.
 
     Three quotes in a row become apostrophes, and so does a quote at the very end. Other characters
     outside printable ASCII are written as escapes; a tab becomes spaces.
     """
     lines = text.replace("\r\n", "\n").expandtabs().split("\n")
-    safe = "\n".join(_escaped_line(line) for line in lines).replace('"""', "'''")
+    safe = "\n".join(_escape_line(line) for line in lines).replace('"""', "'''")
     return f"{safe[:-1]}'" if safe.endswith('"') else safe
 
 
-def _escaped_line(line: str) -> str:
+def _escape_line(line: str) -> str:
     safe = line.replace("\\", "\\\\")
     if safe.isascii() and safe.isprintable():
         return safe
@@ -85,20 +87,19 @@ def docstring(text: str) -> Code:
 
     The first line stands behind the opening quotes; the others have the indentation of the text.
     """
-    return Code(f'"""{escaped(text)}"""')
+    return Code(f'"""{escape_docstring(text)}"""')
 
 
 def ascii_source(source: str) -> Code:
-    """Source of another generator, in which only literals hold foreign text, in ASCII."""
+    """Convert source, in which only literals hold foreign text, to ASCII."""
     return Code(source.encode("ascii", "backslashreplace").decode("ascii"))
 
 
-def checked(value: object) -> str:
-    """The text that a template may write for a value: source made here, a number, or names and
-    types.
+def source_text(value: object) -> str:
+    """The source that a template may write for a value: `Code`, a number, or names and types.
 
     Raises:
-        ValueError: The value is a text that may hold anything, so it has to be a literal.
+        ValueError: The value is arbitrary text, which has to be a literal.
     """
     if isinstance(value, Code):
         return value

@@ -21,7 +21,7 @@ Library: TypeAlias = Literal["msgspec", "pydantic"]
 """The library that models are written for."""
 
 LIBRARIES: tuple[Library, ...] = get_args(Library)
-"""The first is that of packages that name none."""
+"""The libraries that models can be written for; the first is the default."""
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9]+")
@@ -36,7 +36,7 @@ SHADOWING = frozenset({"bool", "dict", "field", "float", "int", "list", "str"})
 """Names that annotations and defaults of the same class need for themselves."""
 
 BASE = frozenset({"extra"})
-"""Names that the base of all objects has."""
+"""Names of members that the base class of all objects has."""
 
 IMPORTED = frozenset(
     {
@@ -92,8 +92,8 @@ RESERVED: Mapping[Library, frozenset[str]] = {"msgspec": frozenset(), "pydantic"
 def words(name: str) -> list[str]:
     """The words of a name, lower case: `URLElicitationRequired` has three.
 
-    Letters lose their accents, those of other scripts are romanized. What is no letter is named:
-    a star is `white medium star`.
+    Letters lose their accents, and those of other scripts are romanized. Other characters become
+    their Unicode names: a star is `white medium star`.
     """
     parts = _SEPARATOR.split(_as_ascii(name.rpartition("/")[2]))
     return [word.lower() for part in parts if part for word in _HUMP.split(part)]
@@ -102,34 +102,34 @@ def words(name: str) -> list[str]:
 def _as_ascii(text: str) -> str:
     if text.isascii():
         return text
-    spelled = "".join(map(_spelled, text))
-    return spelled if any(map(str.isalnum, spelled)) else "".join(map(_named, text))
+    spelled = "".join(map(_spell_character, text))
+    return spelled if any(map(str.isalnum, spelled)) else "".join(map(_name_character, text))
 
 
-def _spelled(char: str) -> str:
-    if plain := _without_accents(char):
+def _spell_character(char: str) -> str:
+    if plain := _strip_accents(char):
         return plain
-    return _romanized(char) if unicodedata.category(char)[0] in "LMN" else _named(char)
+    return _romanize(char) if unicodedata.category(char)[0] in "LMN" else _name_character(char)
 
 
-def _without_accents(char: str) -> str:
+def _strip_accents(char: str) -> str:
     return "".join(filter(str.isascii, unicodedata.normalize("NFKD", char)))
 
 
-def _romanized(char: str) -> str:
-    """A letter or digit of another script in those of ASCII; empty for a sign without sound."""
+def _romanize(char: str) -> str:
+    """A letter or digit of another script in ASCII; empty for a character without a sound."""
     return "".join(filter(str.isalnum, anyascii(char)))
 
 
-def _named(char: str) -> str:
-    """The name of a character, set off; nothing for what only changes the look of another one."""
+def _name_character(char: str) -> str:
+    """The Unicode name of a character between spaces; empty for combining and format characters."""
     if unicodedata.category(char) in ("Mn", "Cf"):
         return ""
     return f" {unicodedata.name(char, f'u{ord(char):x}').lower()} "
 
 
 def snake(wire: str) -> str:
-    """The Python name for a member: snake_case, no keyword, and nothing that classes need."""
+    """The Python name for a member: snake_case, no keyword, and no name that classes need."""
     name = "_".join(words(wire))[:_LONGEST].rstrip("_") or "empty"
     if name[0].isdigit():
         name = f"n{name}"
@@ -169,10 +169,10 @@ def is_class_name(name: str) -> bool:
 
 
 def class_names(published: Collection[str], taken: Collection[str] = ()) -> Mapping[str, str]:
-    """Names of Python classes for definitions, by the name in the schema, no two alike.
+    """Unique names of Python classes for definitions, by the name in the schema.
 
-    A name that Python can use stays. Of any other the letters and digits are kept, each part with a
-    capital: `Record<string,string>` is `RecordStringString`. What is taken gets a number, in the
+    A valid class name stays. Any other name keeps its letters and digits, each part capitalized:
+    `Record<string,string>` is `RecordStringString`. A name that is taken gets a number, in the
     order of the schema.
     """
     names = {name: name for name in published if is_class_name(name) and name not in taken}
@@ -196,10 +196,10 @@ def _class_name(published: str) -> str:
 
 
 def members(wires: Iterable[str], reserved: Collection[str] = ()) -> Mapping[str, str]:
-    """Python names for the members of one object, by wire name, no two alike and none reserved.
+    """Unique Python names for the members of one object, by wire name, without reserved names.
 
-    A name that is taken gets an underscore at its end, or two, then a number: the first of the
-    members keeps it plain.
+    The first member keeps its plain name. Later members with the same name get one underscore at
+    the end, then two, then a number.
     """
     names: dict[str, str] = {}
     taken: set[str] = set()

@@ -37,7 +37,7 @@ def schema_dir() -> Path:
 
 
 def own_schema_dir() -> Path | None:
-    """The user's folder of revisions: what `own_schemas` set, else what the environment names."""
+    """The user's folder of revisions: from `own_schemas`, else from the environment variable."""
     named = os.environ.get(SCHEMAS_VARIABLE)
     return _own_schemas.get(Path(named) if named else None)
 
@@ -53,7 +53,7 @@ def own_schemas(folder: Path | None) -> Generator[None]:
 
 
 def is_own_revision(name: str) -> bool:
-    """Whether a revision lies in the user's folder, which goes before that of mcpgen."""
+    """Whether a revision lies in the user's folder, which takes precedence over mcpgen's."""
     own = own_schema_dir()
     return own is not None and (own / name).is_dir()
 
@@ -70,7 +70,7 @@ def templates_dir() -> Path:
 
 
 def relative_path(path: Path, directory: Path) -> str:
-    """The path of a file from a directory; its name alone where there is no such path."""
+    """The relative path of a file from a directory; the file's name if there is none."""
     try:
         return Path(os.path.relpath(path, directory)).as_posix()
     except ValueError:  # on another drive
@@ -78,12 +78,12 @@ def relative_path(path: Path, directory: Path) -> str:
 
 
 def recorded_place(directory: Path, recorded: str) -> Path:
-    """Where the path that a package in a directory records leads; from here if it lies below."""
+    """Resolve a path that a package records from its directory; relative to here if below."""
     place = Path(os.path.normpath(directory.resolve() / recorded))
     return place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place
 
 
 def shown_path(path: Path) -> str:
-    """A path for messages: data of mcpgen from the top of the project, others as given."""
+    """A path for messages: relative to the root of mcpgen's data, other paths unchanged."""
     root = data_root()
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)

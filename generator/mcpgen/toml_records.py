@@ -1,4 +1,4 @@
-"""TOML files as typed values: what a data class has no default for is there, and nothing unknown.
+"""TOML files as data classes: members without a default are required, unknown keys refused.
 
 TOML has no null, so `false` stands for "there is none" wherever a type allows `None`.
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from mcpgen import paths
-from mcpgen.errors import InputError, shown
+from mcpgen.errors import InputError, format_value
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import Json, is_array, is_object
 
@@ -33,7 +33,7 @@ _LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}\.[ \t]*+){{{MAX_PARTS}}}")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a value stands, and the error to raise if it is wrong.
+    """The place of a value in a file, and the error for a wrong value.
 
     Attributes:
         source: The file, for messages.
@@ -52,7 +52,7 @@ class Place:
 
     def error(self, expected: str, came: object) -> InputError:
         """The error for a wrong value here."""
-        return self.kind(self.source, self.pointer, expected, shown(came))
+        return self.kind(self.source, self.pointer, expected, format_value(came))
 
     def table(self, value: Any) -> dict[str, Any]:
         """The value here, which must be a table."""
@@ -68,13 +68,13 @@ def read_toml(path: Path, kind: type[InputError]) -> tuple[dict[str, Any], Place
         InputError: The file cannot be read or is not TOML; of the class `kind`.
     """
     source = paths.shown_path(path)
-    table = parsed_toml(read_text(path, kind, "TOML text", MAX_BYTES), source, kind)
+    table = parse_toml(read_text(path, kind, "TOML text", MAX_BYTES), source, kind)
     check_json(table, source, kind)
     return table, Place(source, kind)
 
 
-def parsed_toml(text: str, source: str, kind: type[InputError]) -> dict[str, Any]:
-    """The table in a text; TOML has values that are not JSON, such as dates.
+def parse_toml(text: str, source: str, kind: type[InputError]) -> dict[str, Any]:
+    """Parse a TOML text; TOML has values that are not JSON, such as dates.
 
     Raises:
         InputError: The text is not TOML; of the class `kind`.
@@ -102,7 +102,7 @@ def toml_value(value: Json) -> str:
 
 
 def toml_text(text: str) -> str:
-    """A string of TOML; one of several lines as people read it, where TOML can hold it so."""
+    """A string of TOML; with several lines, a multi-line string if TOML can represent it."""
     if "\n" not in text:
         return _toml_string(text)
     readable = all(char.isprintable() or char == "\n" for char in text)
@@ -112,7 +112,7 @@ def toml_text(text: str) -> str:
 
 
 def toml_key(name: str) -> str:
-    """A key of a TOML table: bare where that can be."""
+    """A key of a TOML table, bare if possible."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml_string(name)
 
 
@@ -129,7 +129,7 @@ def _toml_character(character: str) -> str:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
-    """The known name that a name may have been meant as; `None` if none is near."""
+    """The known name that is closest to a misspelt name; `None` if none is close."""
     from difflib import get_close_matches  # for errors alone
 
     return next(iter(get_close_matches(name, list(known), n=1, cutoff=0.7)), None)
@@ -157,7 +157,7 @@ def _convert(value: Any, kind: Any, place: Place) -> Any:
         return None if value is False else _convert(value, inner, place)
     if origin is Literal:
         if value not in args or type(value) is not type(args[0]):
-            raise place.error(f"one of {shown(list(args))}", value)
+            raise place.error(f"one of {format_value(list(args))}", value)
         return value
     if origin is tuple:
         if not is_array(value):
@@ -187,7 +187,10 @@ def _record(table: dict[str, Any], kind: Any, place: Place) -> Any:
     for name, member in members.items():
         if name not in table and not _has_default(member):
             raise place.kind(
-                place.source, place.pointer, f"the key {name}", shown(sorted(table)) + " without it"
+                place.source,
+                place.pointer,
+                f"the key {name}",
+                format_value(sorted(table)) + " without it",
             )
     return kind(
         **{name: _convert(value, hints[name], place.at(name)) for name, value in table.items()}
@@ -196,7 +199,7 @@ def _record(table: dict[str, Any], kind: Any, place: Place) -> Any:
 
 @cache
 def _hints(kind: type) -> Mapping[str, Any]:
-    """The types of the members of a data class; working them out takes longer than a conversion."""
+    """The types of the fields of a data class; cached, for they take longer than a conversion."""
     return get_type_hints(kind)
 
 

@@ -54,12 +54,6 @@ STANDARD: Mapping[str, str] = {
 AMBIGUOUS = frozenset({"agreement", "exchange", "marks", "quiet"})
 """Words with a standard meaning, too: token exchange, the marks of pytest, the option `--quiet`."""
 
-VERBS_ROOMS = ("adding", "check_server", "diff", "explain", "model", "project", "render", "schema")
-"""The rooms of the generator whose functions are read; in the others, participles are left."""
-
-VERBS_UNREAD = ("model/parts.py", "model/spec.py")
-"""Modules of those rooms whose functions are not read yet."""
-
 VERBS_IN_ED = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "succeed"})
 IRREGULAR = re.compile(
     "asked|begun|broken|brought|built|chosen|drawn|found|given|gone|held|hidden|kept|known|left"
@@ -104,13 +98,6 @@ def test_no_name_has_a_word_of_the_old_dialect() -> None:
     assert [name for path in others for name in dialect_in(path, AMBIGUOUS)] == []
 
 
-def verb_modules() -> list[Path]:
-    """The modules of the generator whose functions are read."""
-    unread = {GENERATOR / name for name in VERBS_UNREAD}
-    paths = python_files(*(GENERATOR / room for room in VERBS_ROOMS))
-    return [path for path in paths if path not in unread]
-
-
 def riddles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Docstrings that begin with a pronoun, those of attributes included, with their lines."""
     for node in ast.walk(tree):
@@ -120,14 +107,15 @@ def riddles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 
 def is_participle(name: str) -> bool:
-    """Whether a name is one word, and a past participle."""
-    return "_" not in name and (
-        IRREGULAR.fullmatch(name) is not None or (name.endswith("ed") and name not in VERBS_IN_ED)
+    """Whether a name is one word, and a past participle; a private name is one likewise."""
+    word = name.lstrip("_")
+    return "_" not in word and (
+        IRREGULAR.fullmatch(word) is not None or (word.endswith("ed") and word not in VERBS_IN_ED)
     )
 
 
 def participles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Public functions and methods that a lone participle names, with their lines.
+    """Functions and methods that a lone participle names, with their lines.
 
     A property is a value, which an adjective may name. So may a function within a function.
     """
@@ -159,7 +147,7 @@ def test_no_value_is_called_found() -> None:
 def test_no_function_of_the_generator_is_a_lone_participle() -> None:
     assert [
         f"{shown(path)}:{line}: {name}"
-        for path in verb_modules()
+        for path in python_files(GENERATOR)
         for line, name in participles_in(tree_of(path))
     ] == []
 
@@ -227,7 +215,8 @@ def test_docstrings_that_begin_with_a_pronoun_are_seen(source: str, expected: li
         ("async def built(): ...", ["built"]),
         ("class A:\n    def merged(self): ...", ["merged"]),
         ("class A:\n    @property\n    def required(self): ...", []),
-        ("def need(): ...\ndef read(): ...\ndef needed_files(): ...\ndef _needed(): ...", []),
+        ("def _needed(): ...", ["_needed"]),
+        ("def need(): ...\ndef read(): ...\ndef needed_files(): ...", []),
         ("def f():\n    def needed(): ...", []),
     ],
 )

@@ -65,7 +65,7 @@ def test_checking_an_unchanged_package_imports_nothing_slow(package: Path) -> No
         "from pathlib import Path\n"
         "from mcpgen.package import commands\n"
         "from mcpgen.console import Console\n"
-        "assert commands.check(Console(), Path(sys.argv[1]), commands.Wanted())\n"
+        "assert commands.check(Console(), Path(sys.argv[1]), commands.PackageOptions())\n"
         "print(*sys.modules)"
     )
     # Without measuring its coverage, which imports some of them.
@@ -91,8 +91,8 @@ def test_an_unchanged_package_is_not_built_again(
     package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(pipeline, "build", None)
-    request = commands.requested(
-        commands.Wanted((REVISION,), features=("all",)), package, errata=True
+    request = commands.new_request(
+        commands.PackageOptions((REVISION,), features=("all",)), package, errata=True
     )
     commands.generate(Console(), request, package, force=False)
     count = len(json.loads((package / manifest.NAME).read_text())["files"]) + 1
@@ -121,27 +121,30 @@ def retouched(directory: Path) -> None:
 def test_unchanged_means_that_building_would_change_nothing(
     package: Path, change: Callable[[Path], object]
 ) -> None:
-    request = commands.requested(
-        commands.Wanted((REVISION,), features=("all",)), package, errata=True
+    request = commands.new_request(
+        commands.PackageOptions((REVISION,), features=("all",)), package, errata=True
     )
-    assert checking.unchanged(package, request) is not None
+    assert checking.unchanged_result(package, request) is not None
     change(package)
-    assert checking.unchanged(package, request) is None
+    assert checking.unchanged_result(package, request) is None
 
 
 @pytest.mark.parametrize(
     "wanted",
     [
-        commands.Wanted((REVISION,), parts=("types",)),
-        commands.Wanted((REVISION, "latest")),
-        commands.Wanted(("latest",)),
+        commands.PackageOptions((REVISION,), parts=("types",)),
+        commands.PackageOptions((REVISION, "latest")),
+        commands.PackageOptions(("latest",)),
     ],
 )
-def test_another_request_is_built(package: Path, wanted: commands.Wanted) -> None:
-    request = commands.requested(wanted, package, errata=True)
-    assert checking.unchanged(package, request) is None
-    same = commands.Wanted((REVISION,), features=("all",))
-    assert checking.unchanged(package, commands.requested(same, package, errata=False)) is None
+def test_another_request_is_built(package: Path, wanted: commands.PackageOptions) -> None:
+    request = commands.new_request(wanted, package, errata=True)
+    assert checking.unchanged_result(package, request) is None
+    same = commands.PackageOptions((REVISION,), features=("all",))
+    assert (
+        checking.unchanged_result(package, commands.new_request(same, package, errata=False))
+        is None
+    )
 
 
 def test_files_of_the_user_do_not_count(package: Path) -> None:

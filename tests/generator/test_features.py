@@ -70,7 +70,7 @@ def test_a_feature_adds_its_public_names_alone(name: str) -> None:
     added = {each for row in exports.exports_of(chosen, unset=True) for each in row.names}
     added -= {each for row in exports.exports_of(without, unset=True) for each in row.names}
     brought = chosen.chosen
-    assert added == {each for each, of in exports.missing(without).items() if of in brought}
+    assert added == {each for each, of in exports.missing_names(without).items() if of in brought}
     assert name in brought
     assert {each.name for each in chosen.absent} == set(NAMES) - brought
 
@@ -255,7 +255,7 @@ print(*errors, sep="\\n")
 
 def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
     folder = written(made("all", "all", (NEWEST,), features=NONE), tmp_path)
-    missing = exports.missing(features(selection(features=NONE), [spec_of(NEWEST).facts]))
+    missing = exports.missing_names(features(selection(features=NONE), [spec_of(NEWEST).facts]))
     members = {member: each.name for each in FEATURES for member in each.server_members}
     of_context = {member: each.name for each in FEATURES for member in each.context_members}
     command = [sys.executable, "-I", "-c", USES_EACH, str(folder), ",".join(missing)]

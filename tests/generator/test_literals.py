@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcpgen.literals import Code, checked, docstring, literal
+from mcpgen.literals import Code, docstring, literal, source_text
 
 MARKS = [
     "'",
@@ -93,10 +93,10 @@ def test_black_keeps_a_docstring_the_only_statement_of_its_class(text: str) -> N
     [Code("f('x')"), "models.Name | None", "2025-06-18", "list[Any]", "gr\xf6\xdfe", True, 3],
 )
 def test_a_template_writes_source_names_and_numbers_as_they_are(value: Any) -> None:
-    assert checked(value) == str(value)
+    assert source_text(value) == str(value)
 
 
 @pytest.mark.parametrize("value", ["a'b", 'a"b', "f(x)", "a\nb", "a\\b", "a;b", "a: b", None, 1.5])
 def test_a_template_writes_no_text_that_may_hold_anything(value: Any) -> None:
     with pytest.raises(ValueError, match="expected a name or a literal in a template"):
-        checked(value)
+        source_text(value)

@@ -112,10 +112,12 @@ def test_the_fingerprint_of_files_depends_on_names_not_on_order(tmp_path: Path) 
     one, two = tmp_path / "1", tmp_path / "2"
     one.write_text("1")
     two.write_text("2")
-    assert manifest.combined([("a", one), ("b", two)]) == manifest.combined(
+    assert manifest.combine_fingerprints([("a", one), ("b", two)]) == manifest.combine_fingerprints(
         [("b", two), ("a", one)]
     )
-    assert manifest.combined([("a", one)]) != manifest.combined([("b", one)])
+    assert manifest.combine_fingerprints([("a", one)]) != manifest.combine_fingerprints(
+        [("b", one)]
+    )
 
 
 @pytest.mark.parametrize(

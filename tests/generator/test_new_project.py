@@ -210,7 +210,7 @@ def test_ci_runs_mcpgen_only_if_it_knows_where_to_get_it(tmp_path: Path) -> None
         install, check, *rest = ci_commands(tmp_path / f"w{number}")
         assert shlex.split(install) == ["pip", "install", place]
         assert (check, rest[0]) == ("mcpgen check", 'pip install -e ".[dev]"')
-        assert "CI asks the same" in (tmp_path / f"w{number}/README.md").read_text()
+        assert "as CI does" in (tmp_path / f"w{number}/README.md").read_text()
 
 
 PLACES = (

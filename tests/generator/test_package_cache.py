@@ -45,7 +45,7 @@ def packages(place: Path) -> list[Path]:
 def built(request: BuildRequest) -> tuple[Mapping[str, str], list[str]]:
     """A package and the notes about its schemas."""
     notes: list[str] = []
-    return package_cache.built(request, notes.append), notes
+    return package_cache.build_package(request, notes.append), notes
 
 
 def test_a_package_that_was_built_before_comes_out_of_the_cache(place: Path) -> None:
@@ -60,7 +60,7 @@ def test_models_that_another_package_has_come_out_of_the_cache(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wanted = replace(REQUEST, selection=selection(("protocol",)))
-    with cache.disabled():
+    with cache.disable():
         expected = built(wanted)
     built(REQUEST)
     kept = sorted(place.glob("models-*"))
@@ -149,7 +149,7 @@ def test_an_entry_that_is_damaged_is_made_anew(place: Path, spoil: bytes | None)
 
 def test_a_cache_that_is_off_gives_no_entry_that_is_there(place: Path) -> None:
     cache.write("some", KEY, b"content")
-    with cache.disabled():
+    with cache.disable():
         assert cache.read("some", KEY) is None
         cache.write("some", KEY, b"other")
     assert cache.read("some", KEY) == b"content"

@@ -325,7 +325,7 @@ TEXTS = st.tuples(LINES, st.booleans()).map(lambda each: "\n".join(each[0]) + "\
 def test_a_patch_gives_the_edited_text_again(before: str, after: str) -> None:
     written = {"m.py": before}
     patch = patch_of(patches.difference(written, {"m.py": after}))
-    assert patches.applied(patch, written, pytest.fail) == {"m.py": after}
+    assert patches.apply_patch(patch, written, pytest.fail) == {"m.py": after}
 
 
 @pytest.mark.parametrize(
@@ -344,7 +344,7 @@ def test_edits_go_to_the_same_module_of_another_revision(
 ) -> None:
     patch = patch_of(patches.difference({patched: "old\n"}, {patched: "new\n"}))
     notes: list[str] = []
-    files = patches.applied(patch, {now: "old\n"}, notes.append)
+    files = patches.apply_patch(patch, {now: "old\n"}, notes.append)
     assert files == {now: "new\n" if goes_there else "old\n"}
     assert ("no effect" in notes[0]) is not goes_there
 
@@ -360,7 +360,7 @@ def test_edits_and_changes_elsewhere_go_together(seed: int) -> None:
     patch = patch_of(patches.difference({"m.py": NUMBERED}, {"m.py": mine}))
     change = chance.choice(("", "changed\n", f"line {theirs}\nadded\n"))
     now = NUMBERED.replace(f"line {theirs}\n", change)
-    merged = patches.applied(patch, {"m.py": now}, pytest.fail)
+    merged = patches.apply_patch(patch, {"m.py": now}, pytest.fail)
     assert merged == {"m.py": mine.replace(f"line {theirs}\n", change)}
 
 
@@ -379,10 +379,13 @@ def test_a_hunk_goes_where_its_own_lines_stand_once(now: str, why: str) -> None:
     mine = NUMBERED.replace("line 50\n", "mine\n").replace("line 51\n", "line 51\nmore\n")
     patch = patch_of(patches.difference({"m.py": NUMBERED}, {"m.py": mine}))
     if not why:
-        assert "mine\nline 51\nmore\n" in patches.applied(patch, {"m.py": now}, pytest.fail)["m.py"]
+        assert (
+            "mine\nline 51\nmore\n"
+            in patches.apply_patch(patch, {"m.py": now}, pytest.fail)["m.py"]
+        )
         return
     with pytest.raises(PatchError) as caught:
-        patches.applied(patch, {"m.py": now}, pytest.fail)
+        patches.apply_patch(patch, {"m.py": now}, pytest.fail)
     assert f"m.py: the hunk for line 48 {why}\n<<<<<<< " in caught.value.details
 
 
@@ -398,7 +401,7 @@ HOSTILE = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_a_hostile_patch_is_refused_in_one_short_line(case: str) -> None:
     with pytest.raises(PatchError) as caught:
-        patches.applied(patch_of(HOSTILE[case]), {"m.py": "x\n"}, pytest.fail)
+        patches.apply_patch(patch_of(HOSTILE[case]), {"m.py": "x\n"}, pytest.fail)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 400
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from mcpgen.errors import FactsError, InputError
-from mcpgen.toml_records import Place, convert, parsed_toml, read_toml
+from mcpgen.toml_records import Place, convert, parse_toml, read_toml
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def test_a_file_that_is_no_toml_is_refused(
 def test_a_key_of_many_parts_is_refused_soon(part: str) -> None:
     text = f"x = 1\n{'.'.join([part] * 100_000)} = 1\n"
     with pytest.raises(FactsError, match="expected keys of at most 64 parts, got a longer one"):
-        parsed_toml(text, "x.toml", FactsError)
+        parse_toml(text, "x.toml", FactsError)
 
 
 @pytest.mark.parametrize("sign", ["a", '"', "'", "a.", " ", ". "])
@@ -113,7 +113,7 @@ def test_long_texts_without_long_keys_are_read_soon(sign: str) -> None:
     started = time.process_time()
     text = sign * 60
     lines = "".join(f"x{at} = {json.dumps(text)}\n" for at in range(2000))
-    assert len(parsed_toml(lines, "x.toml", FactsError)) == 2000
+    assert len(parse_toml(lines, "x.toml", FactsError)) == 2000
     with pytest.raises(FactsError):
-        parsed_toml(f"{sign * 200_000}!", "x.toml", FactsError)
+        parse_toml(f"{sign * 200_000}!", "x.toml", FactsError)
     assert time.process_time() - started < 10

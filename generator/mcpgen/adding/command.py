@@ -1,4 +1,4 @@
-"""`mcpgen schema add`: what the command does, and what it says."""
+"""`mcpgen schema add`: the command and its report."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mcpgen.adding.reviews import by_pages
 from mcpgen.adding.revision import Addition, addition
 from mcpgen.console import Console, count_of
 from mcpgen.diff import report
-from mcpgen.errors import UsageError, safe_text, shown
+from mcpgen.errors import UsageError, format_value, safe_text
 from mcpgen.schema.revisions import LIST, Status
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _NAMES = 8
-"""Names that one line shows."""
+"""Limit of the names in one line."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Options:
     Attributes:
         schema: The schema file.
         revision: The name of the revision.
-        draft: Whether it may still change.
-        facts: A facts file, with what is known already.
-        force: Whether a revision that is there is written anew.
+        draft: Whether the revision may still change.
+        facts: A facts file with the facts that are known already.
+        force: Whether to overwrite an existing revision.
     """
 
     schema: Path
@@ -48,7 +48,7 @@ def add(console: Console, options: Options) -> None:
     """Add a revision to the user's folder of revisions, or to `schema/` of a checkout.
 
     Raises:
-        UsageError: The revision is no date or is there, or no folder is named.
+        UsageError: The revision is no date or exists already, or no folder is named.
         InputError: The schema or the facts file is wrong.
         OutputError: The folder cannot be written.
     """
@@ -69,13 +69,13 @@ def add(console: Console, options: Options) -> None:
 
 
 def _expect_date(word: str) -> None:
-    """Refuse the name of a revision that is no date, which a package could not be named after."""
+    """Refuse the name of a revision that is no date: folders of packages are named after dates."""
     try:
         if _DATE.fullmatch(word) is None:
             raise ValueError
         date.fromisoformat(word)
     except ValueError:
-        actual = shown(word)
+        actual = format_value(word)
         raise UsageError(f"--revision: expected a date as YYYY-MM-DD, got {actual}") from None
 
 
@@ -90,7 +90,7 @@ def _folder() -> Path:
 
 
 def _lines(added: Addition, folder: Path) -> Iterator[str]:
-    """The report: the added files, and the work that is left."""
+    """The report: the added files, and the remaining work."""
     name = added.entry.name
     place = paths.shown_path(folder / name)
     yield f"{place}: added, {added.entry.status}"
@@ -107,7 +107,8 @@ def _lines(added: Addition, folder: Path) -> Iterator[str]:
     carried = [review for review in added.reviews if not review.reason]
     yield f"facts.toml: {len(guesses)} {'guess' if len(guesses) == 1 else 'guesses'} to check"
     for review in guesses:
-        yield f"  {safe_text(review.pointer)} = {shown(review.value)}: {safe_text(review.reason)}"
+        value, reason = format_value(review.value), safe_text(review.reason)
+        yield f"  {safe_text(review.pointer)} = {value}: {reason}"
         yield from (f"    {page}" for page in review.pages)
     yield f"facts.toml: {count_of(len(carried), 'fact')} as in {added.base} to check"
     for counts, pages in by_pages(carried):
@@ -121,7 +122,7 @@ def _lines(added: Addition, folder: Path) -> Iterator[str]:
 
 
 def _schemas_option(folder: Path) -> str:
-    """The option that a command needs for a folder of revisions; empty if it finds the folder."""
+    """The option that names a folder of revisions; empty if commands find it without."""
     named = os.environ.get(paths.SCHEMAS_VARIABLE)
     if folder == paths.schema_dir() or (named and Path(named) == folder):
         return ""

@@ -1,7 +1,8 @@
-"""The text of facts.toml for an added revision: what differs from the defaults, to be checked.
+"""The text of facts.toml for an added revision: the values that differ from the defaults.
 
-It has the form of the files of published revisions. Comments say what a value rests on, and keys of
-the fixed tables that are as the defaults have them stand there as comments, to be changed easily.
+The form is that of published revisions. Comments state the source of each value that a person has
+to check. Keys of the fixed tables with default values are included as comments, so that they can be
+changed easily.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ def text(facts: Facts, base: str, reviews: Sequence[Review]) -> str:
 
     Args:
         facts: The facts of the revision.
-        base: The revision that they were carried over from.
-        reviews: Those to check.
+        base: The revision that the facts were carried over from.
+        reviews: The facts to check.
     """
     table = schema_facts.as_table(facts)
     return _HEAD.format(revision=facts.revision, base=base) + "".join(
@@ -65,7 +66,7 @@ def _own_methods(facts: Facts) -> Node:
 
 
 def _toml(value: Json) -> Json:
-    """A value of a fact as TOML has it."""
+    """A value of a fact as a TOML value."""
     if value is None:
         return False
     return [*value] if isinstance(value, tuple) else value
@@ -95,7 +96,7 @@ class _Lines:
                     yield from self._by_name(f"{name}/{escape(key)}", inner)
 
     def _fixed_table(self, name: str, rows: Node, defaults: Node) -> Iterator[str]:
-        """A table whose keys are the same in every revision."""
+        """The lines of a table whose keys are the same in every revision."""
         lines: list[str] = []
         for key, value in rows.items():
             review = self._reviews.get(f"/{name}/{key}")
@@ -114,7 +115,7 @@ class _Lines:
         yield from lines
 
     def _pages(self, rows: Node) -> Iterator[str]:
-        """The statements of the pages for readers, carried over as they are."""
+        """The lines of the pages' statements for readers, carried over unchanged."""
         if rows["unstated"]:
             yield from ("", "[pages]", f"unstated = {toml_value(rows['unstated'])}")
         for name in ("rules", "deprecated"):
@@ -126,7 +127,7 @@ class _Lines:
                 yield from (f"{member} = {toml_value(value)}" for member, value in own.items())
 
     def _by_name(self, path: str, rows: Node) -> Iterator[str]:
-        """A table whose keys are methods, definitions or members."""
+        """The lines of a table whose keys are methods, definitions or members."""
         assumed = {
             key: review
             for pointer, review in self._reviews.items()
@@ -148,6 +149,6 @@ class _Lines:
 
 
 def _key_in(pointer: str, path: str) -> str | None:
-    """The key of a table that a pointer leads to, or into; `None` for another table."""
+    """The key of a table that a pointer leads to or into; `None` for other tables."""
     before, slash, rest = pointer.partition(f"/{path}/")
     return unescape(rest.partition("/")[0]) if slash and not before else None

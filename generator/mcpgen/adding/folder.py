@@ -1,8 +1,8 @@
-"""Writing a revision into a folder of revisions: its files and its row in the list, or nothing.
+"""Write a revision into a folder of revisions: its files and its row in the list, or nothing.
 
-Both are made in a temporary folder beside the list, and take their places by renames. A run that
-fails or is interrupted undoes its renames; what a run that was killed left there is removed by the
-next one. Runs on one folder wait for each other.
+Both are made in a temporary folder beside the list, and renamed into place. A run that fails or is
+interrupted undoes its renames; leftovers of a killed run are removed by the next run. Runs on one
+folder wait for each other.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _ROW = re.compile(r'^\[\[revision\]\]\nname = "([^"]*)"\n', re.MULTILINE)
 
 
 def refuse_present(folder: Path, name: str) -> None:
-    """Refuse to add a revision that a folder has.
+    """Refuse to add a revision that a folder has already.
 
     Raises:
-        UsageError: The folder has it.
+        UsageError: The folder has the revision.
         RevisionsError: The list of revisions is malformed.
     """
     rows = read_revisions(folder / LIST) if (folder / LIST).is_file() else ()
@@ -46,14 +46,14 @@ def write(
     """Write a revision.
 
     Args:
-        folder: The folder of revisions; it is made if it is missing.
+        folder: The folder of revisions, which is made if missing.
         entry: The row for the list of revisions.
         files: The files of the revision's folder, by name.
-        force: Write a revision anew that is there.
+        force: Overwrite an existing revision.
 
     Raises:
-        UsageError: The revision is there.
-        OutputError: The folder cannot be written; it is as it was then.
+        UsageError: The revision exists already.
+        OutputError: The folder cannot be written; it is unchanged then.
         RevisionsError: The list of revisions is malformed.
     """
     target = folder.resolve()
@@ -61,7 +61,7 @@ def write(
     try:
         target.mkdir(parents=True, exist_ok=True)
         try:
-            with directories.locked(target / LIST) as no_lock:
+            with directories.hold_lock(target / LIST) as no_lock:
                 if no_lock is not None:
                     raise no_lock
                 if not force:
@@ -91,7 +91,7 @@ def _write(target: Path, entry: RevisionEntry, files: Mapping[str, str]) -> None
 
 
 def _exchange(fresh: Path, place: Path, aside: Path) -> None:
-    """Put the new folder and the new list into their places; undo that if it fails in between."""
+    """Rename the new folder and the new list into place; undo the first rename on failure."""
     try:
         if place.exists():
             place.rename(aside)
@@ -106,7 +106,7 @@ def _exchange(fresh: Path, place: Path, aside: Path) -> None:
 
 
 def _with_row(path: Path, entry: RevisionEntry) -> str:
-    """The text of a list with another row, in order; the other rows stay as they are."""
+    """The text of a list with a further row, in order; the other rows stay unchanged."""
     text = path.read_text(encoding="utf-8") if path.is_file() else _LIST_HEAD
     starts = [match.start() for match in _ROW.finditer(text)]
     ends = [*starts[1:], len(text)]

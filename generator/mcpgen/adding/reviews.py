@@ -1,7 +1,7 @@
 """Facts of an added revision that a person has to check, each with its reason and page.
 
-What the schema states needs no check. The rest is either a guess, or stands only in the prose of
-the revision that the facts were carried over from.
+Facts that the schema states need no check. All others are guesses, or come from the prose of the
+revision that the facts were carried over from.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcpgen.schema.facts import Facts
 from mcpgen.schema.structure import unescape
 
 CHANGES = "changelog"
-"""The page for facts that belong to no other."""
+"""The page for facts that belong to no other page."""
 
 _SOURCE = re.compile(r"^Source: (.+)\.$", re.MULTILINE)
 _PAGE = re.compile(r"[\w/-]+")
@@ -34,10 +34,10 @@ class Review:
     """A fact to check.
 
     Attributes:
-        pointer: Where facts.toml states it.
-        value: What is assumed.
-        reason: What that rests on; empty if it is carried over.
-        pages: Addresses of the pages that state it.
+        pointer: The place of the fact in facts.toml.
+        value: The assumed value.
+        reason: The basis of a guess; empty for a fact that is carried over.
+        pages: Addresses of the pages that state the fact.
     """
 
     pointer: str
@@ -47,17 +47,17 @@ class Review:
 
     @property
     def table(self) -> str:
-        """The table of facts.toml that it stands in."""
+        """The table of facts.toml that has the fact."""
         return self.pointer.split("/")[1]
 
 
 def reviews(fitted: FittedFacts, loaded: Schema, texts: Docs) -> tuple[Review, ...]:
-    """The facts to check: guesses first, then what is carried over.
+    """The facts to check: guesses first, then facts that are carried over.
 
     Args:
         fitted: The facts for a schema.
         loaded: The schema.
-        texts: Documentation, which knows the pages of types.
+        texts: The documentation, which has the pages of types.
     """
     pages = _Pages(loaded, texts)
     return tuple(pages.review(fact) for fact in (*fitted.guesses, *fitted.carried))

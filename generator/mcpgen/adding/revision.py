@@ -1,7 +1,7 @@
-"""From a schema file to a revision: its structure, pin, facts and corrections. Writes nothing.
+"""Makes a revision from a schema file: its structure, digest, facts and errata. Writes nothing.
 
-The facts and corrections start from those of the revision whose structure is nearest; from those
-of the revision itself, if it is there already.
+The facts and corrections start from those of the revision whose structure is nearest, or from those
+of the revision itself if it exists already.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcpgen.adding import facts_text
 from mcpgen.adding.reviews import Review, reviews
 from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import of_schema
-from mcpgen.errors import SchemaError, shown
+from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Node
 from mcpgen.model import fitting, schema_facts
 from mcpgen.model.fitting import FittedFacts
@@ -51,13 +51,13 @@ class Addition:
         entry: Its row in the list of revisions.
         files: The files of its folder, by name.
         base: The revision that facts and corrections were carried over from.
-        nearest: How near the structure of the nearest revision is.
+        nearest: The nearest revision, and how much structure it shares.
         reviews: The facts that a person has to check.
-        errata: The corrections that still apply.
-        unmatched: Those of the base that do not.
-        undocumented: Types, and fields as `Type.field`, that docs.toml says nothing about.
-        notes: What of the schema was read as something else than it says.
-        diff: The comparison with the revision before; `None` if there is none.
+        errata: The corrections of the base that still apply.
+        unmatched: The corrections of the base that do not apply.
+        undocumented: Types, and fields as `Type.field`, that docs.toml does not describe.
+        notes: The places where a package deviates from the schema.
+        diff: The comparison with the previous revision; `None` if there is none.
     """
 
     entry: RevisionEntry
@@ -73,13 +73,13 @@ class Addition:
 
 
 def addition(path: Path, name: str, status: Status, stated: Path | None = None) -> Addition:
-    """The revision that a schema file becomes.
+    """Make a revision from a schema file.
 
     Args:
         path: The schema file, in JSON or TypeScript.
         name: The revision, a date.
         status: Whether it may still change.
-        stated: A facts file, with what is known of it already.
+        stated: A facts file with the facts that are known already.
 
     Raises:
         SchemaError: The file is no schema of the protocol, or no package can be made from it.
@@ -116,7 +116,7 @@ def addition(path: Path, name: str, status: Status, stated: Path | None = None) 
 
 
 def _base(file: SchemaFile, name: str, stated: Path | None) -> RevisionEntry:
-    """The revision to start from: what the facts file says, the revision itself, the nearest."""
+    """The base revision: that of the facts file, else the revision itself, else the nearest."""
     based_on = schema_facts.read(stated).based_on if stated is not None else None
     if based_on is None and name in {row.name for row in schema.revisions()}:
         based_on = name
@@ -124,14 +124,14 @@ def _base(file: SchemaFile, name: str, stated: Path | None) -> RevisionEntry:
 
 
 def _facts(loaded: Schema, base: RevisionEntry, stated: Path | None) -> FittedFacts:
-    """The facts of the revision; those of a draft after another revision are not carried over."""
+    """The facts of the revision, without those about a draft that followed another revision."""
     fitted = schema_facts.facts_for(loaded, base.name, stated)
     if stated is not None:
         schema_facts.expect_methods(loaded, base.name, stated)
     if loaded.revision == base.name:
         return fitted
     carried = fitted.carried
-    if loaded.digest == base.digest:  # the schema says nothing new, and its pages may
+    if loaded.digest == base.digest:  # the schema is the same, but its pages may differ
         methods = fitting.methods_of(loaded)
         rows = schema_facts.carried_facts(fitted.facts, facts.load(base.name), (), methods)
         carried = tuple(rows)
@@ -161,12 +161,14 @@ def _errata_text(
     others = [f"{name}: defects of the published schema, as {base} has them."]
     if not (errata or unmatched):
         others = [f"{name}: no defects of the published schema are known."]
-    others += [f"Does not match any more: {shown(erratum.pointer, 200)}" for erratum in unmatched]
+    others += [
+        f"Does not match any more: {format_value(erratum.pointer, 200)}" for erratum in unmatched
+    ]
     return schema.errata_text(Disagreements(errata, tuple(others))) + "\n"
 
 
 def _undocumented_names(built: RevisionSpec, revision: str, texts: Docs) -> list[str]:
-    """Types and fields about which docs.toml says nothing."""
+    """Types and fields that docs.toml does not describe."""
     undocumented: list[str] = []
     for name, definition in built.models.normal.definitions.items():
         if not texts.type_doc(revision, name):
@@ -181,7 +183,7 @@ def _undocumented_names(built: RevisionSpec, revision: str, texts: Docs) -> list
 
 
 def _changes(loaded: Schema, stated: Facts) -> Diff | None:
-    """The changes from the revision before; `None` for the first."""
+    """The changes from the previous revision; `None` for the first revision."""
     older = [row for row in schema.revisions() if row.name < loaded.revision]
     if not older:
         return None

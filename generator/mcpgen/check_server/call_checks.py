@@ -1,4 +1,4 @@
-"""Calling tools: those that say that they only read, or all that the user allows."""
+"""Checks that call tools: read-only tools, or all tools if the user allows it."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mcpgen.check_server.jsonrpc_checks import LISTS
 from mcpgen.check_server.outcomes import applies, no_objects, require, require_valid
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import Run, Table
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.explain import violations
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 TABLE = Table()
 
 MAX_CALLS = 10
-"""Tools that are called."""
+"""Limit of the tools that are called."""
 
 _VALUES: dict[str, Json] = {
     "string": "mcpgen",
@@ -51,7 +51,7 @@ class Call:
 
 
 def arguments_for(schema: Json) -> Node | None:
-    """Values for what an inputSchema requires; `None` if they cannot be built from it."""
+    """Values for the required members of an inputSchema; `None` if they cannot be built."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
 
@@ -79,7 +79,7 @@ def arguments_for(schema: Json) -> Node | None:
         else:
             return None
     try:
-        validator: Any = Draft202012Validator(schema)  # its overloads have no types of their own
+        validator: Any = Draft202012Validator(schema)  # the library's overloads are not fully typed
         return built if validator.is_valid(built) else None
     except (SchemaError, RecursionError, ValueError):
         return None
@@ -149,7 +149,7 @@ def _shape_check(kind: str, type: str) -> Run:
     return blocks_have_their_shape
 
 
-def _absent(kind: str) -> Run:
+def _absence_check(kind: str) -> Run:
     async def blocks_do_not_exist_yet(session: Session) -> None:
         names = [name for name, _ in await _blocks(session, kind)]
         require(not names, f"no block of type {kind}", f"one in the result of {names[:1]}")
@@ -162,15 +162,17 @@ TABLE.add("content.image-shape")(_shape_check("image", "ImageContent"))
 TABLE.add("content.audio-shape")(_shape_check("audio", "AudioContent"))
 TABLE.add("content.resource-link-shape")(_shape_check("resource_link", "ResourceLink"))
 TABLE.add("content.embedded-shape")(_shape_check("resource", "EmbeddedResource"))
-TABLE.add("content.no-audio-2024")(_absent("audio"))
-TABLE.add("content.no-resource-link-before-2025-06")(_absent("resource_link"))
+TABLE.add("content.no-audio-2024")(_absence_check("audio"))
+TABLE.add("content.no-resource-link-before-2025-06")(_absence_check("resource_link"))
 
 
 @TABLE.add("content.structured-object")
 async def structured_content_is_an_object(session: Session) -> None:
     for call, content in await _structured_results(session):
         require(
-            is_object(content), f"an object as structuredContent of {call.name}", shown(content)
+            is_object(content),
+            f"an object as structuredContent of {call.name}",
+            format_value(content),
         )
 
 
@@ -195,7 +197,7 @@ async def structured_content_keeps_its_schema(session: Session) -> None:
             continue
         judged = True
         expected = f"structuredContent of {call.name}, which has an outputSchema"
-        require("structuredContent" in result, expected, shown(result))
+        require("structuredContent" in result, expected, format_value(result))
         validator: Any = validator_for(schema, Draft202012Validator)(schema)
         wrong = violations.first(validator.iter_errors(result["structuredContent"]))
         require_valid(wrong, f"structuredContent of {call.name}")
@@ -211,7 +213,7 @@ async def structured_content_is_also_text(session: Session) -> None:
         blocks = content if is_array(content) else []
         texts = [each.get("text") for each in blocks if is_object(each)]
         kept = any(_same_json(text, result["structuredContent"]) for text in texts)
-        require(kept, f"structuredContent of {call.name} as text too", shown(content, 120))
+        require(kept, f"structuredContent of {call.name} as text too", format_value(content, 120))
 
 
 def _same_json(text: Json, value: Json) -> bool:

@@ -1,4 +1,4 @@
-"""Connections to a server: payloads out, replies in, all of it recorded."""
+"""Connections to a server, which send payloads, read replies, and record all messages."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from mcpgen.errors import safe_text, shown
+from mcpgen.errors import format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 Transport = Literal["stdio", "http"]
 Fields = Mapping[str, str | None]
-"""Header fields of one HTTP request, on top of those of its connection; `None` leaves one out."""
+"""Header fields of one HTTP request, in addition to those of its connection; `None` removes one."""
 
 MESSAGE_LIMIT = 16 << 20
-"""Bytes of one message, and of one HTTP response."""
+"""Limit of the bytes of one message, and of one HTTP response."""
 
 FLOOD_MESSAGES = 10_000
-"""Messages on one connection; a server that sends more is ended."""
+"""Limit of the messages on one connection; a server that sends more is ended."""
 
 FLOOD_BYTES = 256 << 20
-"""Bytes on one connection; a server that sends more is ended."""
+"""Limit of the bytes on one connection; a server that sends more is ended."""
 
 
 @dataclass(frozen=True)
 class Received:
-    """One message that a server sent, or what it sent in place of one.
+    """One message that a server sent, or invalid bytes in place of one.
 
     Attributes:
         data: Its bytes, without the line feed or the framing of an event.
         message: The JSON value; `None` if there is none.
-        error: Why the bytes are no JSON; empty if they are.
-        event_id: The id of its server-sent event; `None` for one without.
+        error: The reason why the bytes are not JSON; empty if they are.
+        event_id: The id of its server-sent event; `None` without an id.
     """
 
     data: bytes
@@ -58,8 +58,8 @@ class Reply:
 
     Attributes:
         received: Messages in order.
-        answer: The response that was awaited; `None` if it did not come.
-        reason: Why there is no answer; empty if there is one.
+        answer: The awaited response; `None` if it did not come.
+        reason: The reason why there is no answer; empty if there is one.
         status: The HTTP status; `None` on other transports, and if no HTTP response came.
         fields: Header fields of the HTTP response, names in lower case.
         body: The HTTP body, unless it was a stream.
@@ -103,16 +103,16 @@ class Reply:
             return f"{status}{self.reason or 'no answer'}"
         if self.error is not None:
             message: Json = self.error.get("message") if is_object(self.error) else None
-            return f"{status}error {shown(self.code)} ({shown(message, 120)})"
-        return f"{status}result {shown(self.result, 120)}"
+            return f"{status}error {format_value(self.code)} ({format_value(message, 120)})"
+        return f"{status}result {format_value(self.result, 120)}"
 
 
 class Connection(Protocol):
     """A connection to a server.
 
     Attributes:
-        received: All that came on it.
-        fields: Header fields of every HTTP request; other transports have none.
+        received: All received messages.
+        fields: Header fields of every HTTP request; empty for other transports.
     """
 
     received: list[Received]
@@ -120,12 +120,12 @@ class Connection(Protocol):
 
     @property
     def transport(self) -> Transport:
-        """How messages travel."""
+        """The transport of the messages."""
         ...
 
     @property
     def end(self) -> str:
-        """Why the connection ended; empty while it is open."""
+        """The reason of the end of the connection; empty while it is open."""
         ...
 
     async def send(
@@ -139,7 +139,7 @@ class Connection(Protocol):
         """Send a payload, and read until the responses with some ids have come.
 
         Args:
-            payload: What is sent, as it is.
+            payload: The bytes to send, unchanged.
             awaited: Ids; over HTTP, without any, the response is read to its end.
             fields: Header fields of this HTTP request.
             to_end: Read on after the responses, until an HTTP response ends.
@@ -174,7 +174,7 @@ def _no_constant(name: str) -> Json:
 
 
 def answer_to(id: Json, messages: Sequence[Received]) -> Node | None:
-    """The response with an id: as it was sent, else as another type of JSON, else without one."""
+    """The response with an id; else with the id as another JSON type; else without an id."""
     responses: list[Node] = [each.message for each in messages if each.is_response]
     same = [each for each in responses if each.get("id") == id]
     alike = [each for each in responses if "id" in each and str(each["id"]) == str(id)]
@@ -183,7 +183,7 @@ def answer_to(id: Json, messages: Sequence[Received]) -> Node | None:
 
 
 def refusal(message: Node) -> Node | None:
-    """Our answer to a request of the server: pings are answered, all else is unknown."""
+    """Our answer to a request of the server: a result for ping, else method not found."""
     if not isinstance(message.get("method"), str) or "id" not in message:
         return None
     envelope: Node = {"jsonrpc": "2.0", "id": message["id"]}

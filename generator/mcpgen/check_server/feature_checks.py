@@ -22,21 +22,21 @@ from mcpgen.check_server.outcomes import (
 )
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import Table
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 TABLE = Table()
 
 MAX_READ = 3
-"""Resources and prompts that are looked at."""
+"""Limit of the resources and prompts that are read."""
 
 MAX_VALUES = 100
-"""Values of one completion."""
+"""Limit of the values of one completion."""
 
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 _NO_CACHE: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private"}
-"""Members that other rules judge, with correct values."""
+"""Correct values of members that other rules check."""
 
 
 async def _list_shape(session: Session, capability: str, method: str, type: str) -> None:
@@ -112,7 +112,9 @@ def _schemas(tools: Sequence[Node], member: str) -> list[tuple[str, Node]]:
 async def arguments_are_an_object(session: Session) -> None:
     for name, schema in _schemas(await _entries(session, "tools"), "inputSchema"):
         actual: Json = schema.get("type")
-        require(actual == "object", f"type object in the inputSchema of {name}", shown(actual))
+        require(
+            actual == "object", f"type object in the inputSchema of {name}", format_value(actual)
+        )
 
 
 @TABLE.add("tools.input-schema-property-objects")
@@ -120,10 +122,10 @@ async def properties_are_schemas(session: Session) -> None:
     for name, schema in _schemas(await _entries(session, "tools"), "inputSchema"):
         properties: Json = schema.get("properties", {})
         kept = is_object(properties) and all(is_object(each) for each in properties.values())
-        require(kept, f"an object for each property of {name}", shown(properties))
+        require(kept, f"an object for each property of {name}", format_value(properties))
         required: Json = schema.get("required", [])
         kept = is_array(required) and all(isinstance(each, str) for each in required)
-        require(kept, f"an array of names as required of {name}", shown(required))
+        require(kept, f"an array of names as required of {name}", format_value(required))
 
 
 @TABLE.add("tools.output-schema-root-object")
@@ -132,7 +134,9 @@ async def structured_results_are_objects(session: Session) -> None:
     applies(bool(schemas), "no tool has an outputSchema")
     for name, schema in schemas:
         actual: Json = schema.get("type")
-        require(actual == "object", f"type object in the outputSchema of {name}", shown(actual))
+        require(
+            actual == "object", f"type object in the outputSchema of {name}", format_value(actual)
+        )
 
 
 @TABLE.add("json-schema.schema-valid")
@@ -146,7 +150,7 @@ async def schemas_are_valid(session: Session) -> None:
             try:
                 validator_for(schema, Draft202012Validator).check_schema(schema)
             except SchemaError as error:
-                require(False, f"a valid {member} of {name}", shown(error.message, 120))
+                require(False, f"a valid {member} of {name}", format_value(error.message, 120))
 
 
 @TABLE.add("tools.name-length")
@@ -161,13 +165,13 @@ async def names_of_tools_are_plain(session: Session) -> None:
     for tool in await _entries(session, "tools"):
         name = str(tool.get("name"))
         plain = name.isascii() and all(char.isalnum() or char in "_-." for char in name)
-        require(plain, "names of letters, digits, _, - and .", shown(name))
+        require(plain, "names of letters, digits, _, - and .", format_value(name))
 
 
 @TABLE.add("tools.name-unique")
 async def names_of_tools_are_unique(session: Session) -> None:
     repeated = _repeated_values([tool.get("name") for tool in await _entries(session, "tools")])
-    require(not repeated, "each name once", f"{shown(repeated)} more than once")
+    require(not repeated, "each name once", f"{format_value(repeated)} more than once")
 
 
 @TABLE.add("tools.list-deterministic-order")
@@ -177,7 +181,9 @@ async def tools_keep_their_order(session: Session) -> None:
     for _ in range(3):
         tools: Json = result_of(await session.ask("tools/list")).get("tools")
         orders.append([tool.get("name") for tool in tools if is_object(tool)])
-    require(orders[0] == orders[1] == orders[2], "the same order each time", shown(orders[1:]))
+    require(
+        orders[0] == orders[1] == orders[2], "the same order each time", format_value(orders[1:])
+    )
 
 
 @TABLE.add("tools.unknown-tool-error")
@@ -198,7 +204,7 @@ async def a_resource_has_uri_and_name(session: Session) -> None:
 @TABLE.add("resources.uri-unique")
 async def uris_are_unique(session: Session) -> None:
     repeated = _repeated_values([each.get("uri") for each in await _entries(session, "resources")])
-    require(not repeated, "each URI once", f"{shown(repeated)} more than once")
+    require(not repeated, "each URI once", f"{format_value(repeated)} more than once")
 
 
 @TABLE.add("resources.templates-rfc6570")
@@ -207,7 +213,7 @@ async def templates_can_be_expanded(session: Session) -> None:
         text = str(template.get("uriTemplate"))
         balanced = text.count("{") == text.count("}")
         kept = balanced and not set("{}") & set(uritemplate.expand(text, {}))
-        require(kept, "a template of RFC 6570", shown(text))
+        require(kept, "a template of RFC 6570", format_value(text))
 
 
 async def _read_resources(session: Session) -> list[tuple[str, Node]]:
@@ -244,7 +250,9 @@ async def contents_are_text_or_blob(session: Session) -> None:
         kept = isinstance(part.get("uri"), str) and (
             isinstance(part.get("text"), str) or isinstance(part.get("blob"), str)
         )
-        require(kept, f"uri, and text or blob, in the contents of {uri}", shown(sorted(part)))
+        require(
+            kept, f"uri, and text or blob, in the contents of {uri}", format_value(sorted(part))
+        )
 
 
 @TABLE.add("resources.binary-encoded")
@@ -252,7 +260,7 @@ async def binary_data_is_base64(session: Session) -> None:
     blobs = [(uri, part["blob"]) for uri, part in await _contents(session) if "blob" in part]
     applies(bool(blobs), "no resource that was read is binary")
     for uri, blob in blobs:
-        require(_is_base64(blob), f"Base64 as the blob of {uri}", shown(blob))
+        require(_is_base64(blob), f"Base64 as the blob of {uri}", format_value(blob))
 
 
 def _is_base64(text: Json) -> bool:
@@ -284,7 +292,9 @@ async def _empty_result(session: Session, *methods: str) -> None:
     result: Node = {}
     for method in methods:
         result = result_of(await session.ask(method, {"uri": uri}), method)
-    require(not result.keys() - {"_meta"}, f"an empty result of {methods[-1]}", shown(result))
+    require(
+        not result.keys() - {"_meta"}, f"an empty result of {methods[-1]}", format_value(result)
+    )
 
 
 @TABLE.add("resources.subscribe-request")
@@ -305,7 +315,7 @@ async def a_prompt_has_a_name(session: Session) -> None:
         wrong = session.revision.violation("Prompt", prompt)
         require_valid(wrong, f"prompt {prompt.get('name')}")
     repeated = _repeated_values([prompt.get("name") for prompt in prompts])
-    require(not repeated, "each name once", f"{shown(repeated)} more than once")
+    require(not repeated, "each name once", f"{format_value(repeated)} more than once")
 
 
 def _arguments(prompt: Node) -> list[Node]:
@@ -483,7 +493,7 @@ async def pages_do_not_repeat_entries(session: Session) -> None:
         second: Json = (await session.ask(method, {"cursor": first["nextCursor"]})).result
         rows: Json = second.get(member, []) if is_object(second) else []
         again = [each for each in rows if is_object(each) and each.get(keys[member]) in own]
-        require(not again, f"other entries on the second page of {method}", shown(again))
+        require(not again, f"other entries on the second page of {method}", format_value(again))
     applies(paged, "every list has one page")
 
 
@@ -516,7 +526,7 @@ async def the_time_is_an_integer(session: Session) -> None:
     for method, result in await _cacheable(session):
         value: Json = result.get("ttlMs", 0)
         kept = isinstance(value, int) and not isinstance(value, bool)
-        require(kept, f"an integer as ttlMs of {method}", shown(value))
+        require(kept, f"an integer as ttlMs of {method}", format_value(value))
 
 
 @TABLE.add("caching.ttl-non-negative")
@@ -524,14 +534,16 @@ async def the_time_is_not_negative(session: Session) -> None:
     for method, result in await _cacheable(session):
         value: Json = result.get("ttlMs", 0)
         kept = not isinstance(value, int) or value >= 0
-        require(kept, f"0 or more as ttlMs of {method}", shown(value))
+        require(kept, f"0 or more as ttlMs of {method}", format_value(value))
 
 
 @TABLE.add("caching.scope-values")
 async def the_scope_is_public_or_private(session: Session) -> None:
     for method, result in await _cacheable(session):
         value: Json = result.get("cacheScope", "private")
-        require(value in ("public", "private"), f"public or private for {method}", shown(value))
+        require(
+            value in ("public", "private"), f"public or private for {method}", format_value(value)
+        )
 
 
 @TABLE.add("meta.result-server-info")
@@ -540,4 +552,4 @@ async def results_name_the_server(session: Session) -> None:
     for method, result in (await _cacheable(session))[1:]:
         meta: Json = result.get("_meta")
         kept = is_object(meta) and is_object(meta.get(key))
-        require(kept, f"{key} in _meta of the result of {method}", shown(meta))
+        require(kept, f"{key} in _meta of the result of {method}", format_value(meta))

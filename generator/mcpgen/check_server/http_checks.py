@@ -12,7 +12,7 @@ from mcpgen.check_server.lifecycle_checks import ANCIENT
 from mcpgen.check_server.outcomes import applies, require, require_error, result_of
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import HTTP, Table
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_object
 
 TABLE = Table()
@@ -20,7 +20,7 @@ TABLE = Table()
 FOREIGN_ORIGIN = "http://evil.example"
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})")
 _NEXT = 1000
-"""Session ids that are numbers, and as near to each other, are counted."""
+"""Session ids that are numbers with a smaller difference count as consecutive."""
 
 
 def _status(reply: Reply) -> str:
@@ -28,8 +28,8 @@ def _status(reply: Reply) -> str:
 
 
 async def _get(session: Session) -> Reply:
-    """The reply to GET, in a session of its own: a server may allow each session one stream."""
-    async with session.another() as other:
+    """The reply to GET in a new session, since a server may allow one stream per session."""
+    async with session.open_another() as other:
         return await other.http.head("GET", {"Accept": STREAM})
 
 
@@ -96,7 +96,7 @@ async def the_stream_ends_with_the_response(session: Session) -> None:
 
 @TABLE.add("http.independent-process", on=HTTP)
 async def two_clients_are_served_at_a_time(session: Session) -> None:
-    async with session.another() as other:
+    async with session.open_another() as other:
         result_of(await session.ask(session.liveness), "the first client's request")
         result_of(await other.ask(other.liveness), "the second client's request")
 
@@ -127,19 +127,19 @@ async def a_session_id_is_visible_ascii(session: Session) -> None:
     _session_field(session)
     id = session.session_id or ""
     kept = bool(id) and all(0x21 <= ord(char) <= 0x7E for char in id)
-    require(kept, "a session id of visible ASCII characters", shown(id))
+    require(kept, "a session id of visible ASCII characters", format_value(id))
 
 
 @TABLE.add("transport-security.session-id-nondeterministic", on=HTTP)
 async def session_ids_cannot_be_guessed(session: Session) -> None:
     _session_field(session)
-    async with session.another() as other:
+    async with session.open_another() as other:
         ids = [session.session_id or "", other.session_id or ""]
-    require(not _is_counted(*ids), "two ids that no other id gives away", shown(ids))
+    require(not _is_counted(*ids), "two ids that no other id gives away", format_value(ids))
 
 
 def _is_counted(first: str, second: str) -> bool:
-    """Whether two ids are the same, or numbers that follow each other, behind the same text."""
+    """Whether two ids are equal, or are consecutive numbers after the same prefix."""
     if first == second:
         return True
     numbered = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(second)
@@ -158,7 +158,7 @@ async def a_request_without_its_session_is_refused(session: Session) -> None:
 @TABLE.add("http.session-gone-404", on=HTTP)
 async def a_deleted_session_is_gone(session: Session) -> None:
     _session_field(session)
-    async with session.another() as other:
+    async with session.open_another() as other:
         deleted = await other.http.head("DELETE")
         applies(deleted.status != 405, "the server lets no client end a session")
         applies((deleted.status or 500) < 300, f"the session is not deleted: {_status(deleted)}")
@@ -215,7 +215,7 @@ async def an_unknown_version_is_refused_over_http(session: Session) -> None:
     kept = reply.status == 400 and reply.code == code
     require(kept, f"status 400 with error {code} for the version {ANCIENT}", reply.text)
     named = is_object(data) and session.version in data.get("supported", ())
-    require(named, f"{session.version} in supported", shown(data))
+    require(named, f"{session.version} in supported", format_value(data))
 
 
 @TABLE.add("http.unknown-method-404", on=HTTP)
@@ -315,7 +315,7 @@ async def a_name_that_cannot_be_decoded_is_refused(session: Session) -> None:
 async def no_session_is_assigned(session: Session) -> None:
     reply = await session.ask(session.liveness)
     actual = reply.fields.get("mcp-session-id")
-    require(actual is None, "no session id in the response", shown(actual))
+    require(actual is None, "no session id in the response", format_value(actual))
 
 
 @TABLE.add("http-compat.session-header-ignored", on=HTTP)
@@ -331,8 +331,8 @@ async def a_last_event_id_is_ignored(session: Session) -> None:
 
 
 # ---- subscriptions
-async def _listening(session: Session) -> tuple[Reply, Node]:
-    """The reply to a request for changes that stays open, and the request."""
+async def _open_subscription(session: Session) -> tuple[Reply, Node]:
+    """Open a subscription; return the reply, whose stream stays open, and the request."""
     method = session.revision.protocol.facts.behaviour.listen
     request = session.request(str(method), {"notifications": {"toolsListChanged": True}})
     reply = await session.http.listen(encode(request), request["id"], session.fields_of(request))
@@ -343,7 +343,7 @@ async def _listening(session: Session) -> tuple[Reply, Node]:
 
 @TABLE.add("http.listen-response-stream", on=HTTP)
 async def changes_come_on_a_stream(session: Session) -> None:
-    reply, request = await _listening(session)
+    reply, request = await _open_subscription(session)
     actual = f"{_status(reply)} with {reply.media_type or 'no type'}"
     require(reply.media_type == STREAM, f"{STREAM} for {request['method']}", actual)
 
@@ -358,25 +358,25 @@ def _first(reply: Reply) -> Node:
 
 @TABLE.add("subscriptions.ack-first", on=HTTP)
 async def an_acknowledgement_comes_first(session: Session) -> None:
-    message = _first((await _listening(session))[0])
+    message = _first((await _open_subscription(session))[0])
     actual: Json = message.get("method")
     kept = actual == "notifications/subscriptions/acknowledged"
-    require(kept, "notifications/subscriptions/acknowledged first", shown(message))
+    require(kept, "notifications/subscriptions/acknowledged first", format_value(message))
 
 
 @TABLE.add("subscriptions.id-value", on=HTTP)
 async def an_acknowledgement_names_its_request(session: Session) -> None:
-    reply, request = await _listening(session)
+    reply, request = await _open_subscription(session)
     params: Json = _first(reply).get("params")
     meta: Json = params.get("_meta") if is_object(params) else None
     key = str(session.revision.protocol.facts.meta.subscription_id)
     actual: Json = meta.get(key) if is_object(meta) else None
-    require(actual == request["id"], f"{request['id']} as {key}", shown(actual))
+    require(actual == request["id"], f"{request['id']} as {key}", format_value(actual))
 
 
 @TABLE.add("http.x-accel-buffering", on=HTTP)
 async def streams_are_not_buffered(session: Session) -> None:
-    reply, _ = await _listening(session)
+    reply, _ = await _open_subscription(session)
     applies(reply.media_type == STREAM, "the reply is no stream: http.listen-response-stream")
     actual = reply.fields.get("x-accel-buffering")
-    require(actual == "no", "X-Accel-Buffering: no on a stream", shown(actual))
+    require(actual == "no", "X-Accel-Buffering: no on a stream", format_value(actual))

@@ -36,11 +36,11 @@ JSON = "application/json"
 
 _OWN_FIELDS = {"Content-Type": JSON, "Accept": f"{JSON}, {STREAM}"}
 _END_SECONDS = 1.0
-"""How long a stream may stay open after its response."""
+"""Seconds that a stream may stay open after its response."""
 
 
 def open_http(address: str, options: Mapping[str, Any], timeout: float) -> HttpConnection:
-    """A client of a server.
+    """Open a client of a server.
 
     Args:
         address: The URL of the endpoint.
@@ -54,13 +54,15 @@ def open_http(address: str, options: Mapping[str, Any], timeout: float) -> HttpC
         raise ServerError("expected httpx2 for servers over HTTP, got none: pip install httpx2")
     import httpx2  # an extra of mcpgen
 
-    client = httpx2.AsyncClient(timeout=None, follow_redirects=False, verify=_trusted())
+    client = httpx2.AsyncClient(
+        timeout=None, follow_redirects=False, verify=_trusted_certificates()
+    )
     return HttpConnection(client, address, options.get("headers", {}), timeout)
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
-    """The certificates that all clients trust: a check opens many, and reading takes its time."""
+def _trusted_certificates() -> ssl.SSLContext:
+    """The trusted certificates, read once for all clients."""
     import httpx2
 
     return httpx2.create_ssl_context()
@@ -72,7 +74,7 @@ class HttpConnection:
     Args:
         client: The HTTP client; closed with the connection.
         address: The URL of the endpoint.
-        headers: Header fields of every request, of the user.
+        headers: The user's header fields for every request.
         timeout: Seconds for each answer.
     """
 
@@ -89,12 +91,12 @@ class HttpConnection:
 
     @property
     def transport(self) -> Transport:
-        """How messages travel."""
+        """The transport of the messages."""
         return "http"
 
     @property
     def end(self) -> str:
-        """Why the connection ended; empty while it is open."""
+        """The reason of the end of the connection; empty while it is open."""
         return self._end
 
     def _merge_fields(self, fields: Fields | None) -> list[tuple[str, str]]:
@@ -127,7 +129,7 @@ class HttpConnection:
         return reply
 
     def _follow_redirect(self, location: str) -> bool:
-        """Move to where the server points, if that is on the same host."""
+        """Change the address to that of a redirect, if it is on the same host."""
         target = urljoin(self._address, location)
         same = urlsplit(target)[:2] == urlsplit(self._address)[:2]
         moves = bool(location) and same and target != self._address
@@ -135,7 +137,7 @@ class HttpConnection:
         return moves
 
     async def head(self, verb: str, fields: Fields | None = None) -> Reply:
-        """Status and header fields of a response to another verb; no stream is read."""
+        """Send a request with another verb, and read status and header fields only."""
         reply = Reply(ended=False)
         await self._read(verb, b"", fields, reply, None)
         return reply
@@ -150,7 +152,7 @@ class HttpConnection:
         *,
         to_end: bool = False,
     ) -> None:
-        """Send a request and fill a reply; without awaited ids being asked for, its head alone."""
+        """Send a request and fill a reply; if `awaited` is `None`, without its body."""
         import httpx2  # an extra of mcpgen
 
         headers = [
@@ -226,7 +228,7 @@ class HttpConnection:
         return reply
 
     async def settle(self, seconds: float) -> None:
-        """Every response is read where it is sent for: there is nothing to wait for."""
+        """Do nothing: each response is read with its request."""
 
     async def close(self) -> None:
         """Close the client."""
@@ -236,7 +238,7 @@ class HttpConnection:
 
 
 class _First:
-    """Stands for the id of the first message, whichever that is."""
+    """A placeholder for the id of the first message, whatever its id."""
 
     def __init__(self, id: Json) -> None:
         self.id = id

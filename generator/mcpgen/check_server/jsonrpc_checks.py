@@ -6,7 +6,7 @@ from mcpgen.check_server.connections import Reply, encode
 from mcpgen.check_server.outcomes import applies, require, require_error, result_of
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import Table
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_object
 
 TABLE = Table()
@@ -31,7 +31,7 @@ LISTS = {
 async def strings_and_integers_are_ids(session: Session) -> None:
     for id in ("abc", "", 0, -5, 4294967296):
         reply = await session.ask(session.liveness, id=id)
-        require(reply.result is not None, f"a result for the id {shown(id)}", reply.text)
+        require(reply.result is not None, f"a result for the id {format_value(id)}", reply.text)
 
 
 @TABLE.add("jsonrpc.response-same-id")
@@ -40,13 +40,13 @@ async def a_response_repeats_the_id(session: Session) -> None:
         reply = await session.ask(session.liveness, id=id)
         actual: Json = reply.answer.get("id") if reply.answer is not None else None
         same = actual == id and type(actual) is type(id)
-        require(same, f"a response with the id {shown(id)}", _id_text(reply.answer))
+        require(same, f"a response with the id {format_value(id)}", _id_text(reply.answer))
 
 
 def _id_text(answer: Node | None) -> str:
     if answer is None:
         return "no answer"
-    return f"id {shown(answer['id'])}" if "id" in answer else "a response without id"
+    return f"id {format_value(answer['id'])}" if "id" in answer else "a response without id"
 
 
 @TABLE.add("jsonrpc.request-id-not-null")
@@ -98,10 +98,10 @@ async def text_that_is_no_json_is_a_parse_error(session: Session) -> None:
 
 
 def _expect_answer(reply: Reply) -> None:
-    """Skip a check unless the server answers a message that is no request: silence is not
-    forbidden.
+    """Skip a check unless the server answers a message that is no request, since silence is
+    allowed.
 
-    A response needs an id, which such a message does not have in all revisions.
+    A response needs an id, and not all revisions have responses without one.
     """
     applies(reply.answer is not None, f"the server does not answer: {reply.text}")
 
@@ -159,13 +159,13 @@ async def requests_of_a_batch_are_answered(session: Session) -> None:
         each.message for each in reply.received if each.is_response and "result" in each.message
     ]
     served = {str(message.get("id")) for message in actual}
-    expected = f"results for the ids {shown(ids)} of a batch"
+    expected = f"results for the ids {format_value(ids)} of a batch"
     require(set(map(str, ids)) <= served, expected, _ids_text(actual, reply.text))
 
 
 def _ids_text(messages: list[Node], text: str) -> str:
     ids: list[Json] = [message.get("id") for message in messages]
-    return f"responses with the ids {shown(ids)}" if ids else text
+    return f"responses with the ids {format_value(ids)}" if ids else text
 
 
 @TABLE.add("jsonrpc.batch-response")
@@ -175,7 +175,7 @@ async def each_request_of_a_batch_has_one_response(session: Session) -> None:
     actual = [each.message for each in reply.received if each.is_response]
     served = len(actual) >= len(ids)
     applies(served, "the server does not serve batches: jsonrpc.batch-receive")
-    expected = f"one response for each of {shown(ids)}, and none for the notification"
+    expected = f"one response for each of {format_value(ids)}, and none for the notification"
     require(len(actual) == len(ids), expected, _ids_text(actual, reply.text))
     reply = await session.post(b"[]")
     if reply.answer is not None:
@@ -203,7 +203,7 @@ async def cancellations_of_nothing_are_ignored(session: Session) -> None:
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
         reply = await session.post(message)
         refused = reply.status is not None and reply.status >= 400
-        expected = f"no answer to a cancellation with the params {shown(params)}"
+        expected = f"no answer to a cancellation with the params {format_value(params)}"
         require(reply.answer is None or refused, expected, reply.text)
     reply = await session.ask(session.liveness)
     result_of(reply, "the request after these cancellations")
@@ -213,7 +213,7 @@ async def cancellations_of_nothing_are_ignored(session: Session) -> None:
 async def strings_and_integers_are_progress_tokens(session: Session) -> None:
     for token in ("mcpgen", 0):
         reply = await session.ask(session.liveness, meta={"progressToken": token})
-        result_of(reply, f"a request with the progress token {shown(token)}")
+        result_of(reply, f"a request with the progress token {format_value(token)}")
 
 
 @TABLE.add("capabilities.server-features-advertised")

@@ -1,4 +1,4 @@
-"""Beginning and end of sessions: version negotiation, initialization, discovery, standard io."""
+"""Begin and end of sessions: version negotiation, initialization, discovery, standard streams."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mcpgen.check_server.jsonrpc_checks import INVALID_PARAMS, LISTS, METHOD_NOT
 from mcpgen.check_server.outcomes import applies, require, require_error, require_valid, result_of
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import HTTP, STDIO, Table
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, is_array, is_object
 
 TABLE = Table()
 
 ANCIENT = "1900-01-01"
-"""A version that no server has."""
+"""A version older than all that exist."""
 
 FUTURE = "9999-12-31"
-"""The same, later than all."""
+"""A version later than all that exist."""
 
 _IMPLEMENTATION = {"name": "server", "version": "1"}
 _EXIT_SECONDS = 5.0
@@ -55,9 +55,9 @@ async def the_server_names_itself(session: Session) -> None:
 
 @TABLE.add("lifecycle.initialize-first")
 async def nothing_is_sent_before_initialize(session: Session) -> None:
-    # The pages bid the client to wait. Of the server they say no more than that it sends nothing
-    # else at first: refusing a request that comes too early is not asked of it.
-    async with session.another(is_open=False) as other:
+    # The pages require the client to wait. Of the server they require only that it sends nothing
+    # else first: it need not refuse a request that comes too early.
+    async with session.open_another(is_open=False) as other:
         result_of(await other.initialize(session.version), "initialize")
         early = next(
             (each for each in _messages_before_response(other) if not _may_come_early(each)), None
@@ -83,11 +83,13 @@ async def a_supported_version_is_answered_as_it_is(session: Session) -> None:
     supported = {version for version in answers.values() if isinstance(version, str)}
     for requested, answered in answers.items():
         expected = f"protocolVersion {requested}, which the server offers by itself elsewhere"
-        require(requested not in supported or answered == requested, expected, shown(answered))
+        require(
+            requested not in supported or answered == requested, expected, format_value(answered)
+        )
 
 
 async def _offered_version(session: Session, version: str) -> Json:
-    async with session.another(is_open=False) as other:
+    async with session.open_another(is_open=False) as other:
         result: Json = result_of(await other.initialize(version), f"initialize for {version}")
         return result.get("protocolVersion")
 
@@ -106,7 +108,9 @@ async def an_unknown_version_gets_another_one(session: Session) -> None:
     offered = await _offered_version(session, ANCIENT)
     known = _versions(session, handshake=True)
     require(
-        offered in known, f"a version that the server speaks ({', '.join(known)})", shown(offered)
+        offered in known,
+        f"a version that the server speaks ({', '.join(known)})",
+        format_value(offered),
     )
 
 
@@ -115,7 +119,7 @@ async def the_other_version_is_the_latest(session: Session) -> None:
     offered = await _offered_version(session, FUTURE)
     known = _versions(session, handshake=True)
     applies(offered in known, "the server offers a version that it does not speak")
-    require(offered == max(known), f"the latest version, {max(known)}", shown(offered))
+    require(offered == max(known), f"the latest version, {max(known)}", format_value(offered))
 
 
 @TABLE.add("versioning.no-modern-in-initialize", compares=True)
@@ -123,19 +127,21 @@ async def initialize_settles_on_a_version_that_has_it(session: Session) -> None:
     modern = _versions(session, handshake=False)
     applies(bool(modern), "the server speaks no revision without initialize")
     offered = await _offered_version(session, modern[-1])
-    require(offered not in modern, f"a version other than {modern[-1]}", shown(offered))
+    require(offered not in modern, f"a version other than {modern[-1]}", format_value(offered))
 
 
 @TABLE.add("ping.answered")
 async def ping_has_an_empty_result(session: Session) -> None:
     result = result_of(await session.ask("ping"), "ping")
-    require(not result.keys() - {"_meta"}, "an empty result of ping", f"result {shown(result)}")
+    require(
+        not result.keys() - {"_meta"}, "an empty result of ping", f"result {format_value(result)}"
+    )
 
 
 @TABLE.add("lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof", on=STDIO)
 async def the_server_ends_with_its_input(session: Session) -> None:
     seconds = min(_EXIT_SECONDS, session.server.timeout)
-    async with session.another() as other:
+    async with session.open_another() as other:
         ended = await other.stdio.end_input(seconds)
     require(ended, f"the process to end within {seconds:g} s of its input", "one that runs on")
 
@@ -147,8 +153,10 @@ async def a_line_is_a_message(session: Session) -> None:
     reply = await session.connection.send(both, [each["id"] for each in requests])
     actual = [each.message.get("id") for each in reply.received if each.is_response]
     ids = [each["id"] for each in requests]
-    expected = f"responses with the ids {shown(ids)} to two requests in one write"
-    require(set(map(str, ids)) <= set(map(str, actual)), expected, f"the ids {shown(actual)}")
+    expected = f"responses with the ids {format_value(ids)} to two requests in one write"
+    require(
+        set(map(str, ids)) <= set(map(str, actual)), expected, f"the ids {format_value(actual)}"
+    )
 
 
 @TABLE.add("stdio.utf8", on=STDIO)
@@ -157,7 +165,7 @@ async def messages_are_utf8(session: Session) -> None:
     id = "mcpgen \u00e9\u4e16\U0001f600"
     reply = await session.ask(session.liveness, id=id)
     actual: Json = reply.answer.get("id") if reply.answer is not None else reply.text
-    require(actual == id, f"a response with the id {shown(id)}", shown(actual))
+    require(actual == id, f"a response with the id {format_value(id)}", format_value(actual))
     bad = next((each for each in _records(session) if each.error.startswith("not UTF-8")), None)
     require(bad is None, "UTF-8", bad.text if bad else "")
 
@@ -168,7 +176,7 @@ def _records(session: Session) -> list[Received]:
 
 @TABLE.add("stdio.server-message-kinds", on=STDIO)
 async def nothing_is_written_unasked(session: Session) -> None:
-    async with session.another() as other:
+    async with session.open_another() as other:
         first = next((each for each in other.connection.received if not each.error), None)
         kept = first is None or first.is_response
         require(kept, "nothing before the first response", first.text if first else "")
@@ -178,7 +186,7 @@ async def nothing_is_written_unasked(session: Session) -> None:
 @TABLE.add("lifecycle.no-handshake")
 async def the_first_request_is_served(session: Session) -> None:
     method = next((row[0] for name, row in LISTS.items() if session.declares(name)), None)
-    async with session.another(is_open=False) as other:
+    async with session.open_another(is_open=False) as other:
         first = method or session.liveness
         result_of(await other.ask(first), f"{first} as the first request of a connection")
 
@@ -205,7 +213,7 @@ async def discovery_names_the_server(session: Session) -> None:
     result: Json = session.opening.result
     meta: Json = result.get("_meta")
     named = is_object(meta) and is_object(meta.get(str(key)))
-    require(named, f"{key} in _meta of the result", shown(meta))
+    require(named, f"{key} in _meta of the result", format_value(meta))
     require("serverInfo" not in result, "no serverInfo beside _meta", "serverInfo")
 
 
@@ -236,7 +244,7 @@ async def an_unknown_version_is_refused(session: Session) -> None:
     require_error(reply, facts.errors.unsupported_revision, what=f"for the version {ANCIENT}")
     data: Json = reply.error.get("data") if is_object(reply.error) else None
     kept = is_object(data) and is_array(data.get("supported")) and data.get("requested") == ANCIENT
-    require(kept, f"data with supported and the requested {ANCIENT}", shown(data))
+    require(kept, f"data with supported and the requested {ANCIENT}", format_value(data))
 
 
 @TABLE.add("versioning.per-request-decision")
@@ -251,7 +259,7 @@ async def each_request_is_judged_by_its_own_version(session: Session) -> None:
 @TABLE.add("versioning.modern-only-rejects-initialize")
 async def initialize_is_refused_where_it_is_gone(session: Session) -> None:
     applies(not _versions(session, handshake=True), "the server speaks revisions with initialize")
-    async with session.another(is_open=False) as other:
+    async with session.open_another(is_open=False) as other:
         reply = await other.connection.send(encode(_initialize(other)), ["legacy"])
         require_error(reply, what="for initialize")
 
@@ -259,7 +267,7 @@ async def initialize_is_refused_where_it_is_gone(session: Session) -> None:
 @TABLE.add("versioning.modern-only-names-versions")
 async def the_refusal_names_the_versions(session: Session) -> None:
     applies(not _versions(session, handshake=True), "the server speaks revisions with initialize")
-    async with session.another(is_open=False) as other:
+    async with session.open_another(is_open=False) as other:
         reply = await other.connection.send(encode(_initialize(other)), ["legacy"])
         applies(is_object(reply.error), "the server does not refuse initialize by an error")
         named = session.version in json.dumps(reply.error)

@@ -1,4 +1,4 @@
-"""The outcomes of checks: rules are kept, are broken, or do not apply, each with its reason."""
+"""The outcomes of checks: a rule is kept, is broken, or does not apply."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 
 from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.rules import Rule
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.explain.violations import Violation
 from mcpgen.json_types import Json, Node, is_array, is_object
 
@@ -18,8 +18,8 @@ class BrokenRuleError(Exception):
     """The server breaks the rule that is checked.
 
     Args:
-        expected: What a correct server does.
-        actual: What this one did.
+        expected: The behaviour of a correct server.
+        actual: The behaviour of this server.
     """
 
     def __init__(self, expected: str, actual: str) -> None:
@@ -29,7 +29,7 @@ class BrokenRuleError(Exception):
 
 
 class NotApplicableError(Exception):
-    """The rule says nothing about this server; the text says why."""
+    """The rule does not apply to this server; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,10 @@ class Outcome:
     Attributes:
         rule: The rule.
         revision: The revision.
-        state: Whether it is kept.
-        expected: What a correct server does, if it is broken.
-        actual: What this one did, if it is broken.
-        why: Why it does not apply, if so.
+        state: Whether the rule is kept.
+        expected: The behaviour of a correct server, if the rule is broken.
+        actual: The behaviour of this server, if the rule is broken.
+        why: The reason, if the rule does not apply.
     """
 
     rule: Rule
@@ -54,20 +54,20 @@ class Outcome:
 
 
 def require(kept: bool, expected: str, actual: str) -> None:
-    """Go on if a rule is kept.
+    """Check that a rule is kept.
 
     Raises:
-        BrokenRuleError: It is broken.
+        BrokenRuleError: The rule is broken.
     """
     if not kept:
         raise BrokenRuleError(expected, actual)
 
 
 def applies(whether: bool, why: str) -> None:
-    """Go on if a rule applies.
+    """Check that a rule applies.
 
     Raises:
-        NotApplicableError: It does not.
+        NotApplicableError: The rule does not apply.
     """
     if not whether:
         raise NotApplicableError(why)
@@ -77,7 +77,7 @@ def result_of(reply: Reply, request: str = "") -> Node:
     """The result of a reply.
 
     Raises:
-        BrokenRuleError: There is none.
+        BrokenRuleError: The reply has no result.
     """
     result: Json = reply.result
     of = f" of {request}" if request else ""
@@ -87,10 +87,10 @@ def result_of(reply: Reply, request: str = "") -> Node:
 
 
 def require_error(reply: Reply, *codes: int, what: str = "") -> None:
-    """Go on if a reply is an error, with one of some codes if there are any.
+    """Check that a reply is an error, with one of the given codes if there are any.
 
     Raises:
-        BrokenRuleError: It is not.
+        BrokenRuleError: The reply is no such error.
     """
     numbers = " or ".join(map(str, codes))
     expected = f"error {numbers}".strip() + (f" {what}" if what else "")
@@ -99,16 +99,16 @@ def require_error(reply: Reply, *codes: int, what: str = "") -> None:
 
 
 def require_valid(violation: Violation | None, of: str) -> None:
-    """Go on if a value has its type.
+    """Check that a value has its type.
 
     Raises:
-        BrokenRuleError: It has not.
+        BrokenRuleError: The value has a violation.
     """
     if violation is not None:
         at = f"{of}{violation.pointer}"
-        raise BrokenRuleError(f"{violation.expected} at {shown(at)[1:-1]}", violation.actual)
+        raise BrokenRuleError(f"{violation.expected} at {format_value(at)[1:-1]}", violation.actual)
 
 
 def no_objects(values: Json) -> Json:
-    """An array without its objects, which rules of their own judge; any other value as it is."""
+    """An array without its objects, which other rules check; any other value unchanged."""
     return [each for each in values if not is_object(each)] if is_array(values) else values

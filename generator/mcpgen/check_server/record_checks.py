@@ -1,4 +1,4 @@
-"""Rules about all that a server sends: judged at the end, from the record of every session."""
+"""Rules about all messages of a server, checked at the end from the records of all sessions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mcpgen.check_server.connections import Received
 from mcpgen.check_server.outcomes import applies, require, require_valid
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import HTTP, STDIO, Table
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_object
 
 TABLE = Table()
@@ -36,49 +36,49 @@ def _codes(session: Session) -> list[Json]:
 @TABLE.add("jsonrpc.version-member")
 async def every_message_names_its_version(session: Session) -> None:
     for message in _messages(session):
-        require(message.get("jsonrpc") == "2.0", 'jsonrpc "2.0"', shown(message, 120))
+        require(message.get("jsonrpc") == "2.0", 'jsonrpc "2.0"', format_value(message, 120))
 
 
 @TABLE.add("jsonrpc.response-exactly-one")
 async def a_response_is_result_or_error(session: Session) -> None:
     for message in _messages(session):
         kept = "method" in message or ("result" in message) != ("error" in message)
-        require(kept, "either result or error", shown(message, 120))
+        require(kept, "either result or error", format_value(message, 120))
 
 
 @TABLE.add("jsonrpc.result-object")
 async def a_result_is_an_object(session: Session) -> None:
     for message in _messages(session):
         kept = "result" not in message or is_object(message["result"])
-        require(kept, "an object as result", shown(message, 120))
+        require(kept, "an object as result", format_value(message, 120))
 
 
 @TABLE.add("jsonrpc.error-fields")
 async def an_error_has_code_and_message(session: Session) -> None:
     for error in _errors(session):
         kept = is_object(error) and "code" in error and isinstance(error.get("message"), str)
-        require(kept, "an error with code and message", shown(error, 120))
+        require(kept, "an error with code and message", format_value(error, 120))
 
 
 @TABLE.add("jsonrpc.error-code-integer")
 async def a_code_is_an_integer(session: Session) -> None:
     for code in _codes(session):
         kept = code is None or (isinstance(code, int) and not isinstance(code, bool))
-        require(kept, "an integer as code", shown(code))
+        require(kept, "an integer as code", format_value(code))
 
 
 @TABLE.add("jsonrpc.params-object")
 async def params_are_an_object(session: Session) -> None:
     for message in _messages(session):
         kept = "method" not in message or is_object(message.get("params", {}))
-        require(kept, "an object as params", shown(message, 120))
+        require(kept, "an object as params", format_value(message, 120))
 
 
 @TABLE.add("jsonrpc.notification-no-id")
 async def notifications_have_no_id(session: Session) -> None:
     for message in _messages(session):
         kept = not _is_notification(message) or "id" not in message
-        require(kept, "no id in a notification", shown(message, 120))
+        require(kept, "no id in a notification", format_value(message, 120))
 
 
 def _is_notification(message: Node) -> bool:
@@ -99,7 +99,7 @@ async def notifications_and_requests_have_their_types(session: Session) -> None:
 async def a_server_sends_no_requests(session: Session) -> None:
     for message in _messages(session):
         asks = "id" in message and "method" in message and not _is_notification(message)
-        require(not asks, "no requests of the server", shown(message, 120))
+        require(not asks, "no requests of the server", format_value(message, 120))
 
 
 @TABLE.add("jsonrpc.code-reserved-range")
@@ -108,13 +108,17 @@ async def reserved_codes_are_those_of_the_revision(session: Session) -> None:
     known = (*(errors.defined or ()), *errors.retired)
     for code in _codes(session):
         kept = code not in _RESERVED or code in known
-        require(kept, f"one of {shown(errors.defined)}, or a code that is free", shown(code))
+        require(
+            kept,
+            f"one of {format_value(errors.defined)}, or a code that is free",
+            format_value(code),
+        )
 
 
 @TABLE.add("jsonrpc.code-32042-not-emitted")
 async def a_retired_code_is_not_sent(session: Session) -> None:
     for code in _codes(session):
-        require(code != -32042, "no error -32042", shown(code))
+        require(code != -32042, "no error -32042", format_value(code))
 
 
 @TABLE.add("jsonrpc.code-legacy-range-unused")
@@ -122,7 +126,7 @@ async def old_codes_are_not_sent(session: Session) -> None:
     retired = session.revision.protocol.facts.errors.retired
     for code in _codes(session):
         kept = code not in _LEGACY or code in retired
-        require(kept, "no code from -32000 to -32019", shown(code))
+        require(kept, "no code from -32000 to -32019", format_value(code))
 
 
 @TABLE.add("progress.active-token-only")
@@ -131,20 +135,22 @@ async def progress_names_a_token_that_was_sent(session: Session) -> None:
         if message.get("method") == "notifications/progress":
             params: Json = message.get("params")
             token: Json = params.get("progressToken") if is_object(params) else None
-            require(token in _SENT_TOKENS, "a progress token of a request", shown(token))
+            require(token in _SENT_TOKENS, "a progress token of a request", format_value(token))
 
 
 @TABLE.add("logging.declare-capability-initialize", "logging.declare-capability-discover")
 async def log_messages_are_declared(session: Session) -> None:
     logged = any(each.get("method") == "notifications/message" for each in _messages(session))
     kept = not logged or session.declares("logging")
-    require(kept, "the capability logging of a server that logs", shown(session.capabilities))
+    require(
+        kept, "the capability logging of a server that logs", format_value(session.capabilities)
+    )
 
 
 @TABLE.add("logging.per-request-level")
 async def nothing_is_logged_unasked(session: Session) -> None:
     logged = [each for each in _messages(session) if each.get("method") == "notifications/message"]
-    require(not logged, "no log messages, as no request asks for them", shown(logged[:1]))
+    require(not logged, "no log messages, as no request asks for them", format_value(logged[:1]))
 
 
 @TABLE.add("http.event-id-unique", on=HTTP)
@@ -152,17 +158,17 @@ async def event_ids_are_unique(session: Session) -> None:
     for part in session.records:
         ids = [each.event_id for each in part if each.event_id]
         repeated = sorted({id for id in ids if ids.count(id) > 1})
-        require(not repeated, "each event id once in a session", f"{shown(repeated)} again")
+        require(not repeated, "each event id once in a session", f"{format_value(repeated)} again")
 
 
 @TABLE.add("http.no-resumability", on=HTTP)
 async def events_have_no_ids(session: Session) -> None:
     ids = [each.event_id for part in session.records for each in part if each.event_id]
-    require(not ids, "no ids of events", shown(ids[:3]))
+    require(not ids, "no ids of events", format_value(ids[:3]))
 
 
-def _pretty_printed(part: Sequence[Received]) -> bool:
-    """Whether lines that are no JSON are a JSON object if they are put together."""
+def _is_pretty_printed(part: Sequence[Received]) -> bool:
+    """Whether lines that are no JSON form a JSON object when joined."""
     lines = [each.data for each in part if not is_object(each.message)]
     text = b"\n".join(lines).decode("utf-8", "replace").lstrip()
     try:
@@ -174,7 +180,7 @@ def _pretty_printed(part: Sequence[Received]) -> bool:
 
 @TABLE.add("stdio.no-embedded-newline", on=STDIO)
 async def a_message_has_no_line_feed(session: Session) -> None:
-    broken = next((part for part in session.records if _pretty_printed(part)), None)
+    broken = next((part for part in session.records if _is_pretty_printed(part)), None)
     require(broken is None, "each message on one line", "a message over several lines")
 
 
@@ -182,5 +188,9 @@ async def a_message_has_no_line_feed(session: Session) -> None:
 async def standard_output_has_messages_alone(session: Session) -> None:
     for part in session.records:
         junk = next((each for each in part if not is_object(each.message)), None)
-        applies(not _pretty_printed(part), "messages are written over several lines")
-        require(junk is None, "messages alone on standard output", shown(junk.text) if junk else "")
+        applies(not _is_pretty_printed(part), "messages are written over several lines")
+        require(
+            junk is None,
+            "messages alone on standard output",
+            format_value(junk.text) if junk else "",
+        )

@@ -20,8 +20,8 @@ class Finding:
     """A rule that is broken in the same way in some revisions.
 
     Attributes:
-        outcome: What was found in the newest of them.
-        revisions: These revisions, oldest first.
+        outcome: The outcome in the newest of these revisions.
+        revisions: The revisions, oldest first.
     """
 
     outcome: Outcome
@@ -39,7 +39,7 @@ class Finding:
 
 
 def broken_rules(findings: Findings) -> list[Finding]:
-    """The broken rules, errors first, each with all revisions where the same was found."""
+    """The broken rules, errors first, each with all revisions in which it is broken alike."""
     groups: dict[tuple[str, str], list[Outcome]] = {}
     for outcome in findings.outcomes:
         if outcome.state == "broken":
@@ -116,7 +116,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]
 
 
 def _cell(words: str) -> str:
-    """A text that Markdown and HTML show as it is."""
+    """Escape a text for a table of Markdown."""
     for char in ("\\", "|", "<", "`", "*", "_", "["):
         words = words.replace(char, f"\\{char}")
     return words

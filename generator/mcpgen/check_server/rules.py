@@ -1,7 +1,7 @@
-"""The rules that are checked: what binds a server, how strictly, in which revisions, by which page.
+"""The rules that are checked, with their level, revisions and pages.
 
-`rules.toml` holds those entries of the requirements ledger that a check names. The ledger is the
-source: a test holds the file against it, and writes it anew.
+`rules.toml` has the entries of the requirements ledger that a check names. The ledger is the
+source: a test compares the file with it, and can rewrite the file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ STATED = frozenset(
 )
 """Rules of the ledger that their pages state as facts, or that follow from several pages.
 
-The ledger binds our own server to them. Of another server no page says MUST, so breaking them is a
+The ledger requires them of our own server. No page says MUST about them, so breaking them is a
 warning.
 """
 _REVISION = r"\d{4}-\d\d-\d\d"
@@ -61,9 +61,9 @@ class Rule:
     Attributes:
         id: Its id in the ledger, `<area>.<slug>`.
         level: MUST, MUST NOT, SHOULD or SHOULD NOT.
-        revisions: The revisions in which it holds.
-        sentence: What must hold.
-        source: Where the specification says so, in the words of the ledger.
+        revisions: The revisions that have the rule.
+        sentence: The requirement.
+        source: The pages of the specification, in the notation of the ledger.
     """
 
     id: str
@@ -79,12 +79,12 @@ class Rule:
 
     @property
     def keyword(self) -> str:
-        """How its page binds: MUST, MUST NOT, SHOULD or SHOULD NOT, or stated as a fact."""
+        """The level of the rule: MUST, MUST NOT, SHOULD or SHOULD NOT, or stated as a fact."""
         return "stated" if self.id in STATED else self.level
 
     @property
     def severity(self) -> Severity:
-        """How grave a server is that breaks it: a broken MUST is an error."""
+        """The severity of breaking the rule: a broken MUST is an error."""
         return "error" if self.keyword in _BINDING else "warning"
 
     def page(self, revision: str) -> str:
@@ -97,7 +97,7 @@ class Rule:
 
 
 def _pages(source: str) -> Iterator[tuple[str, str]]:
-    """The pages that a source names; each with its revision, which is empty for all others."""
+    """The pages that a source names, each with its revision; empty for all other revisions."""
     yield from ((revision, path) for revision, path in _OTHER_PAGE.findall(source))
     for part in re.sub(r" ?\([^()]*\)", "", source).split(";"):
         own = _OWN_PAGE.fullmatch(part.strip())

@@ -44,14 +44,14 @@ CHECKS: tuple[Check, ...] = tuple(
     )
     for check in module.TABLE.checks.values()
 )
-"""Every check, in the order in which they run; the record is judged last."""
+"""Every check, in the order of execution; checks of the record come last."""
 
 _ATTEMPTS = 2
-"""Sessions in a row that a server may refuse to open before a revision is given up."""
+"""Failures in a row to open a session, after which a revision is given up."""
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RunOptions:
     """The options of a run: the server, and the checks to make.
 
     Attributes:
@@ -59,7 +59,7 @@ class Wanted:
         revisions: The revisions to try; all unless given.
         rules: Ids and areas of rules; all unless given.
         timeout: Seconds for each answer.
-        call_tools: Whether tools may be called that do not say that they only read.
+        call_tools: Whether to call tools that are not declared read-only.
     """
 
     target: Target
@@ -75,11 +75,11 @@ class Findings:
 
     Attributes:
         target: The server, in the words of the user.
-        name: What the server calls itself; empty if it does not.
-        transport: How messages travelled.
+        name: The server's name for itself; empty if it has none.
+        transport: The transport of the messages.
         revisions: The revisions that the server speaks, of those that were tried.
         outcomes: One for each check and revision, in order.
-        lost: Why checks of a revision were given up, by the revision.
+        lost: The reason why checks of a revision were given up, by revision.
     """
 
     target: str
@@ -91,10 +91,10 @@ class Findings:
 
 
 def select_checks(rules: Sequence[str]) -> tuple[Check, ...]:
-    """The checks of some rules, by their ids and areas; all of them for none.
+    """The checks of rules by their ids and areas; all checks if none are given.
 
     Raises:
-        UsageError: A rule is not checked.
+        UsageError: There is no check for a rule.
     """
     areas = {check.rule.area for check in CHECKS}
     for name in rules:
@@ -105,12 +105,14 @@ def select_checks(rules: Sequence[str]) -> tuple[Check, ...]:
 
 
 def run(
-    wanted: Wanted, progress: Callable[[str], object], progress_of_rule: Callable[[str], object]
+    options: RunOptions,
+    progress: Callable[[str], object],
+    progress_of_rule: Callable[[str], object],
 ) -> Findings:
     """Check a server.
 
     Args:
-        wanted: What to check.
+        options: The options of the run.
         progress: Called with a text as each revision begins.
         progress_of_rule: Called with a text as each rule is checked.
 
@@ -118,14 +120,14 @@ def run(
         ServerError: The server does not start or answer, or speaks none of the revisions.
         UsageError: A rule or a revision does not exist.
     """
-    checks = select_checks(wanted.rules)
-    names = wanted.revisions or tuple(row.name for row in schema.revisions())
+    checks = select_checks(options.rules)
+    names = options.revisions or tuple(row.name for row in schema.revisions())
     revisions = sorted((revision(name) for name in names), key=lambda each: each.version)
 
     async def check_all() -> Findings:
         results: list[Findings] = []
         async with anyio.create_task_group() as tasks:
-            server = Server(wanted.target, tasks, wanted.timeout, call_tools=wanted.call_tools)
+            server = Server(options.target, tasks, options.timeout, call_tools=options.call_tools)
             results.append(
                 await Run(server, checks, progress, progress_of_rule).findings(revisions)
             )
@@ -168,7 +170,7 @@ class Run:
         self._lost: dict[str, str] = {}
 
     async def findings(self, revisions: Sequence[Revision]) -> Findings:
-        """Find out which revisions the server speaks, and check it in each."""
+        """Determine the revisions that the server speaks, and check each."""
         self._progress("asking which revisions the server speaks")
         names = {each.name for each in revisions}
         others = [revision(row.name) for row in schema.revisions() if row.name not in names]
@@ -200,7 +202,7 @@ class Run:
         )
 
     async def _refuses(self, each: Revision) -> str:
-        """Why the server does not speak a revision; empty if it does, which is noted."""
+        """The reason why the server does not speak a revision; empty, and recorded, if it does."""
         connection = await self._server.connect()
         try:
             session = Session(self._server, each, connection, [])
@@ -261,7 +263,7 @@ class Run:
     async def _reopen(
         self, each: Revision, records: list[list[Received]], old: Session | None
     ) -> tuple[Session | None, str]:
-        """A new session in place of one that ended, or why there is none."""
+        """Open a session in place of an ended one; return it, or `None` with the reason."""
         if old is not None:
             await old.connection.close()
         error: Exception | None = None

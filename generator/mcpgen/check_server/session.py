@@ -1,8 +1,8 @@
 """Sessions of one revision by which checks ask a server: in its lifecycle, with raw messages.
 
-A request that a correct server answers goes through `ask`, which waits for the response. Whatever a
-server may leave unanswered goes through `post`: over stdio, a request that is always answered
-follows it, so that silence shows without a wait for the deadline.
+`ask` sends a request that a correct server answers, and waits for the response. `post` sends a
+message that a server may leave unanswered: over stdio, a request that is always answered follows,
+so that silence shows before the deadline.
 """
 
 from __future__ import annotations
@@ -36,30 +36,30 @@ from mcpgen.schema import facts
 
 CLIENT = {"name": "mcpgen", "version": __version__}
 GRACE = 0.1
-"""Seconds for an answer that comes after that to a later request."""
+"""Seconds for an answer that comes after the answer to a later request."""
 
 ID_GRACE = 2.0
-"""Seconds for a response with the id of a request, after one without id that may be another's."""
+"""Seconds for a response with an id, after one without id that may be another request's."""
 
 MAX_PAGES = 20
-"""Pages of one list that are read."""
+"""Limit of the pages of one list that are read."""
 
 PATIENT_SENDS = 3
-"""Requests in a row that a server may leave unanswered before it is given up."""
+"""Unanswered requests in a row, after which a server is given up."""
 
 
 class ServerSilentError(Exception):
-    """The server answers no longer."""
+    """The server has stopped answering."""
 
 
 class Server:
-    """The server to check: opens connections, and keeps what came on all of them.
+    """The server to check, which opens the connections.
 
     Args:
         target: The server.
-        tasks: Where its output is read.
+        tasks: The task group that reads its output.
         timeout: Seconds for each answer.
-        call_tools: Whether tools may be called that do not say that they only read.
+        call_tools: Whether to call tools that are not declared read-only.
 
     Attributes:
         initialized: The revision that the server answered, by the one that was requested.
@@ -80,11 +80,11 @@ class Server:
 
     @property
     def transport(self) -> Transport:
-        """How messages travel."""
+        """The transport of the messages."""
         return "http" if isinstance(self.target.address, str) else "stdio"
 
     async def connect(self) -> Connection:
-        """A new connection: a process of its own, or a client of its own.
+        """Open a connection: a new process, or a new HTTP client.
 
         Raises:
             ServerError: The command cannot be started, or a library is missing.
@@ -95,10 +95,10 @@ class Server:
         return await open_stdio(address, options, self._tasks, self.timeout, self._grace)
 
     def count(self, reply: Reply) -> Reply:
-        """Count requests in a row without any answer.
+        """Count unanswered requests in a row; return the reply.
 
         Raises:
-            ServerSilentError: They are too many.
+            ServerSilentError: There are too many.
         """
         silent = reply.answer is None and all(each.error for each in reply.received)
         silent = silent and reply.status is None
@@ -115,11 +115,11 @@ class Session:
     Args:
         server: The server.
         revision: The revision.
-        connection: The connection; nothing was sent on it yet.
+        connection: The connection, still unused.
 
     Attributes:
         opening: The reply to the first request, `initialize` or `server/discover`.
-        records: All that came in sessions of this revision; shared by them.
+        records: The messages received in all sessions of this revision.
     """
 
     def __init__(
@@ -141,17 +141,17 @@ class Session:
 
     @property
     def version(self) -> str:
-        """The revision, as messages name it."""
+        """The name of the revision in messages."""
         return self.revision.version
 
     @property
     def has_handshake(self) -> bool:
-        """Whether the revision begins with an exchange; else each request tells all."""
+        """Whether sessions begin with a handshake; else each request has the metadata."""
         return bool(self.revision.methods("initialize", "client"))
 
     @property
     def transport(self) -> Transport:
-        """How messages travel."""
+        """The transport of the messages."""
         return self.connection.transport
 
     @property
@@ -203,7 +203,7 @@ class Session:
         return self._ids
 
     async def open(self) -> None:
-        """Go through the lifecycle up to where requests are served."""
+        """Send the first messages of the lifecycle, after which requests are served."""
         if not self.has_handshake:
             self.opening = await self.ask("server/discover")
             return
@@ -224,7 +224,7 @@ class Session:
         return fields
 
     async def initialize(self, version: Json) -> Reply:
-        """Send `initialize` for some version."""
+        """Send `initialize` with a version."""
         params = {"protocolVersion": version, "capabilities": {}, "clientInfo": CLIENT}
         return await self.ask("initialize", params)
 
@@ -236,13 +236,13 @@ class Session:
         meta: Mapping[str, Json] | None = None,
         id: Json = None,
     ) -> Node:
-        """A request of the revision.
+        """Build a request of the revision.
 
         Args:
             method: The method.
             params: Its params, without `_meta`.
-            meta: Members of `_meta`, on top of those that the revision requires; `None` leaves one
-                out.
+            meta: Members of `_meta`, in addition to those that the revision requires; `None`
+                removes one.
             id: Its id; a new one unless given.
         """
         keys = self.revision.protocol.facts.meta
@@ -261,7 +261,7 @@ class Session:
         return message
 
     def fields_of(self, message: Json) -> dict[str, str]:
-        """The header fields that repeat what a message says, in revisions that have them."""
+        """The header fields that repeat parts of a message, in revisions that have them."""
         headers = self.revision.protocol.facts.headers
         fields: dict[str, str] = {}
         if self.has_handshake or not is_object(message):
@@ -282,7 +282,7 @@ class Session:
     async def send(
         self, message: Json, fields: Fields | None = None, *, to_end: bool = False
     ) -> Reply:
-        """Send a request as it is, and wait for its response."""
+        """Send a request unchanged, and wait for its response."""
         id: Json = message.get("id") if is_object(message) else None
         merged = {**self.fields_of(message), **(fields or {})}
         reply = await self.connection.send(encode(message), [id], merged, to_end=to_end)
@@ -301,17 +301,17 @@ class Session:
         return await self.send(self.request(method, params, meta=meta, id=id), fields)
 
     async def ask_once(self, method: str, params: Node) -> Reply:
-        """The reply to a request that is sent once in the session, whoever asks for it again."""
+        """The reply to a request, which is sent once per session and then cached."""
         key = json.dumps([method, params])
         if key not in self._replies:
             self._replies[key] = await self.ask(method, params)
         return self._replies[key]
 
     async def post(self, payload: Json | bytes, fields: Fields | None = None) -> Reply:
-        """Send what a server may leave unanswered.
+        """Send a message that a server may leave unanswered.
 
-        The reply's answer is a response to it, if one came, and its `received` has no other
-        responses. Bytes are sent as they are.
+        The reply's answer is the response to the message, if one came, and its `received` has no
+        other responses. Bytes are sent unchanged.
         """
         data = payload if isinstance(payload, bytes) else encode(payload)
         merged = {**self.fields_of(payload), **(fields or {})}
@@ -336,17 +336,17 @@ class Session:
         return reply
 
     def _answers(self, start: int, probe: Json) -> list[Received]:
-        """The responses since some message, without that to the request that followed.
+        """The responses from index `start` on, without the response to the request `probe`.
 
-        An error without an id can be the response to either. It is that to the first one as soon
-        as the second has a response with its id.
+        An error without an id can answer either request. It answers the first one as soon as the
+        probe has a response with its own id.
         """
         new = [each for each in self.connection.received[start:] if each.is_response]
         other = answer_to(probe, new)
         return [each for each in new if each.message is not other]
 
     async def entries(self, method: str, member: str) -> list[Node]:
-        """The entries of a list that are objects, from all its pages; empty if it cannot be had."""
+        """The objects in all pages of a list; empty if the list cannot be read."""
         if method not in self._lists:
             entries: list[Node] = []
             params: Node = {}
@@ -362,14 +362,14 @@ class Session:
         return self._lists[method]
 
     @asynccontextmanager
-    async def another(self, *, is_open: bool = True) -> AsyncGenerator[Session]:
-        """A session of its own beside this one, closed at the end of the block.
+    async def open_another(self, *, is_open: bool = True) -> AsyncGenerator[Session]:
+        """Open a second session of the revision, closed at the end of the block.
 
         Args:
-            is_open: Whether it is past its lifecycle's beginning.
+            is_open: Whether to send the first messages of the lifecycle.
 
         Raises:
-            BrokenRuleError: The server does not answer on it.
+            BrokenRuleError: The server does not answer in the session.
         """
         connection = await self.server.connect()
         try:
@@ -391,8 +391,8 @@ _ENVELOPE: dict[str, Any] = {"jsonrpc": "2.0"}
 def _older_session_field() -> str:
     """The header field of the oldest revision with sessions over HTTP.
 
-    A server may speak a revision from before Streamable HTTP over it; its sessions are those of the
-    transport.
+    A server may speak a revision older than Streamable HTTP over that transport, with the
+    transport's sessions.
     """
     fields = (facts.load(row.name).headers.session for row in schema.revisions())
     return next((field for field in fields if field), "")
@@ -407,7 +407,7 @@ def names_version(result: Json, version: str) -> bool:
 async def open_session(
     server: Server, revision: Revision, records: list[list[Received]]
 ) -> Session:
-    """A session past the beginning of its lifecycle.
+    """Open a session, ready for requests.
 
     Raises:
         ServerError: The server does not start, or does not answer.

@@ -1,4 +1,4 @@
-"""A server as a child process: lines to its standard input, and whatever comes back."""
+"""A server as a child process: lines to its standard input, all output read and recorded."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _EXIT_SECONDS = 2.0
 
 @dataclass
 class ExitGrace:
-    """How long the processes of a server may take to end after their input, before they are killed.
+    """The time for processes of a server to exit after the end of input, before they are killed.
 
-    A server that once had to be killed does not end by itself: its other processes get a moment.
+    After one process had to be killed, further processes get only a short time.
 
     Attributes:
         seconds: Seconds for the next process.
@@ -49,7 +49,7 @@ class ExitGrace:
     seconds: float = 1.0
 
     def learn(self, *, ended: bool) -> None:
-        """Take note of whether a process ended by itself."""
+        """Adapt the time to whether a process ended by itself."""
         if not ended:
             self.seconds = min(self.seconds, 0.1)
 
@@ -65,10 +65,10 @@ async def open_stdio(
 
     Args:
         command: Its command.
-        options: `cwd` and `env`; variables are laid on top of those of this process.
-        tasks: Where its output is read.
+        options: `cwd` and `env`; variables are added to those of this process.
+        tasks: The task group that reads its output.
         timeout: Seconds for each answer.
-        grace: What is known of how processes of the server end.
+        grace: The time for processes of the server to exit.
 
     Raises:
         ServerError: The command cannot be started.
@@ -96,7 +96,7 @@ class StdioConnection:
     Args:
         process: The process, with pipes.
         timeout: Seconds for each answer.
-        grace: What is known of how processes of the server end.
+        grace: The time for processes of the server to exit.
     """
 
     def __init__(self, process: Process, timeout: float, grace: ExitGrace) -> None:
@@ -113,12 +113,12 @@ class StdioConnection:
 
     @property
     def transport(self) -> Transport:
-        """How messages travel."""
+        """The transport of the messages."""
         return "stdio"
 
     @property
     def end(self) -> str:
-        """Why the connection ended; empty while it is open."""
+        """The reason of the end of the connection; empty while it is open."""
         return self._end
 
     async def read_output(self) -> None:
@@ -141,7 +141,7 @@ class StdioConnection:
         self._announce()
 
     def _flood(self, unfinished: int) -> str:
-        """Why nothing more is read; empty if the server keeps within the limits."""
+        """The exceeded limit of output, in words; empty if the server keeps within the limits."""
         if unfinished > MESSAGE_LIMIT:
             return f"the server wrote a line of more than {MESSAGE_LIMIT} bytes"
         if len(self.received) > FLOOD_MESSAGES or self._bytes > FLOOD_BYTES:
@@ -163,7 +163,7 @@ class StdioConnection:
         self._change = anyio.Event()
 
     async def read_errors(self) -> None:
-        """Read standard error until it ends; the last lines are kept."""
+        """Read standard error until it ends, and keep the last lines."""
         stderr: ByteReceiveStream | None = self._process.stderr
         assert stderr is not None  # opened as a pipe
         tail = b""
@@ -186,7 +186,7 @@ class StdioConnection:
         return f"the server {how}{last}"
 
     async def _write(self, line: bytes) -> str:
-        """Write a line; why that failed, or nothing."""
+        """Write a line; return the reason of a failure, else an empty text."""
         stdin = self._process.stdin
         assert stdin is not None  # opened as a pipe
         with anyio.move_on_after(self._timeout):
@@ -198,7 +198,7 @@ class StdioConnection:
         return f"the server read none of its input for {self._timeout:g} s"
 
     async def _wait_for_end(self) -> str:
-        """The reason of the end, once it is known."""
+        """Wait for the end of the connection; return its reason."""
         with anyio.move_on_after(2 * _EXIT_SECONDS):
             while not self._end:
                 await self._change.wait()
@@ -240,7 +240,7 @@ class StdioConnection:
                 await self._change.wait()
 
     async def end_input(self, seconds: float) -> bool:
-        """Close standard input; whether the process ended within some seconds."""
+        """Close standard input; return whether the process ended in time."""
         stdin = self._process.stdin
         assert stdin is not None  # opened as a pipe
         with suppress(*_BROKEN):
@@ -257,7 +257,7 @@ class StdioConnection:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     async def close(self) -> None:
-        """Close the input, then kill what is left of the process and its children."""
+        """Close the input, then kill the remaining processes."""
         with anyio.CancelScope(shield=True):
             self._grace.learn(ended=await self.end_input(self._grace.seconds))
             self._kill()

@@ -1,7 +1,7 @@
 """The table of checks: each has a rule, the transports where the rule shows, and a function.
 
-A function sends and judges; it returns if the rule is kept, and raises `BrokenRuleError` or
-`NotApplicableError` otherwise. The revisions are those of the rule.
+The function sends messages and checks the replies. It returns if the rule is kept, and raises
+`BrokenRuleError` or `NotApplicableError` otherwise. The revisions are those of the rule.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Check:
 
     Attributes:
         id: The rule's id.
-        transports: Where the rule can be seen.
-        run: Sends and judges.
-        compares: Whether it needs to know which revisions the server speaks, of all there are.
+        transports: The transports on which the rule can be checked.
+        run: The function of the check.
+        compares: Whether it needs to know which of all revisions the server speaks.
     """
 
     id: str
@@ -44,7 +44,7 @@ class Check:
 
 
 class Table:
-    """Checks by the id of their rule, in the order in which they run."""
+    """Checks by the id of their rule, in the order of execution."""
 
     def __init__(self) -> None:
         self.checks: dict[str, Check] = {}
@@ -52,11 +52,11 @@ class Table:
     def add(
         self, *ids: str, on: tuple[Transport, ...] = EVERYWHERE, compares: bool = False
     ) -> Callable[[Run], Run]:
-        """Add a function as the check of rules, of which each holds in other revisions.
+        """Register a function as the check of rules, each of other revisions.
 
         Args:
             ids: The rules.
-            on: The transports where they can be seen.
+            on: The transports on which they can be checked.
             compares: Whether it needs to know which of all revisions the server speaks.
         """
 

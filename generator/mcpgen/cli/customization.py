@@ -1,4 +1,4 @@
-"""Commands for what a user changes in generated code: `templates list`, `copy`, `diff`, `accept`
+"""Commands for users' changes of generated code: `templates list`, `copy`, `diff`, `accept`
 for templates of the user's own, and `patch` for hand edits.
 """
 

@@ -1,6 +1,6 @@
 """Options that several commands share, and a group that loads commands when they are needed.
 
-What is about the output alone (`--quiet`, `--json`, `--debug`) is kept in the `Console` of the run:
+Options for the output alone (`--quiet`, `--json`, `--debug`) are kept in the `Console` of the run:
 no command takes these as parameters.
 """
 
@@ -20,17 +20,17 @@ from mcpgen.model.runtime import DISTRIBUTION, RUNTIMES
 from mcpgen.names import LIBRARIES
 
 DIRECTORY = click.Path(file_okay=True, dir_okay=True, path_type=Path)
-"""A directory, which need not exist; that it is none is said by what reads it."""
+"""A directory, which need not exist: the code that reads it reports that it is no directory."""
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 """A file that exists."""
 
 
 class LazyGroup(click.Group):
-    """A group of commands, of which some are imported only to be run or listed."""
+    """A group that imports some of its commands only to run or list them."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
-        """Take what a group takes."""
+        """Accept the arguments of a group."""
         super().__init__(*args, **settings)
         self._lazy: dict[str, str] = {}
 
@@ -53,7 +53,7 @@ class LazyGroup(click.Group):
 
 
 def _flag_of_console(attribute: str) -> Callable[[click.Context, click.Parameter, bool], None]:
-    """A callback that sets an attribute of the run's console where an option is given."""
+    """A callback that sets an attribute of the run's console if an option is given."""
 
     def set_flag(context: click.Context, _: click.Parameter, chosen: bool) -> None:
         if chosen:
@@ -97,17 +97,17 @@ def _turn_cache_off(context: click.Context, _: click.Parameter, chosen: bool) ->
     if chosen:
         from mcpgen import cache  # few commands need it
 
-        context.with_resource(cache.disabled())
+        context.with_resource(cache.disable())
 
 
 def _use_schemas(context: click.Context, _: click.Parameter, folder: Path | None) -> None:
-    """Take the revisions of a folder for as long as the command runs."""
+    """Use the revisions of a folder while the command runs."""
     if folder is not None:
         context.with_resource(paths.own_schemas(folder))
 
 
 def json_option(command: Any) -> Any:
-    """Add the option for output that programs read: commands give it to `Console.record`."""
+    """Add the option for JSON output, which commands pass to `Console.record`."""
     return click.option(
         "--json",
         is_flag=True,
@@ -145,7 +145,7 @@ def force_option(command: Any) -> Any:
 
 
 def old_modules_option(command: Any) -> Any:
-    """Add the option that keeps modules of revisions that go."""
+    """Add the option that keeps the modules of removed revisions."""
     return click.option(
         "--keep-old-modules",
         is_flag=True,
@@ -196,7 +196,7 @@ def patch_option(command: Any) -> Any:
 
 
 def selection_options(command: Any) -> Any:
-    """Add the options that choose what a package has."""
+    """Add the options that choose the contents of a package."""
     revisions = click.option(
         *("-r", "--revision", "revisions"),
         multiple=True,

@@ -93,4 +93,4 @@ def generate(console: Console, force: bool) -> None:
     from mcpgen.package import settings
     from mcpgen.project import commands as project_commands
 
-    project_commands.generate(console, settings.around(Path.cwd()), force=force)
+    project_commands.generate(console, settings.require(Path.cwd()), force=force)

@@ -64,8 +64,8 @@ def diff(console: Console, /, old: str | None, new: str | None, **options: Any) 
     command.run_options(console, old, new, options)
 
 
-def _recording(command: Any) -> Any:
-    """Add what the commands that read messages take."""
+def _recording_options(command: Any) -> Any:
+    """Add the arguments of the commands that read messages."""
     source = click.argument("source", metavar="[FILE]", default="-")
     return source(json_option(common_options(click.pass_obj(command))))
 
@@ -77,7 +77,7 @@ def _recording(command: Any) -> Any:
     metavar="REVISION",
     help="Ask this revision; all unless given. May be given several times.",
 )
-@_recording
+@_recording_options
 def explain(console: Console, source: str, revisions: tuple[str, ...]) -> None:
     """Tell what the messages in FILE or standard input are, and which revisions accept them.
 
@@ -95,7 +95,7 @@ def explain(console: Console, source: str, revisions: tuple[str, ...]) -> None:
     metavar="REVISION",
     help="The revision; the one that the messages agree on unless given.",
 )
-@_recording
+@_recording_options
 def validate(console: Console, source: str, revision: str | None) -> None:
     """Check a recorded conversation, such as a trace of MCP_TRACE, against one revision.
 

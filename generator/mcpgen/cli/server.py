@@ -104,10 +104,10 @@ def check_server(
         raise UsageError("expected a URL, a command in quotes or a file with mcpServers, got none")
     names = tuple(name for name in revisions if name != "all")
     server = live_server.target(target, Path.cwd())
-    wanted = runner.Wanted(server, names, rules, timeout, call_tools)
+    options = runner.RunOptions(server, names, rules, timeout, call_tools)
 
     with console.steps(verbose=verbose) as steps:
-        findings = runner.run(wanted, steps.begin, steps.step)
+        findings = runner.run(options, steps.begin, steps.step)
     _print(console, findings, form, verbose=verbose)
     if findings.lost or {each.rule.severity for each in report.broken_rules(findings)} & {
         *_GRAVE[fail_on]

@@ -1,8 +1,8 @@
 """Changes between two revisions of the protocol, in terms of the protocol.
 
 `load` reads two revisions or schema files, `compare` gives the changes from one to another.
-Schemas are compared by the values that they allow, so a schema that says the same in another way
-has no changes.
+Schemas are compared by the values that they allow, so two ways to write the same schema show no
+changes.
 """
 
 from __future__ import annotations

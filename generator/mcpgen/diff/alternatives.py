@@ -1,7 +1,7 @@
-"""The alternatives that a schema allows at one place, whatever way the schema takes to say so.
+"""The alternatives that a schema allows at one place, however the schema is written.
 
-References, names of types, the order of members and the way in which a union is nested leave no
-trace in the alternatives, so rewriting a schema does not change them.
+References, names of types, the order of members and the nesting of unions do not affect the
+alternatives, so rewriting a schema does not change them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcpgen.model.schema_queries import META, canonical
 from mcpgen.schema.structure import BOUNDS, escape, resolve
 
 _MAX_ALIASES = 100
-"""References in a row that are followed."""
+"""Limit of the references that are followed in a row."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Scalar:
 
     Attributes:
         type: The type: `string`, `integer`, `number`, `boolean`, `null` or `any`.
-        bounds: Keywords that bind the values, such as `minLength`.
+        bounds: Keywords that limit the values, such as `minLength`.
     """
 
     type: str
@@ -34,7 +34,7 @@ class Scalar:
 
     @property
     def key(self) -> str:
-        """The same for equal scalars."""
+        """A key that is equal for equal scalars."""
         return f"{self.type} {canonical(dict(self.bounds))}"
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ class Literal:
 
     @property
     def key(self) -> str:
-        """The same for equal values."""
+        """A key that is equal for equal values."""
         return f"= {self.text}"
 
     def __str__(self) -> str:
@@ -62,7 +62,7 @@ class Array:
 
     Attributes:
         items: The schema of its items.
-        bounds: Keywords that bind their number.
+        bounds: Keywords that limit the number of items.
     """
 
     items: Node
@@ -70,7 +70,7 @@ class Array:
 
     @property
     def key(self) -> str:
-        """The same for arrays whose schemas are equal."""
+        """A key that is equal for arrays with equal schemas."""
         return f"array {canonical(self.items)} {canonical(dict(self.bounds))}"
 
     def __str__(self) -> str:
@@ -83,11 +83,11 @@ class Object:
 
     Attributes:
         name: Its name, if the schema gives it one.
-        key: The same for equal objects: the name of the type, or the schema as text.
+        key: Equal for equal objects: the name of the type, or the schema as text.
         fields: Schemas of its members.
-        required: Members that must be there.
-        rest: The schema of all other members; `None` if there may be none.
-        open: Whether the schema says in so many words that any other member is allowed.
+        required: Names of the required members.
+        rest: The schema of all other members; `None` if no others are allowed.
+        open: Whether the schema explicitly allows any other member.
     """
 
     name: str | None
@@ -102,18 +102,18 @@ class Object:
 
 
 Alternative: TypeAlias = Scalar | Literal | Array | Object
-"""One kind of value that a place may have."""
+"""One alternative of the values at a place."""
 
 ANY = Scalar("any")
 EMPTY = Object(None, "{}", {}, frozenset(), {}, open=False)
-"""An object of which nothing is said."""
+"""An object about which the schema says nothing."""
 
 
 class Alternatives:
     """The alternatives at each place of one schema.
 
-    The plain form of a schema makes a map of every object about which generated code needs to know
-    nothing; here the published schema says what such an object is.
+    The plain form of a schema replaces objects that generated code need not know by maps; for these
+    objects, the published schema is read.
 
     Args:
         normal: The schema in plain form.
@@ -139,7 +139,7 @@ class Alternatives:
         return (ANY,) if ANY.key in by_key else tuple(by_key.values())
 
     def object(self, name: str) -> Object | None:
-        """The object under a name; `None` for a type that is none."""
+        """The object type with a name; `None` for other types."""
         if name not in self._objects:
             definition = self._normal.resolve({"$ref": f"#/$defs/{name}"})
             self._objects[name] = None if definition is None else self._named_object(definition)
@@ -183,7 +183,7 @@ class Alternatives:
         return published or node
 
     def _node(self, definition: Definition) -> Node:
-        """The schema of a definition; as it was published if the plain form says nothing of it."""
+        """The schema of a definition; the published one if the plain form has none."""
         if definition.node != ANY_MAP:
             return definition.node
         return self._at(definition.pointer) or definition.node
@@ -192,7 +192,7 @@ class Alternatives:
         try:
             node = resolve(self._published, pointer)
         except (LookupError, TypeError):
-            return {}  # made from several places, or by mcpgen
+            return {}  # made from several places, or by mcpgen itself
         return node if is_object(node) else {}
 
     def _alternatives(self, node: Json, depth: int) -> Iterator[Alternative]:

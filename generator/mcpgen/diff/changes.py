@@ -1,7 +1,6 @@
-"""Changes between two revisions: what, where, in which messages, and whom they concern.
+"""Changes between two revisions: rule, place, messages and affected parties.
 
-`Collected` holds the changes of one comparison while it runs: the same change in several messages
-is one.
+`Collected` gathers the changes of one comparison, and merges equal changes of several messages.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ PARTIES = (
     "server that sends",
     "client that receives",
 )
-"""Everyone whom a change can concern."""
+"""All parties that a change can affect."""
 
 _ORDER = {rule: number for number, rule in enumerate(RULES)}
 _WEIGHT: Mapping[Severity, int] = {"breaking": 0, "warning": 1, "compatible": 2, "ignore": 3}
@@ -33,8 +32,8 @@ class Message:
     """A kind of message, or a part of one.
 
     Attributes:
-        sender: Who sends it.
-        text: What it is: `tools/call`, `tools/call result`, `error response`.
+        sender: The role of the sender.
+        text: The description: `tools/call`, `tools/call result`, `error response`.
     """
 
     sender: Role
@@ -46,16 +45,17 @@ class Change:
     """One change.
 
     Attributes:
-        rule: The rule that names it.
-        severity: How much it matters, by the rule or by settings.
-        owner: The method, type or table that it is in, as the new revision calls it.
-        old_place: What changes, in the old revision: `Tool.title`; empty if that has no such thing.
-        new_place: The same in the new revision.
-        old: What is there in the old revision, in words.
-        new: The same in the new revision.
-        senders: Who sends what changes.
-        messages: Where it is sent.
-        confidence: How sure a renaming is, from 0 to 1; `None` for all else.
+        rule: The rule of the change.
+        severity: The severity, by the rule or by settings.
+        owner: The method, type or table that contains the change, by its new name.
+        old_place: The changed element in the old revision, such as `Tool.title`; empty if it has
+            none.
+        new_place: The changed element in the new revision, likewise.
+        old: The content in the old revision, in words.
+        new: The content in the new revision, in words.
+        senders: The roles that send the changed element.
+        messages: The messages that contain it.
+        confidence: The confidence of a renaming, from 0 to 1; `None` for other changes.
     """
 
     rule: Rule
@@ -76,12 +76,12 @@ class Change:
 
     @cached_property
     def directions(self) -> tuple[str, ...]:
-        """The directions it is sent in: `client to server`, `server to client`, or both."""
+        """The directions of the messages: `client to server`, `server to client`, or both."""
         return tuple(f"{sender} to {OTHER[sender]}" for sender in sorted(self.senders))
 
     @cached_property
     def affected_parties(self) -> tuple[str, ...]:
-        """The parties that have to look at the change, of `PARTIES`."""
+        """The parties of `PARTIES` that the change affects."""
         parties: set[str] = set()
         for sender in self.senders:
             if self.rule.affects in ("sender", "both"):
@@ -92,7 +92,7 @@ class Change:
 
     @property
     def reason(self) -> str:
-        """Why it matters as it does."""
+        """The reason of the severity."""
         return self.rule.reason
 
     @property
@@ -112,13 +112,13 @@ def counts(changes: Iterable[Change]) -> dict[Severity, int]:
 
 @dataclass(frozen=True)
 class Spot:
-    """Where a comparison is: the place in both revisions, and the messages that hold it.
+    """The current place of a comparison in both revisions, and the messages that contain it.
 
     Attributes:
         owner: The method, type or table.
         old: The place in the old revision.
-        new: The place in the new one.
-        messages: Where it is sent.
+        new: The place in the new revision.
+        messages: The messages that contain the place.
     """
 
     owner: str
@@ -127,7 +127,7 @@ class Spot:
     messages: frozenset[Message]
 
     def member(self, old: str, new: str) -> Spot:
-        """A member of the object here."""
+        """The place of a member of the object at this place."""
         return replace(self, old=f"{self.old}.{old}", new=f"{self.new}.{new}")
 
     def below(self, suffix: str) -> Spot:
@@ -161,12 +161,12 @@ class Collected:
         """Record a change.
 
         Args:
-            rule: Its rule.
-            spot: Where it is. The place in a revision that has nothing there is left out.
-            old: What the old revision has.
-            new: What the new one has.
-            senders: Who sends it, if the messages of the spot do not say.
-            confidence: How sure a renaming is.
+            rule: The rule.
+            spot: The place; left out for a revision without content.
+            old: The content in the old revision.
+            new: The content in the new revision.
+            senders: The roles that send it; by default those of the messages of the spot.
+            confidence: The confidence of a renaming.
         """
         severity = self.severities[rule]
         if severity == "ignore":

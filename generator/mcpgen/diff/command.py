@@ -1,4 +1,4 @@
-"""`mcpgen diff`: what the command does, and its exit codes."""
+"""`mcpgen diff`: the command and its exit codes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mcpgen.diff.rules import severities
 from mcpgen.errors import InputError, OutputError, UsageError
 
 FOUND = 1
-"""The exit code if there are changes as grave as `--fail-on` says."""
+"""The exit code if there are changes with the severity of `--fail-on` or a graver one."""
 
 _GRAVE: Mapping[str, frozenset[str]] = {
     "never": frozenset(),
@@ -35,10 +35,10 @@ class Options:
 
     Attributes:
         form: The form of the report.
-        output: The file to write it to; standard output if `None`.
+        output: The file for the report; standard output if `None`.
         settings: Severities of rules, `RULE=SEVERITY` each.
-        affects: Words that name who must be affected: `client`, `server-sends`, ...; all if empty.
-        fail_on: The severity from which on the exit code is 1.
+        affects: Words that name affected parties: `client`, `server-sends`, ...; all if empty.
+        fail_on: The least severity that makes the exit code 1.
         errata: Whether known defects of published schemas are corrected.
     """
 
@@ -77,7 +77,7 @@ def run_options(
 
 
 def run(console: Console, old: str, new: str, options: Options) -> None:
-    """Report what changes from one revision or file to another.
+    """Report the changes from one revision or file to another.
 
     Raises:
         UsageError: A side is no revision and no readable schema, or an option is wrong.
@@ -86,16 +86,16 @@ def run(console: Console, old: str, new: str, options: Options) -> None:
     chosen = severities(options.settings)
     try:
         diff = compare(*load(old, new, errata=options.errata), chosen)
-    except InputError as error:  # exit code 2, to be told from changes that were found
+    except InputError as error:  # exit code 2, to distinguish errors from changes
         raise UsageError(str(error)) from error
     if options.affects:
-        diff = _affecting(diff, options.affects)
+        diff = _select_affected(diff, options.affects)
     _write(console, diff, options)
     if any(change.severity in _GRAVE[options.fail_on] for change in diff.changes):
         sys.exit(FOUND)
 
 
-def _affecting(diff: Diff, words: Sequence[str]) -> Diff:
+def _select_affected(diff: Diff, words: Sequence[str]) -> Diff:
     kept = tuple(
         change
         for change in diff.changes

@@ -1,4 +1,4 @@
-"""From two sides to the list of changes: messages first, then what they hold, then facts."""
+"""Compares two sides: messages first, then their contents, then facts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Diff:
         old: Name of the old side.
         new: Name of the new side.
         changes: The changes, gravest first.
-        parties: Whom the report is for, of `PARTIES`.
+        parties: The parties of `PARTIES` that the report is for.
     """
 
     old: str
@@ -36,7 +36,7 @@ class Diff:
 
     @property
     def counts(self) -> Mapping[Severity, int]:
-        """How many changes there are of each severity."""
+        """The number of changes of each severity."""
         return counts(self.changes)
 
 
@@ -44,8 +44,8 @@ def compare(old: Protocol, new: Protocol, severities: Mapping[str, Severity] | N
     """Return the changes from one side to another.
 
     Args:
-        old: The side that code is written for.
-        new: The side that it shall be written for.
+        old: The side that existing code is written for.
+        new: The side that the code shall support.
         severities: The severity of every rule; that of the table by default.
     """
     collected = Collected(rules.severities(()) if severities is None else severities)
@@ -90,7 +90,7 @@ class _Comparison:
             self.collected.add(f"{_word(other)}_ADDED", _spot(other, other))
 
     def _delivery(self, old: Method, new: Method, spot: Spot) -> None:
-        """Compare whether a request is a message of its own."""
+        """Compare whether a request is a message, or only part of a result."""
         was, is_now = self.old.is_inside(old), self.new.is_inside(new)
         if was != is_now:
             rule = "METHOD_MOVED_INTO_RESULT" if is_now else "METHOD_MOVED_OUT_OF_RESULT"
@@ -98,7 +98,7 @@ class _Comparison:
             self.collected.add(rule, spot, *texts)
 
     def _likeness(self, one: Method, other: Method) -> float:
-        """How alike two messages are: half by name, half by what they hold."""
+        """The similarity of two messages: half by name, half by content."""
         alike = [
             self.values.likeness(
                 (ours and self.old.alternatives.object(ours)) or EMPTY,
@@ -107,8 +107,8 @@ class _Comparison:
             for ours, theirs in ((one.params, other.params), (one.result, other.result))
             if ours or theirs
         ]
-        held = sum(alike) / len(alike) if alike else 1.0
-        return (similarity.of_names(one.name, other.name) + held) / 2
+        contents = sum(alike) / len(alike) if alike else 1.0
+        return (similarity.of_names(one.name, other.name) + contents) / 2
 
     def _method(self, old: Method, new: Method) -> None:
         spot = _spot(old, new)
@@ -140,7 +140,7 @@ class _Comparison:
             self.values.objects(ours or EMPTY, theirs or EMPTY, spot)
 
     def types(self) -> None:
-        """Compare types that both sides have, and say which only one has."""
+        """Compare the types of both sides, and record types that only one side has."""
         for text, envelope in self.old.envelopes.items():
             other = self.new.envelopes.get(text)
             if other is not None:
@@ -168,7 +168,7 @@ class _Comparison:
     def _renamed_types(
         self, removed: Sequence[str], added: Sequence[str]
     ) -> list[tuple[str, str, float]]:
-        """Types that changed their name: at the same place, or nearly the same otherwise."""
+        """Types that changed their name: found at the same place, or by similarity."""
 
         def alike(one: str, other: str) -> float:
             at_one_place = self.values.renamed.get((one, other))

@@ -1,4 +1,4 @@
-"""Comparing what only the pages state: transports, headers, statuses, codes, keys, behaviour."""
+"""Compare facts that only the pages state: transports, headers, statuses, codes, behaviour."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SENDERS: Mapping[str, tuple[Role, ...]] = {
     "behaviour.log_level": ("client",),
     "behaviour.listen": ("client",),
 }
-"""The sides that a fact is about, by its path or the first word of that; else both."""
+"""The sides that a fact is about, by its path or the path's first word; all other facts: both."""
 
 _FOLLOWERS: Mapping[By, tuple[Role, ...]] = {
     "client": ("client",),
@@ -43,16 +43,16 @@ _FOLLOWERS: Mapping[By, tuple[Role, ...]] = {
 }
 
 _LEFT_OUT = frozenset({"draft", "pages", "results"})
-"""Tables that are no part of a revision, or that are compared elsewhere."""
+"""Tables that do not belong to a revision, or that are compared elsewhere."""
 
 _NAMED: Mapping[str, str] = {"headers": "HEADER", "meta": "META_KEY"}
-"""Tables whose values are names of things on the wire, with the beginning of their rules."""
+"""Tables whose values are names on the wire, with the prefix of their rules."""
 
 
 def compare(old: Protocol, new: Protocol, collected: Collected) -> None:
-    """Record how the facts differ."""
+    """Record the differences of the facts."""
     _lifecycle(old, new, collected)
-    ours, theirs = dict(_flat(old)), dict(_flat(new))
+    ours, theirs = dict(_flatten_facts(old)), dict(_flatten_facts(new))
     for path in [*ours, *(path for path in theirs if path not in ours)]:
         before, after = ours.get(path), theirs.get(path)
         if _differ(before, after):
@@ -63,7 +63,7 @@ def compare(old: Protocol, new: Protocol, collected: Collected) -> None:
 
 
 def _differ(before: Any, after: Any) -> bool:
-    if before is None or after is None:  # nothing is stated: as good as its absence
+    if before is None or after is None:  # an unstated fact equals an absent one
         return not (_is_absent(before) and _is_absent(after))
     return before != after or type(before) is not type(after)
 
@@ -77,8 +77,8 @@ def _lifecycle(old: Protocol, new: Protocol, collected: Collected) -> None:
         collected.add(rule, _spot("batching"), senders=_BOTH)
 
 
-def _flat(side: Protocol) -> Iterator[tuple[str, Any]]:
-    """The facts by dotted path, without those of methods; `None` for what is not stated."""
+def _flatten_facts(side: Protocol) -> Iterator[tuple[str, Any]]:
+    """The facts by dotted path, except those of methods; `None` for unstated facts."""
     unstated = side.facts.pages.unstated
     for table in fields(side.facts):
         stated = getattr(side.facts, table.name)
@@ -101,7 +101,7 @@ def _rules(old: Pages, new: Pages, collected: Collected) -> None:
 
 
 def _deprecations(old: Protocol, new: Protocol, collected: Collected) -> None:
-    """Compare what the pages deprecate, and what the schemas mark beyond that."""
+    """Compare the deprecations of the pages, and further ones that the schemas mark."""
     ours, theirs = old.facts.pages.deprecated, new.facts.pages.deprecated
     for name in sorted(ours.keys() | theirs.keys()):
         texts = tuple(_deprecation(rows.get(name)) for rows in (ours, theirs))
@@ -176,7 +176,7 @@ def _is_tuple(value: Any) -> TypeGuard[tuple[object, ...]]:
 def _entries(
     collected: Collected, spot: Spot, senders: Sequence[Role], lists: tuple[Any, Any]
 ) -> None:
-    """Record the entries of a list that only one side has; `None` is an empty list."""
+    """Record the entries of a list that only one side has; `None` counts as an empty list."""
     before, after = (set(map(str, entries or ())) for entries in lists)
     for entry in sorted(before - after):
         collected.add("FACT_REMOVED", spot, old=entry, senders=senders)

@@ -1,4 +1,4 @@
-"""A comparison as one HTML page that needs no other file and no network."""
+"""A comparison as one HTML page without other files or network access."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Owner:
     """The changes in one method, type or table.
 
     Attributes:
-        name: What they are in.
+        name: The method, type or table.
         section: `Messages`, `Types` or `Facts`.
         changes: The changes, gravest first.
     """
@@ -40,7 +40,7 @@ class Owner:
 
 
 def html(diff: Diff) -> str:
-    """The page."""
+    """The comparison as an HTML page."""
     environment = SandboxedEnvironment(
         loader=FileSystemLoader(paths.PACKAGE / "diff"),
         autoescape=True,
@@ -48,7 +48,7 @@ def html(diff: Diff) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters: Mapping[str, Any] = {"safe_text": _one_line, "within": _within, "side": _side}
+    filters: Mapping[str, Any] = {"safe_text": _one_line, "within": _relative_place, "side": _side}
     environment.filters.update(filters)
     return environment.get_template("page.html.jinja").render(
         diff=diff,
@@ -61,17 +61,17 @@ def html(diff: Diff) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A foreign text in one line, cut where it is very long."""
+    """A foreign text in one line, cut if it is very long."""
     return safe_text(text, _LONGEST)
 
 
-def _within(place: str, owner: str) -> str:
-    """A place as it is called below the name of what it is in."""
+def _relative_place(place: str, owner: str) -> str:
+    """A place relative to its owner."""
     return place.removeprefix(f"{owner}.")
 
 
 def _side(change: Change, which: str) -> str:
-    """The value in one revision; its place too where that differs from the other one's."""
+    """The value in one revision, with its place if the places differ."""
     place, text = (
         (change.old_place, change.old) if which == "old" else (change.new_place, change.new)
     )
@@ -82,9 +82,9 @@ def _side(change: Change, which: str) -> str:
 
 def _owners(diff: Diff) -> Iterator[Owner]:
     for section, elements in _KINDS:
-        held: dict[str, list[Change]] = {}
+        by_owner: dict[str, list[Change]] = {}
         for change in diff.changes:
             if change.rule.element in elements:
-                held.setdefault(change.owner, []).append(change)
-        for name in sorted(held, key=str.casefold):
-            yield Owner(name, section, tuple(held[name]))
+                by_owner.setdefault(change.owner, []).append(change)
+        for name in sorted(by_owner, key=str.casefold):
+            yield Owner(name, section, tuple(by_owner[name]))

@@ -24,10 +24,10 @@ _ENVELOPES: Sequence[tuple[str, tuple[str, ...]]] = (
     ("success response", ("JSONRPCResultResponse", "JSONRPCResponse")),
     ("error response", ("JSONRPCErrorResponse", "JSONRPCError")),
 )
-"""The definitions of the messages of each kind, under their names in different revisions."""
+"""The names of the definition of each kind of message in different revisions."""
 
 _CONTENT = frozenset({"params", "result"})
-"""Members of a message that say more in the type of each method."""
+"""Members of a message that the type of each method specifies."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class Protocol:
     """One side of a comparison.
 
     Attributes:
-        name: The revision, or what the user called the file.
-        facts: What its pages state.
+        name: The revision, or the user's name of the file.
+        facts: The facts that its pages state.
         methods: Its messages.
-        marks: Types, and members as `Type.member`, that its schema marks as deprecated.
+        marks: Types, and members as `Type.member`, that the schema marks as deprecated.
     """
 
     name: str
@@ -61,16 +61,16 @@ class Protocol:
 
     @property
     def normal(self) -> NormalizedSchema:
-        """Its types in plain form."""
+        """The types in plain form."""
         return self.methods.normal
 
     @cached_property
     def alternatives(self) -> Alternatives:
-        """The values that its schemas allow."""
+        """The values that the schemas allow."""
         return Alternatives(self.normal)
 
     def messages(self, sender: Role, kind: Kind) -> dict[str, Method]:
-        """The messages of one direction by name, and what is asked inside results."""
+        """The messages of one direction by name, with requests inside results."""
         own = self.methods.of(sender, kind)
         inside = (
             each for each in self.methods.inputs if (sender, kind) == (each.sender, each.kind)
@@ -78,11 +78,11 @@ class Protocol:
         return {method.name: method for method in (*inside, *own)}
 
     def is_inside(self, method: Method) -> bool:
-        """Whether a request comes inside a result alone, and is no message of its own."""
+        """Whether a request occurs inside a result only, and is no message."""
         return method in self.methods.inputs and method not in self.methods.all
 
     def slots(self, method: Method) -> Iterator[Slot]:
-        """Where a message holds values of types: its params and its result."""
+        """The typed values of a message: its params and its result."""
         if method.params is not None:
             message = Message(method.sender, method.name)
             yield Slot(message, reference(method.params))
@@ -92,7 +92,7 @@ class Protocol:
 
     @cached_property
     def envelopes(self) -> Mapping[str, Object]:
-        """The objects that every message is, by its kind."""
+        """The object of the envelope of each kind of message."""
         by_kind: dict[str, Object] = {}
         for text, candidates in _ENVELOPES:
             objects = (
@@ -111,16 +111,16 @@ class Protocol:
 
     @cached_property
     def types(self) -> frozenset[str]:
-        """Names of the objects in messages. Unions and enumerations leave no trace on the wire."""
+        """Names of the objects in messages. Unions and enumerations are invisible on the wire."""
         return self.published.intersection(self.users)
 
     def users_of(self, each: Object) -> frozenset[Message]:
-        """The messages that hold an object with a name; empty for one without."""
+        """The messages that contain a named object; empty for an unnamed one."""
         return self.users.get(each.key, frozenset()) if each.name else frozenset()
 
     @cached_property
     def errors(self) -> tuple[Object, ...]:
-        """The types of error responses that have a code of their own."""
+        """The types of error responses that define their own code."""
         objects = (self.alternatives.object(name) for name in sorted(self.published))
         return tuple(
             each
@@ -130,7 +130,7 @@ class Protocol:
 
     @cached_property
     def users(self) -> Mapping[str, frozenset[Message]]:
-        """The messages that hold an object, by the key of the object."""
+        """The messages that contain each object, by the object's key."""
         messages_by_key: dict[str, set[Message]] = {}
         for method in (*self.methods.all, *self.methods.inputs):
             for slot in self.slots(method):
@@ -168,11 +168,11 @@ def load(old: str, new: str, *, errata: bool = True) -> tuple[Protocol, Protocol
 
     Args:
         old: A revision by its name or as `latest`, or the path of a schema file.
-        new: The same.
+        new: The revision or file to compare with, likewise.
         errata: Whether known defects of published schemas are corrected.
 
     Raises:
-        UsageError: One is neither a revision nor a file.
+        UsageError: A side is neither a revision nor a file.
         SchemaError: A file is no schema of the protocol.
     """
     one, other = _read(old, errata), _read(new, errata)
@@ -208,7 +208,7 @@ def _read(word: str, errata: bool) -> _Input:
 
 
 def _marks(document: Node) -> frozenset[str]:
-    """The types and members that a schema marks by `deprecated`, or by the tag in a description."""
+    """The types and members that a schema deprecates, by keyword or by a tag in a description."""
     return frozenset(
         ".".join(unescape(token) for token in pointer.split("/")[2:] if token != "properties")
         for pointer, node in subschemas(document)
@@ -229,10 +229,10 @@ def of_schema(
     Args:
         loaded: The schema.
         stated: The facts.
-        name: What to call it in reports.
-        other: Definitions of other schemas, which name the inline objects of this one.
+        name: The name for reports.
+        other: Definitions of other schemas, which name inline objects of this schema.
     """
-    # A default stands in for a member that a peer leaves out; here, required stays required.
+    # Without defaults: a required member with a default must still count as required.
     plain = normalize.normalize(loaded, replace(stated, defaults={}), other, for_python=False)
     complete, _ = normalize.with_roles(plain)
     return Protocol(name, stated, methods.derive(complete, stated))

@@ -1,7 +1,7 @@
 """A comparison as text for a terminal, as Markdown and as JSON.
 
-Names and values come from schemas of others: control characters never reach a terminal, and
-Markdown shows them as text.
+Names and values come from foreign schemas: control characters never reach a terminal, and Markdown
+shows the texts unchanged.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
 @dataclass(frozen=True)
 class Line:
-    """Changes of one rule that differ in their place alone.
+    """Changes of one rule that differ only in their place.
 
     Attributes:
         places: The places.
         text: The change in words.
-        affected: Who has to look at it.
-        messages: Where it is sent.
+        affected: The affected parties.
+        messages: The messages that contain the places.
     """
 
     places: tuple[str, ...]
@@ -66,12 +66,12 @@ def _lines(changes: Sequence[Change]) -> Iterator[Line]:
         member = change.place.partition(".")[2]
         same = (member or change.place, change.sentence, change.affected_parties)
         together.setdefault(same, []).append(change)
-    for held in together.values():
-        messages = dict.fromkeys(message.text for change in held for message in change.messages)
+    for group in together.values():
+        messages = dict.fromkeys(message.text for change in group for message in change.messages)
         yield Line(
-            tuple(safe_text(change.place, _LONGEST) for change in held),
-            safe_text(held[0].sentence, _LONGEST),
-            held[0].affected_parties,
+            tuple(safe_text(change.place, _LONGEST) for change in group),
+            safe_text(group[0].sentence, _LONGEST),
+            group[0].affected_parties,
             tuple(safe_text(message) for message in messages),
         )
 
@@ -84,7 +84,7 @@ def headline(diff: Diff) -> str:
 
 
 def by_party(diff: Diff) -> dict[str, dict[Severity, int]]:
-    """How many changes concern each party that the report is for, by severity."""
+    """The number of changes that affect each party of the report, by severity."""
     return {
         party: {
             severity: sum(
@@ -140,9 +140,9 @@ def markdown(diff: Diff) -> str:
         f"| {party} | {counts['breaking']} | {counts['warning']} |"
         for party, counts in by_party(diff).items()
     ]
-    for severity, held in groupby(groups(diff), key=lambda group: group.severity):
+    for severity, rows in groupby(groups(diff), key=lambda group: group.severity):
         lines += ["", f"## {severity.capitalize()}"]
-        for group in held:
+        for group in rows:
             reason = f"{group.rule.reason[0].upper()}{group.rule.reason[1:]}."
             lines += ["", f"### {group.rule.id}", "", _plain(reason), ""]
             lines += ["| Where | Change | Affected |", "| --- | --- | --- |"]

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from mcpgen.errors import UsageError, shown
+from mcpgen.errors import UsageError, format_value
 
 Severity = Literal["breaking", "warning", "compatible", "ignore"]
 Kind = Literal["added", "removed", "renamed", "tightened", "loosened", "changed"]
@@ -34,12 +34,12 @@ class Rule:
 
     Attributes:
         id: Its name, which settings and reports use.
-        element: What changes: `method`, `notification`, `field`, ...
+        element: The changed element: `method`, `notification`, `field`, ...
         kind: How.
         affects: Which side of the message has to change.
         severity: How much, unless settings say otherwise.
         mirror: The rule for the way back.
-        reason: Why the severity is what it is.
+        reason: The reason of the severity.
     """
 
     id: str
@@ -383,7 +383,7 @@ def severities(settings: Sequence[str]) -> Mapping[str, Severity]:
         ids = [rule.id for rule in RULES.values() if name in (rule.id, rule.category, "ALL")]
         if severity is None or not ids:
             expected = f"RULE=SEVERITY, with a rule of mcpgen diff --rules and {_severity_list()}"
-            raise UsageError(f"expected --severity {expected}, got {shown(setting)}")
+            raise UsageError(f"expected --severity {expected}, got {format_value(setting)}")
         for rule in ids:
             chosen[rule] = severity
     return chosen

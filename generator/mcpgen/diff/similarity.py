@@ -1,4 +1,4 @@
-"""How alike two names or two objects are: from 0 for nothing in common to 1 for the same."""
+"""The similarity of two names or objects, from 0 for nothing in common to 1 for equality."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from mcpgen.diff.alternatives import Alternatives, Object, describe
 Thing = TypeVar("Thing")
 
 ENOUGH = 0.6
-"""The least similarity of one thing under two names."""
+"""The least similarity of two names or objects that count as the same."""
 
 
 _MOST_PAIRS = 10_000
-"""Candidates of one side times those of the other. Published revisions have some 200."""
+"""Limit of the pairs of candidates of both sides. Published revisions have some 200."""
 
 
 def of_names(old: str, new: str) -> float:
-    """How alike two names are, whatever their case and separators."""
+    """The similarity of two names, without regard to case and separators."""
     one, other = ("".join(filter(str.isalnum, name)).lower() for name in (old, new))
     if one > other:  # the matcher depends on the order
         one, other = other, one
@@ -29,7 +29,7 @@ def of_names(old: str, new: str) -> float:
 def of_objects(
     old: Object, new: Object, old_alternatives: Alternatives, new_alternatives: Alternatives
 ) -> float:
-    """How many members of two objects have the same name and type, of all that either has."""
+    """The share of members with the same name and type among all members of two objects."""
     every = old.fields.keys() | new.fields.keys()
     if not every:
         return 1.0 if (old.rest is None) == (new.rest is None) else 0.0
@@ -48,17 +48,17 @@ def pairs(
     name: Callable[[Thing], str],
     least: float = ENOUGH,
 ) -> list[tuple[Thing, Thing, float]]:
-    """Things that are likely the same, best matches first, none twice.
+    """Match items of two revisions that are likely the same, best matches first, each once.
 
     Args:
         old: The candidates of the old revision.
-        new: Those of the new one.
-        alike: How alike two of them are.
-        name: What orders equally good matches, so that the way back finds the same pairs.
-        least: How alike they must be at least.
+        new: The candidates of the new revision.
+        alike: Returns the similarity of two candidates.
+        name: Returns a name that orders equally good matches, so that both directions match alike.
+        least: The least similarity of a match.
 
     Returns:
-        The matches; none where there are too many candidates to compare each with each.
+        The matches; none if there are too many candidates to compare.
     """
     old, new = list(old), list(new)
     if len(old) * len(new) > _MOST_PAIRS:

@@ -1,4 +1,4 @@
-"""Comparing what two schemas allow at one place: types, values, bounds, members."""
+"""Compare the types, values, bounds and members that two schemas allow at one place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mcpgen.diff.alternatives import (
 )
 from mcpgen.diff.changes import Collected, Message, Spot
 from mcpgen.diff.protocol import Protocol
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node
 from mcpgen.model.schema_queries import META, canonical
 
@@ -35,14 +35,14 @@ _TYPE_RULES: Mapping[tuple[bool, bool], str] = {
     (True, False): "FIELD_TYPE_NARROWED",
     (False, True): "FIELD_TYPE_WIDENED",
 }
-"""The rule by whether old values are refused, and whether there are new ones."""
+"""The rule, by whether the new schema refuses old values, and whether it adds values."""
 _LOWER_BOUNDS = frozenset({"minimum", "minLength", "minItems"})
 _RELATED = 0.3
-"""Objects at one place that are less alike are different types, not changed ones."""
+"""The least similarity of two objects at one place that count as one changed type."""
 _FEW = 3
-"""Members that an object lost or got, at most, for their contents to say which were renamed."""
+"""Limit of the members that an object lost or got, to detect renamings by content."""
 _SURE_BY_CONTENT = 0.5
-"""How sure a renaming is for which nothing but the content speaks."""
+"""The confidence of a renaming that only the content shows."""
 
 
 @dataclass
@@ -53,8 +53,8 @@ class Values:
         old: The old side.
         new: The new side.
         collected: Where changes go.
-        renamed: Types that stand in the same place under different names, with their likeness.
-        extracted: Types that are objects without a name in the other schema.
+        renamed: Types at the same place with different names, with their similarity.
+        extracted: Types that are unnamed objects in the other schema.
     """
 
     old: Protocol
@@ -66,7 +66,7 @@ class Values:
     _open: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def compare(self, old: Node, new: Node, spot: Spot) -> None:
-        """Compare two schemas at one place, unless they are those that hold the place."""
+        """Compare two schemas at one place, unless their comparison is already running."""
         pair = (canonical(old), canonical(new))
         if pair not in self._open:
             self._open.add(pair)
@@ -93,7 +93,7 @@ class Values:
     def _values(
         self, ours: Sequence[Alternative], theirs: Sequence[Alternative], spot: Spot
     ) -> tuple[bool, bool]:
-        """Compare fixed values; whether one side has some and the other has nothing for them."""
+        """Compare fixed values; return whether the old or the new ones have no counterpart."""
         old = {alternative.text for alternative in ours if isinstance(alternative, Literal)}
         new = {alternative.text for alternative in theirs if isinstance(alternative, Literal)}
         removed = {text for text in old - new if not _is_covered(text, theirs)}
@@ -148,7 +148,7 @@ class Values:
     def _objects(
         self, ours: Sequence[Alternative], theirs: Sequence[Alternative], spot: Spot
     ) -> bool:
-        """Compare the objects among alternatives; whether single ones have nothing in common."""
+        """Compare the objects among alternatives; return whether single objects are unrelated."""
         old = [alternative for alternative in ours if isinstance(alternative, Object)]
         new = [alternative for alternative in theirs if isinstance(alternative, Object)]
         if not (old and new):
@@ -177,7 +177,7 @@ class Values:
     def _match(
         self, old: Sequence[Object], new: Sequence[Object]
     ) -> list[tuple[Object, Object, float]]:
-        """Alternatives that are the same: by name, then by tag and likeness."""
+        """Match the objects of both sides: by name, then by tag and similarity."""
         keys = {one.key for one in old} & {other.key for other in new}
         same = [(one, other, 1.0) for one in old for other in new if one.key == other.key]
 
@@ -203,7 +203,7 @@ class Values:
         }
 
     def likeness(self, one: Object, other: Object) -> float:
-        """How alike two objects are."""
+        """The similarity of two objects."""
         return similarity.of_objects(one, other, self.old.alternatives, self.new.alternatives)
 
     def _note_name(self, one: Object, other: Object, likeness: float) -> None:
@@ -211,11 +211,11 @@ class Values:
             self.renamed.setdefault((one.name, other.name), likeness)
 
     def objects(self, old: Object, new: Object, spot: Spot) -> None:
-        """Compare two objects, once, with all that they hold."""
+        """Compare two objects with all of their members, once."""
         either = old.name or new.name
         if either is not None and (old.name is None or new.name is None):
             if either in self.old.types & self.new.types:
-                either = None  # the type is there as before; this place has another one now
+                either = None  # the type still exists; only this place has another type now
             else:
                 self.extracted.add(either)
         place = "" if either else f"{spot.old} {sorted(spot.messages)}"
@@ -239,7 +239,7 @@ class Values:
             added.remove(other)
         for wire in common:
             self._field(old, new, (wire, wire), spot)
-        if not is_meta and _opens(old, new):  # optional members are among the free ones now
+        if not is_meta and _opens(old, new):  # the new object allows the removed optional members
             removed = [wire for wire in removed if wire in old.required]
         if not is_meta and _opens(new, old):
             added = [wire for wire in added if wire in new.required]
@@ -254,7 +254,7 @@ class Values:
         self._rest(old, new, spot, is_meta=is_meta)
 
     def _users(self, old: Object, new: Object) -> frozenset[Message]:
-        """The messages that hold one of two objects, of the sides that send both if there are."""
+        """The messages that contain either of two objects, of common senders if there are any."""
         before, after = self.old.users_of(old), self.new.users_of(new)
         senders = {each.sender for each in before} & {each.sender for each in after}
         return frozenset(m for m in before | after if not senders or m.sender in senders)
@@ -284,9 +284,9 @@ class Values:
     def _renamed_by_content(
         self, old: Object, new: Object, removed: Sequence[str], added: Sequence[str]
     ) -> list[tuple[str, str, float]]:
-        """The only member of a content that went, and the only one of the same content that came.
+        """The renamed members by content: the only removed and the only added member of a content.
 
-        An object that lost and got more members was made anew: nothing follows from their types.
+        An object that lost and got more members was redesigned, so types prove no renaming.
         """
         if len(removed) > _FEW or len(added) > _FEW or not old.fields.keys() & new.fields.keys():
             return []
@@ -309,10 +309,10 @@ class Values:
         return len(ours) == len(theirs) and all(self.likeness(*pair) == 1 for pair in pairs)
 
     def _rest(self, old: Object, new: Object, spot: Spot, *, is_meta: bool) -> None:
-        """Compare what the objects say about members that they do not name.
+        """Compare the rules of objects for members that they do not name.
 
-        An object that names fewer members and says that any other is allowed was opened; `_meta`
-        is always open, whatever its schema says.
+        An object that names fewer members and allows any others was opened; `_meta` is always open,
+        whatever its schema says.
         """
         if (old.rest is None) != (new.rest is None):
             rule = "OBJECT_CLOSED" if new.rest is None else "OBJECT_OPENED"
@@ -326,7 +326,7 @@ class Values:
 
 
 def _opens(old: Object, new: Object) -> bool:
-    """Whether an object names fewer members than another, and says that any other is allowed."""
+    """Whether a new object names fewer members than the old one, and newly allows any others."""
     fewer = old.fields.keys() - new.fields.keys()
     return bool(old.fields and new.fields and fewer) and new.open and not old.open
 
@@ -339,7 +339,7 @@ def _by_content(
     for wire in wires:
         values = alternatives.of(each.fields[wire])
         if ANY in values:
-            continue  # what may be anything is not known again by its type
+            continue  # a member of any type cannot be recognized by its type
         bounds = sorted(_loosest(values).items())
         content = (wire in each.required, f"{describe(values)} {bounds}")
         members.setdefault(content, []).append(wire)
@@ -351,7 +351,7 @@ def _presence(was_required: bool) -> tuple[str, str]:
 
 
 def _kinds_of(alternatives: Iterable[Alternative]) -> set[str]:
-    """The JSON types of alternatives that are no fixed values."""
+    """The JSON types of alternatives, except fixed values."""
     return {
         "object" if isinstance(alternative, Object) else str(alternative)
         for alternative in alternatives
@@ -389,4 +389,4 @@ def _looser(keyword: str, one: Json, other: Json) -> Json:
 
 
 def _bound(keyword: str, value: Json) -> str:
-    return f"no {keyword}" if value is None else f"{keyword} {shown(value)}"
+    return f"no {keyword}" if value is None else f"{keyword} {format_value(value)}"

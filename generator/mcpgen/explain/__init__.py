@@ -1,6 +1,7 @@
 """The kinds of messages on the wire and the revisions that accept them: `mcpgen explain`,
 `validate`.
 
-`recordings` reads messages, `revision` holds what a revision says of each, `violations` names the
-place that breaks a schema, `repair` gives the nearest valid form, and `report` shows all of it.
+`recordings` reads messages, `conversation` pairs requests with responses, `revision` judges each
+message, `violations` names the place that breaks a schema, `repair` finds the nearest valid form,
+and `command` prints the results.
 """

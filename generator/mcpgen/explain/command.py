@@ -1,4 +1,4 @@
-"""`mcpgen explain` and `mcpgen validate`: what the commands do, their texts and exit codes."""
+"""`mcpgen explain` and `mcpgen validate`: the commands, their texts and exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import click
 from mcpgen import schema
 from mcpgen.console import Console
 from mcpgen.diff.changes import OTHER
-from mcpgen.errors import UsageError, safe_text, shown
+from mcpgen.errors import UsageError, format_value, safe_text
 from mcpgen.explain import conversation, recordings, repair
 from mcpgen.explain.conversation import Conversation, Turn
 from mcpgen.explain.revision import Revision, Verdict, revision
@@ -35,10 +35,10 @@ class Explanation:
 
     Attributes:
         turn: The message in its conversation.
-        what: Its kind, in words.
-        summary: What its type is for.
-        verdicts: What each revision says, oldest first.
-        repairs: The nearest valid form for revisions that refuse it and have one.
+        what: The kind of message, in words.
+        summary: The description of its type.
+        verdicts: The verdict of each revision, oldest first.
+        repairs: The nearest valid form, for revisions that refuse the message and have such a form.
     """
 
     turn: Turn
@@ -49,12 +49,12 @@ class Explanation:
 
 
 def explain(console: Console, source: str, names: Sequence[str]) -> None:
-    """Say what the messages of a file are, and which revisions accept them.
+    """Print the kinds of the messages in a file, and the revisions that accept them.
 
     Args:
-        console: Where texts go.
+        console: The output.
         source: The file; `-` for standard input.
-        names: Revisions to ask; all if empty.
+        names: Revisions to check; all if empty.
 
     Raises:
         UsageError: The file cannot be read, or a revision does not exist.
@@ -84,15 +84,15 @@ def _explain(turn: Turn, revisions: Sequence[Revision]) -> Explanation:
     return Explanation(turn, _what(turn, revisions, verdicts), summary, tuple(verdicts), repairs)
 
 
-def _best(verdicts: Sequence[Verdict]) -> Verdict | None:
-    """The newest verdict that says the most: of a revision that accepts, or has the type."""
+def _best_verdict(verdicts: Sequence[Verdict]) -> Verdict | None:
+    """The newest verdict of a revision that accepts the message, else of one that has the type."""
     accepted = [verdict for verdict in verdicts if verdict.is_accepted and verdict.type]
     typed = [verdict for verdict in verdicts if verdict.type]
     return next(reversed(accepted or typed), None)
 
 
 def _summary(revisions: Sequence[Revision], verdicts: Sequence[Verdict]) -> str:
-    best = _best(verdicts)
+    best = _best_verdict(verdicts)
     if best is None:
         return ""
     return next(each.summary(best.type) for each in revisions if each.name == best.revision)
@@ -100,7 +100,7 @@ def _summary(revisions: Sequence[Revision], verdicts: Sequence[Verdict]) -> str:
 
 def _what(turn: Turn, revisions: Sequence[Revision], verdicts: Sequence[Verdict]) -> str:
     message = turn.message
-    best = _best(verdicts)
+    best = _best_verdict(verdicts)
     senders = (turn.sender,) if turn.sender else best.senders if best else ()
     way = " or ".join(f"{sender} to {OTHER[sender]}" for sender in senders)
     text = f"batch of {len(message)} messages" if is_array(message) else turn.kind
@@ -117,11 +117,11 @@ def _what(turn: Turn, revisions: Sequence[Revision], verdicts: Sequence[Verdict]
 
 def _code(code: Json, revisions: Sequence[Revision]) -> str:
     meanings = dict.fromkeys(filter(None, (each.code_meaning(code) for each in revisions)))
-    return f"{shown(code)} ({'; '.join(meanings) or 'a code of its sender'})"
+    return f"{format_value(code)} ({'; '.join(meanings) or 'a code of its sender'})"
 
 
 def _explanation_text(each: Explanation, *, alone: bool) -> str:
-    """One message for a terminal."""
+    """The explanation of one message for a terminal."""
     where = "" if alone else f"{each.turn.recorded.line}: "
     lines = [f"{where}{each.what}"]
     if each.turn.recorded.error:
@@ -130,13 +130,13 @@ def _explanation_text(each: Explanation, *, alone: bool) -> str:
         lines += textwrap.wrap(each.summary, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     if each.turn.problem and not alone:
         lines.append(f"  {each.turn.problem}")
-    for names, verdict in _alike(each):
+    for names, verdict in _group_verdicts(each):
         lines += _verdict_text(names, verdict, each.repairs.get(verdict.revision), alone=alone)
     return "\n".join(lines)
 
 
-def _alike(each: Explanation) -> Iterator[tuple[str, Verdict]]:
-    """The verdicts, those of neighbouring revisions that say the same as one."""
+def _group_verdicts(each: Explanation) -> Iterator[tuple[str, Verdict]]:
+    """The verdicts; equal verdicts of neighbouring revisions are merged."""
 
     def explanation_of(verdict: Verdict) -> tuple[object, ...]:
         wrong = verdict.violation
@@ -144,8 +144,8 @@ def _alike(each: Explanation) -> Iterator[tuple[str, Verdict]]:
         repaired = each.repairs.get(verdict.revision)
         return reason, verdict.ignored, None if repaired is None else repaired.edits
 
-    for _, held in groupby(each.verdicts, key=explanation_of):
-        verdicts = list(held)
+    for _, group in groupby(each.verdicts, key=explanation_of):
+        verdicts = list(group)
         first, last = verdicts[0].revision, verdicts[-1].revision
         yield first if first == last else f"{first} to {last}", verdicts[-1]
 
@@ -210,10 +210,10 @@ class Problem:
     """A broken rule in a recording.
 
     Attributes:
-        line: Where the message stands.
+        line: The line of the message.
         what: The message, in words.
         pointer: The place in the message; empty for the whole.
-        text: What is wrong.
+        text: The text of the problem.
     """
 
     line: int
@@ -226,9 +226,9 @@ def validate(console: Console, source: str, name: str | None) -> None:
     """Check a recorded conversation against one revision; exit with 1 if it breaks it.
 
     Args:
-        console: Where texts go.
+        console: The output.
         source: The file; `-` for standard input.
-        name: The revision; the one that the recording names unless given.
+        name: The revision; by default the revision that the recording names.
 
     Raises:
         UsageError: The file cannot be read, or the revision does not exist or is not named.
@@ -237,21 +237,21 @@ def validate(console: Console, source: str, name: str | None) -> None:
     chosen = revision(name or _recorded_revision(recorded))
     if chosen.protocol.methods.batching:
         recorded = tuple(conversation.split_batches(recorded))
-    held = conversation.follow(recorded, [chosen])
-    problems = [problem for turn in held.turns for problem in _problems(turn, chosen)]
+    recording = conversation.follow(recorded, [chosen])
+    problems = [problem for turn in recording.turns for problem in _problems(turn, chosen)]
     if console.as_json:
-        console.record(_validation_record(chosen, held, problems))
+        console.record(_validation_record(chosen, recording, problems))
     else:
         for problem in problems:
             at = f" at {safe_text(problem.pointer)}" if problem.pointer else ""
             click.echo(f"{problem.line}: {problem.what}{at}: {problem.text}")
-        console.summary(_validation_text(source, chosen, held, len(problems)))
+        console.summary(_validation_text(source, chosen, recording, len(problems)))
     if problems:
         sys.exit(PROBLEMS)
 
 
 def _recorded_revision(recorded: Sequence[recordings.Recorded]) -> str:
-    """The revision that a recording agrees on."""
+    """The revision that a recording negotiates."""
     known = {row.name for row in schema.revisions()}
     versions = [text for each in recorded for text in _versions(each.value) if text in known]
     if not versions:
@@ -260,7 +260,7 @@ def _recorded_revision(recorded: Sequence[recordings.Recorded]) -> str:
 
 
 def _versions(message: Json) -> Iterator[str]:
-    """The revisions that a message names as its own, or as agreed on."""
+    """The revisions that a message declares or negotiates."""
     if not is_object(message):
         return
     for part in (message.get("params"), message.get("result")):
@@ -285,11 +285,14 @@ def _problems(turn: Turn, chosen: Revision) -> Iterator[Problem]:
         yield Problem(turn.recorded.line, what, wrong.pointer, _difference(wrong))
 
 
-def _validation_text(source: str, chosen: Revision, held: Conversation, problems: int) -> str:
+def _validation_text(source: str, chosen: Revision, recording: Conversation, problems: int) -> str:
     name = "standard input" if source == recordings.STDIN else safe_text(source)
-    parts = [_count(len(held.turns), "message"), _count(held.answered_requests, "answered request")]
-    if held.unanswered:
-        parts.append(_count(len(held.unanswered), "unanswered request"))
+    parts = [
+        _count(len(recording.turns), "message"),
+        _count(recording.answered_requests, "answered request"),
+    ]
+    if recording.unanswered:
+        parts.append(_count(len(recording.unanswered), "unanswered request"))
     parts.append(_count(problems, "problem") if problems else "no problem")
     return f"{name}: {chosen.name}: {', '.join(parts)}"
 
@@ -299,13 +302,13 @@ def _count(number: int, noun: str) -> str:
 
 
 def _validation_record(
-    chosen: Revision, held: Conversation, problems: Sequence[Problem]
+    chosen: Revision, recording: Conversation, problems: Sequence[Problem]
 ) -> dict[str, Any]:
     return {
         "revision": chosen.name,
-        "messages": len(held.turns),
-        "answered": held.answered_requests,
-        "unanswered": [turn.recorded.line for turn in held.unanswered],
+        "messages": len(recording.turns),
+        "answered": recording.answered_requests,
+        "unanswered": [turn.recorded.line for turn in recording.unanswered],
         "problems": [
             {
                 "line": problem.line,

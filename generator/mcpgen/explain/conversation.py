@@ -1,7 +1,7 @@
 """The sender of each message of a recording, and the request that each response answers.
 
-A trace says what its own side sent and received. Which side that is follows from the methods that
-only one side may send.
+A trace records the messages that its own side sent and received. The role of that side follows from
+methods that only one side may send.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ class Turn:
 
     Attributes:
         recorded: The message as it was recorded.
-        kind: What kind it is.
-        sender: Who sent it; `None` if nothing says so.
-        request: The request that a response answers; `None` for all else, or if it is not there.
-        problem: What is wrong with its place in the conversation; empty if nothing is.
+        kind: The kind of message.
+        sender: The role of the sender; `None` if unknown.
+        request: The request that a response answers; `None` for other messages, or if the recording
+            lacks the request.
+        problem: The error of its place in the conversation; empty if there is none.
     """
 
     recorded: Recorded
@@ -47,7 +48,7 @@ class Conversation:
     """All messages of a recording, in order.
 
     Attributes:
-        turns: The messages; those of a batch one by one.
+        turns: The messages, with those of a batch one by one.
         unanswered: The requests without a response.
     """
 
@@ -61,11 +62,12 @@ class Conversation:
 
 
 def follow(recorded: Sequence[Recorded], revisions: Sequence[Revision]) -> Conversation:
-    """The conversation in a recording.
+    """Arrange the messages of a recording as a conversation.
 
     Args:
         recorded: The messages.
-        revisions: What says which side sends a method; the first that has it counts.
+        revisions: The revisions that tell the sender of a method; the first that has the method
+            counts.
     """
     roles = _roles(recorded, revisions)
     pending: dict[tuple[str, Direction | None, str], Turn] = {}
@@ -96,10 +98,10 @@ def _answer(
     sender: Role | None,
     pending: dict[tuple[str, Direction | None, str], Turn],
 ) -> Turn:
-    asked: Direction | None = None
+    request_direction: Direction | None = None
     if each.direction is not None:
-        asked = "received" if each.direction == "sent" else "sent"
-    request = pending.pop((each.channel, asked, _id(each.value)), None)
+        request_direction = "received" if each.direction == "sent" else "sent"
+    request = pending.pop((each.channel, request_direction, _id(each.value)), None)
     if request is None:
         has_id = is_object(each.value) and each.value.get("id") is not None
         alone = "no open request has its id" if has_id or kind == "success response" else ""
@@ -143,7 +145,7 @@ def _only_sender(message: Json, revisions: Sequence[Revision]) -> Role | None:
 
 
 def split_batches(recorded: Sequence[Recorded]) -> Iterator[Recorded]:
-    """The messages of a recording, those of batches one by one."""
+    """The messages of a recording, with those of batches one by one."""
     for each in recorded:
         if is_array(each.value):
             for item in each.value:

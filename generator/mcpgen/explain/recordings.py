@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mcpgen.errors import InputError, UsageError, shown
+from mcpgen.errors import InputError, UsageError, format_value
 from mcpgen.input_files import MAX_BYTES, check_json, read_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 
@@ -28,11 +28,11 @@ class Recorded:
     """One message.
 
     Attributes:
-        line: Where it stands, from 1; the position in an array.
-        value: The message, or what stands in its place.
+        line: The line in the file, or the position in an array, from 1.
+        value: The message, or the value in place of one.
         direction: Whether the side that wrote the trace sent or received it; `None` if unknown.
-        channel: The connection that it belongs to; empty if that is not known.
-        error: Why there is no message; empty if there is one.
+        channel: The connection of the message; empty if unknown.
+        error: The reason why there is no message; empty if there is one.
     """
 
     line: int
@@ -46,7 +46,7 @@ def read(source: str) -> tuple[Recorded, ...]:
     """The messages of a file, or of standard input for `-`.
 
     Raises:
-        UsageError: There is no such file, it is too large or not UTF-8, or it holds no JSON.
+        UsageError: The file does not exist, is too large or not UTF-8, or contains no JSON.
     """
     name = _SHOWN_NAME if source == STDIN else source
     try:
@@ -70,7 +70,7 @@ def _stdin() -> str:
 
 
 def without_ends(recorded: tuple[Recorded, ...]) -> tuple[Recorded, ...]:
-    """A recording without the errors that end a connection: the last line of a channel each."""
+    """A recording without errors in the last line of each channel, which end a connection."""
     last = {each.channel: each for each in recorded if each.channel}
     return tuple(each for each in recorded if not each.error or last.get(each.channel) is not each)
 
@@ -109,7 +109,7 @@ def _lines(text: str, name: str, why: str) -> Iterator[Recorded]:
             value = _parse(line, name)
         except ValueError as error:
             raise UsageError(f"{name}:{number}: expected JSON text, got {error}") from error
-        except InputError as error:  # one that is too large or too deep
+        except InputError as error:  # a line that is too large or too deep
             yield Recorded(number, None, error=str(error))
         else:
             yield from _of_value(value, number)
@@ -139,4 +139,4 @@ def _direction(row: Node) -> Direction | None:
 
 
 def _channel(row: Node) -> str:
-    return shown([row.get("channel"), row.get("pid")])
+    return format_value([row.get("channel"), row.get("pid")])

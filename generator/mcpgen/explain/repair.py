@@ -1,4 +1,4 @@
-"""The nearest valid form of a message: the smallest changes that a schema asks for, one by one."""
+"""Find the nearest valid form of a message by the smallest changes that its schema requires."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.violations import Violation, resolve
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.methods import Role
 
 _MOST = 40
-"""Changes after which a message counts as another one."""
+"""Limit of the changes, beyond which a message counts as another one."""
 _DEPTH = 6
 _VERSION = "protocolVersion"
 
@@ -25,7 +25,7 @@ class Repair:
 
     Attributes:
         message: The message.
-        edits: What was changed, in words.
+        edits: The changes, in words.
     """
 
     message: Json
@@ -33,13 +33,13 @@ class Repair:
 
 
 def nearest(revision: Revision, message: Json, sender: Role | None, request: Json) -> Repair | None:
-    """The nearest valid form; `None` if there is none, as for a method that does not exist.
+    """The nearest valid form; `None` if there is none, as for an unknown method.
 
     Args:
         revision: The revision.
         message: The message.
-        sender: Who sent it, if that is known.
-        request: The request that a response answers, if that is known.
+        sender: The role of the sender, if known.
+        request: The request that a response answers, if known.
     """
     changed, edits = deepcopy(message), list[str]()
     for _ in range(_MOST):
@@ -54,34 +54,34 @@ def nearest(revision: Revision, message: Json, sender: Role | None, request: Jso
 
 
 def _repair(revision: Revision, message: Json, wrong: Violation) -> str | None:
-    """Change a message in place; the change in words, or `None` if nothing helps."""
+    """Repair a violation in place; return the change in words, or `None` if there is no repair."""
     if not wrong.path:
         return None
-    held: Any = message
+    container: Any = message
     for step in wrong.path[:-1]:
-        held = held[step]
+        container = container[step]
     last: Any = wrong.path[-1]
-    before: Json = held.get(last) if is_object(held) else held[last]
+    before: Json = container.get(last) if is_object(container) else container[last]
     if wrong.keyword == "additionalProperties":
-        del held[last]
+        del container[last]
         return f"remove {wrong.pointer}"
     if wrong.keyword == "method":
         value: Json = revision.closest_method(str(before))
     elif wrong.keyword == "required":
         node: Json = wrong.schema.get("properties", {}) if is_object(wrong.schema) else {}
         value = _least(revision, node.get(last, {}), str(last))
-        held[last] = value
-        return f"add {wrong.pointer}: {shown(value, 100)}"
+        container[last] = value
+        return f"add {wrong.pointer}: {format_value(value, 100)}"
     else:
         value = _convert(revision, before, wrong, str(last))
     if value is None or value == before:
         return None
-    held[last] = value
-    return f"change {wrong.pointer} from {shown(before)} to {shown(value, 100)}"
+    container[last] = value
+    return f"change {wrong.pointer} from {format_value(before)} to {format_value(value, 100)}"
 
 
 def _convert(revision: Revision, before: Json, wrong: Violation, name: str) -> Json:
-    """The value of a schema that is nearest to another value."""
+    """The value that fits a schema and is nearest to another value."""
     schema = wrong.schema if is_object(wrong.schema) else {}
     match wrong.keyword:
         case "const":
@@ -106,7 +106,7 @@ def _convert(revision: Revision, before: Json, wrong: Violation, name: str) -> J
 
 
 def _as_type(value: Json, schema: Node) -> Json:
-    """A value as one of the type of a schema, if it can be read as such."""
+    """Convert a value to the type of a schema; `None` if it cannot be converted."""
     kinds: Json = schema.get("type", ())
     for kind in (kinds,) if isinstance(kinds, str) else kinds:
         match kind:

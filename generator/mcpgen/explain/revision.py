@@ -15,7 +15,7 @@ from mcpgen.diff.alternatives import ANY, Array, Object
 from mcpgen.diff.alternatives import Literal as Fixed
 from mcpgen.diff.changes import OTHER
 from mcpgen.diff.protocol import Protocol, load
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.explain import violations
 from mcpgen.explain.violations import Violation
 from mcpgen.input_files import json_pointer
@@ -34,12 +34,12 @@ _ENVELOPES: Mapping[Kind, tuple[str, ...]] = {
     "error response": ("JSONRPCErrorResponse", "JSONRPCError"),
 }
 _RESERVED = range(-32099, -32019)
-"""Codes that the specification keeps for itself, where a revision says so."""
+"""Codes that the specification reserves in revisions that say so."""
 _CONDITIONS = (
     *("resource_not_found", "missing_capability", "header_mismatch"),
     *("unsupported_revision", "url_elicitation_required"),
 )
-"""Facts that are codes of errors."""
+"""Facts whose values are error codes."""
 _RESULT_TYPE = "resultType"
 _CODES: Mapping[int, str] = {
     -32700: "parse error",
@@ -57,12 +57,12 @@ class Verdict:
 
     Attributes:
         revision: The revision.
-        type: The type that the message was held against; empty if there is none.
+        type: The type that the message was checked against; empty if there is none.
         part: The member of the message that has the type; empty for the whole.
-        senders: Who may send it.
-        violation: What is wrong, or `None` if it is accepted.
-        ignored: Places that the revision does not know and ignores.
-        page: Address of the page that describes it; empty if none is known.
+        senders: The roles that may send the message.
+        violation: The violation; `None` if the message is accepted.
+        ignored: Unknown members, which the revision ignores.
+        page: Address of the page about the type; empty if unknown.
     """
 
     revision: str
@@ -98,7 +98,7 @@ class Revision:
 
     @property
     def name(self) -> str:
-        """Its name, or the file that it was read from."""
+        """The name of the revision, or the file that it was read from."""
         return self.protocol.name
 
     @property
@@ -108,7 +108,7 @@ class Revision:
 
     @cached_property
     def definitions(self) -> Node:
-        """Its published types."""
+        """The published types of the revision."""
         return dict(self.protocol.normal.schema.definitions)
 
     @cached_property
@@ -119,12 +119,12 @@ class Revision:
         return {name: tuple(methods) for name, methods in by_name.items()}
 
     def methods(self, name: str, sender: Role | None = None) -> tuple[Method, ...]:
-        """The methods of a name that one side sends, or any side."""
-        held = self._methods.get(name, ())
-        return tuple(method for method in held if sender in (None, method.sender))
+        """The methods of a name that one side sends; of both sides if `None`."""
+        rows = self._methods.get(name, ())
+        return tuple(method for method in rows if sender in (None, method.sender))
 
     def closest_method(self, name: str) -> str | None:
-        """The method that a misspelt name means; `None` for a method of another revision."""
+        """The method closest to a misspelt name; `None` for a method of another revision."""
         if name in _every_method():
             return None
         return next(iter(get_close_matches(name, self._methods, 1, 0.7)), None)
@@ -141,7 +141,7 @@ class Revision:
 
     @cached_property
     def _validators(self) -> dict[str, Any]:
-        """Validators by type, made when they are needed."""
+        """Validators by type, made on demand."""
         return {}
 
     def envelope(self, kind: Kind) -> str:
@@ -154,15 +154,15 @@ class Revision:
 
         Args:
             message: The message.
-            sender: Who sent it, if that is known.
-            request: The request that a response answers, if that is known.
+            sender: The role of the sender, if known.
+            request: The request that a response answers, if known.
         """
         kind = kind_of(message)
         if is_array(message):
             return self._batch(message, sender)
         if kind == "invalid message" or not is_object(message):
             expected = "a request, a notification or a response"
-            return Verdict(self.name, "", "", (), Violation((), expected, shown(message)))
+            return Verdict(self.name, "", "", (), Violation((), expected, format_value(message)))
         envelope = self.envelope(kind)
         wrong = self.violation(envelope, message) if envelope else None
         if wrong is not None:
@@ -199,15 +199,15 @@ class Revision:
     def _call(self, message: Node, sender: Role | None) -> Verdict:
         name: str = message["method"]
         known = self.methods(name)
-        held = tuple(
+        rows = tuple(
             method for method in self.methods(name, sender) if method.kind == _word(message)
         )
-        if not held:
+        if not rows:
             return self._unknown_method(message, known, sender)
-        method = held[0]
-        senders: tuple[Role, ...] = tuple(dict.fromkeys(each.sender for each in held))
+        method = rows[0]
+        senders: tuple[Role, ...] = tuple(dict.fromkeys(each.sender for each in rows))
         wrong = self.violation(method.type, message)
-        if all(each in self.protocol.methods.inputs for each in held):
+        if all(each in self.protocol.methods.inputs for each in rows):
             expected = f"{method.name} inside a result that requires input"
             wrong = Violation((), expected, "a message of its own")
         return self._verdict(method.type, "", senders, wrong, message)
@@ -225,19 +225,19 @@ class Revision:
         else:
             close = self.closest_method(name)
             expected = "a method of the revision" + (f", such as {close}" if close else "")
-        wrong = Violation(("method",), expected, shown(name), keyword="method")
+        wrong = Violation(("method",), expected, format_value(name), keyword="method")
         return Verdict(self.name, "", "", (), wrong)
 
     def _result(self, message: Node, sender: Role | None, request: Json) -> Verdict:
         method = request.get("method") if is_object(request) else None
-        held = self.methods(method, OTHER[sender] if sender else None) if method else ()
-        held = tuple(each for each in held if each.result is not None)
-        if method is not None and not held:
-            wrong = Violation((), "a response to a method of the revision", shown(method))
+        rows = self.methods(method, OTHER[sender] if sender else None) if method else ()
+        rows = tuple(each for each in rows if each.result is not None)
+        if method is not None and not rows:
+            wrong = Violation((), "a response to a method of the revision", format_value(method))
             return Verdict(self.name, "", "", (), wrong)
-        if not held:
-            return self._any_result(message, sender)
-        verdicts = [self._as_result(each, message) for each in held]
+        if not rows:
+            return self._guess_result(message, sender)
+        verdicts = [self._as_result(each, message) for each in rows]
         return next((each for each in verdicts if each.is_accepted), verdicts[0])
 
     def _as_result(self, method: Method, message: Node) -> Verdict:
@@ -255,7 +255,7 @@ class Revision:
         return self._verdict(name, "result", senders, wrong, message)
 
     def _candidate_types(self, names: Sequence[str], result: Json) -> list[str]:
-        """The types of a result that its `resultType` allows."""
+        """The types among some that the `resultType` of a result allows."""
         known = [name for name in names if name in self.definitions]
         stated = self.protocol.facts.defaults
         own = {name: stated.get(name, {}).get(_RESULT_TYPE) for name in known}
@@ -264,8 +264,8 @@ class Revision:
             return [name for name in known if own[name] == value]
         return [name for name in known if own[name] is None] or known
 
-    def _any_result(self, message: Node, sender: Role | None) -> Verdict:
-        """The result that a response without its request is most likely."""
+    def _guess_result(self, message: Node, sender: Role | None) -> Verdict:
+        """The verdict on the most likely result type of a response whose request is missing."""
         verdicts = [
             (self._as_result(method, message), method)
             for method in (*self.protocol.methods.all, *self.protocol.methods.inputs)
@@ -284,19 +284,19 @@ class Revision:
         return best
 
     def _known_members(self, name: str, message: Node) -> int:
-        """The number of members of a result that a type has."""
-        held = self.protocol.alternatives.object(name) if name else None
+        """The number of members of a result that a type knows."""
+        shape = self.protocol.alternatives.object(name) if name else None
         result: Json = message.get("result")
-        if held is None or not is_object(result):
+        if shape is None or not is_object(result):
             return 0
-        return len(result.keys() & held.fields.keys())
+        return len(result.keys() & shape.fields.keys())
 
     def _error_type(self, message: Node) -> str:
         error: Json = message.get("error")
         code = error.get("code") if is_object(error) else None
         for each in self.protocol.errors:
-            held = self.protocol.alternatives.of(each.fields["error"])
-            for alternative in held:
+            alternatives = self.protocol.alternatives.of(each.fields["error"])
+            for alternative in alternatives:
                 if isinstance(alternative, Object) and "code" in alternative.fields and each.name:
                     codes = self.protocol.alternatives.of(alternative.fields["code"])
                     if [str(one) for one in codes if isinstance(one, Fixed)] == [str(code)]:
@@ -304,14 +304,14 @@ class Revision:
         return self.envelope("error response")
 
     def _wrong_code(self, message: Node) -> Violation | None:
-        """The violation of a code that the revision retired, or reserves and does not define."""
+        """The violation of an error code that is retired, or reserved without a definition."""
         code: Json = message["error"]["code"]
         errors = self.protocol.facts.errors
-        actual = shown(code)
+        actual = format_value(code)
         if code in errors.retired:
             return Violation(("error", "code"), "a code that the revision has not retired", actual)
         if errors.defined is not None and code in _RESERVED and code not in errors.defined:
-            expected = f"one of {shown(sorted(errors.defined))}, or one that is not reserved"
+            expected = f"one of {format_value(sorted(errors.defined))}, or one that is not reserved"
             return Violation(("error", "code"), expected, actual)
         return None
 
@@ -332,7 +332,9 @@ class Revision:
     ) -> Verdict:
         value: Json = message.get(part) if part else message
         ignored = (
-            tuple(self._unknown(name, value, (part,) if part else ())) if wrong is None else ()
+            tuple(self._unknown_places(name, value, (part,) if part else ()))
+            if wrong is None
+            else ()
         )
         return Verdict(self.name, name, part, senders, wrong, ignored, self.page(name))
 
@@ -345,21 +347,21 @@ class Revision:
         """The description of a type, in a sentence; empty if there is none."""
         return _docs().type_doc(self.version, name)
 
-    def _unknown(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
-        held = self.protocol.alternatives.object(name)
-        if held is not None:
+    def _unknown_places(self, name: str, value: Json, path: tuple[object, ...]) -> Iterator[str]:
+        shape = self.protocol.alternatives.object(name)
+        if shape is not None:
             envelope = {"/jsonrpc", "/id", "/method"}
-            yield from (at for at in self._unknown_in(held, value, path) if at not in envelope)
+            yield from (at for at in self._unknown_in(shape, value, path) if at not in envelope)
 
-    def _unknown_in(self, held: Object, value: Json, path: tuple[object, ...]) -> Iterator[str]:
+    def _unknown_in(self, shape: Object, value: Json, path: tuple[object, ...]) -> Iterator[str]:
         if not is_object(value):
             return
         for wire, child in value.items():
             if wire == META:
                 continue
-            if wire in held.fields:
-                yield from self._unknown_at(held.fields[wire], child, (*path, wire))
-            elif held.rest == {} and held.fields and not held.open:
+            if wire in shape.fields:
+                yield from self._unknown_at(shape.fields[wire], child, (*path, wire))
+            elif shape.rest == {} and shape.fields and not shape.open:
                 yield json_pointer((*path, wire))
 
     def _unknown_at(self, node: Node, value: Json, path: tuple[object, ...]) -> Iterator[str]:
@@ -381,13 +383,13 @@ class Revision:
                 best = max(fitting, key=lambda each: len(each.fields.keys() & value.keys()))
                 yield from self._unknown_in(best, value, path)
 
-    def _fits(self, held: Object, value: Node) -> bool:
-        """Whether the fixed members of an object are those of a value."""
-        for wire in held.required:
+    def _fits(self, shape: Object, value: Node) -> bool:
+        """Whether a value has the fixed members of an object."""
+        for wire in shape.required:
             if wire not in value:
                 return False
             fixed = [
-                a for a in self.protocol.alternatives.of(held.fields[wire]) if isinstance(a, Fixed)
+                a for a in self.protocol.alternatives.of(shape.fields[wire]) if isinstance(a, Fixed)
             ]
             if fixed and canonical(value[wire]) not in {alternative.text for alternative in fixed}:
                 return False

@@ -1,7 +1,7 @@
 """The one place that breaks a schema, from the reasons that the `jsonschema` library gives.
 
-A value of a union fails every alternative; the reason that helps is that of the alternative which
-the value was meant to be: the one whose fixed members it has, then the one with the fewest reasons.
+An invalid value of a union fails every alternative. The useful reason is that of the intended
+alternative: the one whose fixed members the value has, then the one with the fewest reasons.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from jsonschema.exceptions import ValidationError
 
-from mcpgen.errors import safe_text, shown
+from mcpgen.errors import format_value, safe_text
 from mcpgen.input_files import json_pointer
 from mcpgen.json_types import Json, Node, is_object
 
@@ -25,9 +25,9 @@ class Violation:
     """A broken rule, with its place in the message.
 
     Attributes:
-        path: Names and indices on the way to the place.
-        expected: What should be there.
-        actual: What is there.
+        path: Member names and array indices that lead to the place.
+        expected: The expected value.
+        actual: The actual value.
         keyword: The keyword of JSON Schema that is broken; empty for a rule of the protocol.
         schema: The schema that holds the keyword.
     """
@@ -44,18 +44,18 @@ class Violation:
         return json_pointer(self.path)
 
     def below(self, *path: object) -> Violation:
-        """The same in a value that the message holds at a place."""
+        """The violation in an enclosing message that has the value at a path."""
         return replace(self, path=(*path, *self.path))
 
 
 def first(errors: Iterable[ValidationError]) -> Violation | None:
-    """The most telling of the reasons against a value; `None` for no reason."""
+    """The most useful violation in the errors of a value; `None` for no error."""
     every = list(errors)
     return _violation(_best(every)) if every else None
 
 
 def _best(errors: Sequence[ValidationError]) -> ValidationError:
-    """The reason with the fewest others beside it, in the order of the schema."""
+    """The error that is nearest to the root, where errors of tags come last."""
     return _descend(min(errors, key=lambda error: (_is_tag(error), len(error.absolute_path))))
 
 
@@ -93,42 +93,44 @@ def _violation(error: ValidationError) -> Violation:
             return Violation((*path, missing), _requirement(node), "nothing", keyword, schema)
         case "type":
             kinds = [limit] if isinstance(limit, str) else limit
-            return Violation(path, " or ".join(kinds), shown(value), keyword, schema)
+            return Violation(path, " or ".join(kinds), format_value(value), keyword, schema)
         case "const":
-            return Violation(path, shown(limit), shown(value), keyword, schema)
+            return Violation(path, format_value(limit), format_value(value), keyword, schema)
         case "enum":
-            expected = f"one of {shown(limit, 200)}"
-            return Violation(path, expected, shown(value), keyword, schema)
+            expected = f"one of {format_value(limit, 200)}"
+            return Violation(path, expected, format_value(value), keyword, schema)
         case "anyOf" | "oneOf":
-            return Violation(path, _requirement(schema), shown(value), keyword, schema)
+            return Violation(path, _requirement(schema), format_value(value), keyword, schema)
         case "additionalProperties":
             known: Node = schema.get("properties", {}) if is_object(schema) else {}
             extra = next((name for name in value if name not in known), "")
-            return Violation((*path, extra), "nothing", shown(value.get(extra)), keyword, schema)
+            return Violation(
+                (*path, extra), "nothing", format_value(value.get(extra)), keyword, schema
+            )
         case _:
-            expected = f"a value with {safe_text(keyword)} {shown(limit)}"
-            return Violation(path, expected, shown(value), keyword, schema)
+            expected = f"a value with {safe_text(keyword)} {format_value(limit)}"
+            return Violation(path, expected, format_value(value), keyword, schema)
 
 
 def _requirement(node: Json) -> str:
-    """The values that a schema asks for, in a few words."""
+    """The values that a schema requires, in a few words."""
     if not is_object(node):
         return "a value"
     if "$ref" in node:
         return safe_text(str(node["$ref"]).rpartition("/")[2])
     if "const" in node:
-        return shown(node["const"])
+        return format_value(node["const"])
     for keyword in _UNIONS:
         if keyword in node:
             return " or ".join(dict.fromkeys(_requirement(each) for each in node[keyword]))
     if "enum" in node:
-        return f"one of {shown(node['enum'], 200)}"
+        return f"one of {format_value(node['enum'], 200)}"
     kinds: Json = node.get("type", "a value")
     return kinds if isinstance(kinds, str) else " or ".join(map(str, kinds))
 
 
 def resolve(node: Json, definitions: Node) -> Json:
-    """A schema without the references that it is made of."""
+    """Follow the references of a schema."""
     for _ in range(len(definitions)):
         if not is_object(node) or "$ref" not in node:
             return node

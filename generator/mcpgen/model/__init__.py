@@ -1,1 +1,1 @@
-"""One revision, normalized: what its schema and its facts say, as frozen values for templates."""
+"""One normalized revision: the content of its schema and facts, as frozen values for templates."""

@@ -1,7 +1,7 @@
 """The blocking client's methods, derived from those of the asynchronous client.
 
 `base.py` and `group_base.py` in `templates/package/client` have the methods that do not depend on a
-schema; those of `ClientCalls` are for a client of one server and of several. A blocking method has
+schema; those of `ClientCalls` are for clients of one server and of several. A blocking method has
 the same signature and docstring; a template adds the body.
 """
 
@@ -29,14 +29,14 @@ _OF_FEATURES = {
 }
 """By feature: the module and the class with the methods that it adds."""
 _OF_FEATURES_ALONE = {"skills": ("skill_calls.py", "SkillCalls")}
-"""The same for a client of one server."""
+"""By feature, likewise: the methods of clients of one server only."""
 _WITHOUT = frozenset(
     {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end"}
     | {"wait_until_open"}
 )
-"""Methods that are not derived: the blocking client has another one, or none."""
+"""Methods that are not derived: the blocking client has its own, or none."""
 _RETURNS = {"Subscription": "SyncSubscription", "AnySubscription": "SyncSubscription"}
-"""Types of results that the blocking client replaces."""
+"""Types of results that the blocking client replaces, with their replacements."""
 _CALLBACKS = frozenset({"on_progress", "function"})
 """Parameters whose values are functions that the client calls."""
 
@@ -131,5 +131,5 @@ def _kind(node: ast.FunctionDef | ast.AsyncFunctionDef, returns: str) -> Kind:
 
 
 def _value(name: str) -> str:
-    """The value of an argument; a callback runs in a thread of its own."""
+    """The value of an argument; callbacks are wrapped to run in a thread."""
     return f"in_thread({name})" if name in _CALLBACKS else name

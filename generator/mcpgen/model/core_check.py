@@ -1,8 +1,8 @@
-"""A schema against the names by which the fixed modules of a package know the protocol.
+"""Checks that a schema has the names that the fixed modules of a package use.
 
 Names of types are found by structure (see `fitting` and `normalize`). Names of methods and members
-are on the wire, so a package cannot guess that they changed: a schema without one of those that
-every connection or every tool needs is refused, unless its facts say that the method is not there.
+are on the wire, so a package cannot guess their changes. A schema that lacks a name that every
+connection or every tool needs is refused, unless its facts declare the method absent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from mcpgen import schema
-from mcpgen.errors import safe_text, shown
+from mcpgen.errors import format_value, safe_text
 from mcpgen.json_types import Node, is_object
 from mcpgen.model.core_names import CoreMethod, core_names
 from mcpgen.model.normalized import Definition, NormalizedSchema
@@ -21,20 +21,20 @@ from mcpgen.schema.keywords import types
 from mcpgen.schema.structure import subschemas
 
 _VALUE = "toolResult"
-"""The member of a result of tools that a package writes where there is no `content`."""
+"""The member of a tool's result that a package writes if there is no `content`."""
 
 
 def expect_core(
     built: RevisionSpec, base: str, absent: Collection[str], *, peers: bool = True
 ) -> None:
-    """Refuse a schema under whose names a package could not connect, or would have no tools.
+    """Refuse a schema with whose names a package could not connect, or would have no tools.
 
-    A schema of few methods of the protocol, or of none, may lack what it likes.
+    A schema with few methods of the protocol is not checked.
 
     Args:
         built: Everything about a revision of the user's.
-        base: The revision that it is nearest to.
-        absent: Methods that facts say are not there.
+        base: The nearest revision.
+        absent: Methods that facts declare absent.
         peers: Whether the package has a client or a server.
 
     Raises:
@@ -71,20 +71,22 @@ class _Check:
 
     @property
     def is_draft(self) -> bool:
-        """Whether it has half of the revision's methods, as drafts of the protocol have."""
+        """Whether the schema has half of the revision's methods, as drafts of the protocol have."""
         own = dict(_methods(self.schema.definitions))
         return 2 * len(own.keys() & self.base_methods.keys()) >= len(self.base_methods)
 
     def refuse_method(self, method: str) -> None:
-        """Raise for a method that the schema lacks, or has under another name."""
+        """Raise an error for a method that the schema lacks, or has under another name."""
         message = self.base_methods.get(method, "")
         named = {name: wire for wire, name in _methods(self.schema.definitions)}
         own = named.get(message)
-        actual = f"{message} with the method {shown(own)}" if own else "no request of this method"
+        actual = (
+            f"{message} with the method {format_value(own)}" if own else "no request of this method"
+        )
         raise self.schema.error(
             f"/$defs/{message if own else 'ClientRequest'}",
             f"{method}, by which packages know the request; if the protocol has none,"
-            f" [methods] {shown(method)} = false in --facts",
+            f" [methods] {format_value(method)} = false in --facts",
             actual,
         )
 
@@ -100,11 +102,11 @@ class _Check:
                 if wire not in known:
                     other = "(--parts types needs none)"
                     if name == row.result:
-                        other = f"or [results.client] {shown(method)} = [...] in --facts"
+                        other = f"or [results.client] {format_value(method)} = [...] in --facts"
                     raise self.schema.error(
                         definition.pointer,
                         f"{wire}, which packages read and write {other}",
-                        shown(sorted(known)),
+                        format_value(sorted(known)),
                     )
 
     def _objects(self, definition: Definition) -> Iterator[Definition]:
@@ -114,7 +116,7 @@ class _Check:
                 yield each
 
     def expect_no_other_names(self) -> None:
-        """Refuse objects of which a required member became another one."""
+        """Refuse objects in which another name replaced that of a required member."""
         for names in core_names().owners.values():
             for name in names:
                 own = self.normal.definitions.get(name)
@@ -126,17 +128,18 @@ class _Check:
                     raise self.schema.error(
                         f"{own.pointer}/required",
                         f"{gone[0]}, which packages write; if {added[0]} took its place,"
-                        f" [defaults.{name}] {shown(added[0])} = ... in --facts gives its value",
-                        shown(list(own.required)),
+                        f" [defaults.{name}] {format_value(added[0])} = ... in --facts gives its"
+                        " value",
+                        format_value(list(own.required)),
                     )
 
 
 def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
-    """Members that a schema asks for in objects that a package makes, and that it does not set so.
+    """Members that a schema requires in objects that a package makes, but that it does not set.
 
     Args:
         built: Everything about a revision of the user's.
-        base: The revision that it is nearest to.
+        base: The nearest revision.
     """
     normal, near = built.models.normal, schema.load(base).definitions
     known = [_definitions(row) for row in schema.revisions()]
@@ -177,12 +180,12 @@ def note(member: UnsetMember) -> str:
         case "retyped":
             return f"{wire}: has another type; a {side} sets what fits in the known revisions"
         case "new":
-            fact = f"[defaults.{member.definition}] {shown(member.wire)} = ... in --facts"
+            fact = f"[defaults.{member.definition}] {format_value(member.wire)} = ... in --facts"
             return f"{wire}: a {side} of the package does not set it; {fact} gives its value"
 
 
 def _methods(definitions: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
-    """Method and name of each message."""
+    """The method and the definition's name of each message."""
     for name, node in definitions.items():
         method = node.get("properties", {}).get("method")
         if is_object(method) and isinstance(method.get("const"), str):

@@ -1,4 +1,4 @@
-"""Names by which the fixed modules of a package know the protocol: those in `core_names.toml`."""
+"""Names of the protocol that the fixed modules of a package use, from `core_names.toml`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class CoreNames:
         by_itself: Messages that an open client sends without its user.
         connecting: Requests by one of which a client connects.
         tools: Requests of clients and servers with tools.
-        owners: Objects that a package makes itself, by what makes them.
+        owners: Objects that a package makes itself, by their maker.
     """
 
     handshake: str
@@ -42,6 +42,6 @@ class CoreNames:
 
 @cache
 def core_names() -> CoreNames:
-    """The names, read once."""
+    """The names, read from the file once."""
     table, place = read_toml(FILE, FactsError)
     return convert(table, CoreNames, place)

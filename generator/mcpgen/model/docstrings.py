@@ -1,6 +1,6 @@
-"""Docstrings: what is said about a type or a call, wrapped and escaped.
+"""Docstrings of types and calls, wrapped and escaped.
 
-The prose of a schema comes first, if it has any; mcpgen's own schemas have none, but documentation.
+The prose of a schema is preferred; mcpgen's own schemas have none, but documentation.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from mcpgen.literals import WIDTH, Code, escaped
+from mcpgen.literals import WIDTH, Code, escape_docstring
 from mcpgen.model.normalized import Definition
 from mcpgen.schema import Schema
 from mcpgen.schema.docs import Docs
 from mcpgen.schema.structure import escape
 
 MAX_TEXT = 10_000
-"""Characters of one description that a docstring holds; what is longer is cut.
+"""Limit of the characters of one description in a docstring; longer ones are cut.
 
 The longest of an official schema has 1,271 characters.
 """
 MAX_PROSE = 1_000_000
-"""Characters of all descriptions of a schema together; beyond, each is cut to the same length.
+"""Limit of the characters of all descriptions of a schema; beyond it, all get the same limit.
 
 Official schemas have up to 63,000.
 """
@@ -70,32 +70,32 @@ class Texts:
 
     @cached_property
     def limit(self) -> int:
-        """Characters of one description that are kept."""
+        """Limit of the characters of one description."""
         lengths = [min(len(text), MAX_TEXT) for text in self.schema.prose.values()]
         return MAX_TEXT if sum(lengths) <= MAX_PROSE else MAX_PROSE // len(lengths)
 
     def _shorten(self, text: str) -> str:
-        """A text within the limit, with a note where more is left out."""
+        """Cut a text to the limit, with a note if it is longer."""
         if len(text) <= self.limit:
             return text
         return f"{text[: self.limit].rstrip()} ... (cut, of {len(text)} characters)"
 
 
 def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
-    """Paragraphs as a docstring at an indentation, quotes included.
+    """Write paragraphs as a docstring at an indentation, quotes included.
 
-    One that fits on a line stays on it; the quotes of others close on a line of their own.
+    A docstring that fits on a line stays on it; others have their closing quotes on a new line.
 
     Args:
         paragraphs: Texts; empty ones are left out.
         indent: Columns before the docstring.
-        source: A sentence that names a page, or an empty text: behind a paragraph that leaves
-            space for it, otherwise a paragraph of its own.
+        source: A sentence that names a page, or an empty text: appended to a paragraph that leaves
+            space for it, otherwise a new paragraph.
     """
     whole = [paragraph for paragraph in paragraphs if paragraph]
     margin = " " * indent
     if len(whole) == 1:
-        text = escaped(_one_paragraph(whole[0].strip("\n"), source))
+        text = escape_docstring(_one_paragraph(whole[0].strip("\n"), source))
         if "\n" not in text and len(text) + indent + 2 * len(_QUOTES) <= WIDTH:
             return _quote(text)
     if source:
@@ -110,7 +110,7 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
 
 
 def _one_paragraph(text: str, source: str) -> str:
-    """A text with its source in the same line, if sentences can follow; otherwise below."""
+    """A text with its source on the same line if it ends with a sentence; otherwise below."""
     if not source:
         return text
     return f"{text} {source}" if text.endswith((".", "!", "?")) else f"{text}\n{source}"
@@ -121,9 +121,9 @@ def _quote(text: str) -> Code:
 
 
 def arguments(pairs: Sequence[tuple[str, str]]) -> str:
-    """The `Args:` section for names and what they mean; empty if nothing is said of any.
+    """The `Args:` section for names and their meanings; empty if there are no meanings.
 
-    Of a text in paragraphs, the first counts.
+    Only the first paragraph of a text is used.
     """
     rows = [f"    {name}: {_line(text)}" for name, text in pairs if text]
     return "\n".join(["Args:", *rows]) if rows else ""
@@ -134,9 +134,9 @@ def _line(text: str) -> str:
 
 
 def _wrap(paragraph: str, indent: int, *, first: bool) -> list[str]:
-    """A paragraph in lines; one that has line breaks of its own keeps them."""
+    """Wrap a paragraph; one with line breaks keeps them."""
     lines: list[str] = []
-    for line in escaped(paragraph.strip("\n")).split("\n"):
+    for line in escape_docstring(paragraph.strip("\n")).split("\n"):
         lead = " " * (len(line) - len(line.lstrip()))
         room = WIDTH - indent - (len(_QUOTES) if first and not lines else 0)
         hanging = lead + "    " if lead else ""

@@ -1,7 +1,6 @@
-"""The public names of a package: the module of each, and the parts that show it.
+"""The public names of a package: the module of each, and the parts that export it.
 
-The modules named here, with the entry points below them, are where the search for the modules of a
-part begins.
+The search for the modules of a part begins with the modules here and the entry files.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ class Export:
 
     Attributes:
         module: The module, relative to the package, such as `.toolkit.server`.
-        parts: The parts that show the names; a package with any of them does.
+        parts: The parts that export the names; a package with any of them exports them.
         names: The names, sorted.
     """
 
@@ -259,7 +258,7 @@ _MESSAGE_TYPES = frozenset(
         *("Resource", "ResourceTemplate", "TextContent", "TextResourceContents", "Tool"),
     }
 )
-"""Types that programs name often, as other SDKs show them."""
+"""Types that programs name often, and other SDKs export too."""
 
 _ENTRIES = (
     ("types", "py.typed"),
@@ -274,14 +273,14 @@ _ENTRIES = (
     ("runtime", "client/extension_client.py"),
     ("runtime", "runtime/extension_stubs.py"),
 )
-"""Files that a package has without a public name for them, by the part that has them."""
+"""Entry files without public names, by the part that needs them."""
 
 _REVISION_ENTRIES = (
     ("types", "methods.py"),
     ("client", "client.py"),
     ("methods", "server.py"),
 )
-"""The same, in the folder of each revision: they are loaded by name."""
+"""Entry files in the folder of each revision, likewise: they are loaded by name."""
 
 _EXTENSION_ENTRIES = (
     ("types", "__init__.py"),
@@ -290,23 +289,23 @@ _EXTENSION_ENTRIES = (
     ("client", "client_sync.py"),
     ("server", "server.py"),
 )
-"""The same, in the folder of each extension."""
+"""Entry files in the folder of each extension, likewise."""
 
 
 RENAMED: Mapping[str, str] = {
     "AnswerLostError": "ResponseLostError",
     "Exchange": "RequestContext",
 }
-"""Public names that earlier versions of mcpgen wrote, with the names that took their place."""
+"""Public names of packages of earlier versions of mcpgen, with their new names."""
 
 
 @dataclass(frozen=True)
 class RenamedExport:
-    """A name that a package, or a module of it, goes on to offer, with a warning.
+    """An old name that a package or a module still offers, with a warning.
 
     Attributes:
         old: The name of earlier packages.
-        new: The name that took its place.
+        new: The new name.
     """
 
     old: str
@@ -314,7 +313,7 @@ class RenamedExport:
 
 
 def renamed_exports(old_names: Iterable[str], rows: Iterable[Export]) -> tuple[RenamedExport, ...]:
-    """Those of the old names that a package can still offer, sorted: their new names are in it."""
+    """The old names that a package can still offer, sorted: those whose new names it has."""
     current = {name for row in rows for name in row.names}
     return tuple(
         RenamedExport(old, RENAMED[old]) for old in sorted(old_names) if RENAMED.get(old) in current
@@ -325,8 +324,8 @@ def renamed_types(renames: Mapping[str, str], current: Set[str]) -> tuple[Rename
     """Old names of types that a package can still offer, sorted.
 
     Args:
-        renames: Old names with the names that took their place, which may have been renamed since.
-        current: The types of the package. A name that is one of them is not an old one.
+        renames: Old names with their new names, which may have been renamed again.
+        current: The types of the package. The name of one of them is not an old name.
     """
     rows: list[RenamedExport] = []
     for old in sorted(renames.keys() - current):
@@ -340,7 +339,7 @@ def renamed_types(renames: Mapping[str, str], current: Set[str]) -> tuple[Rename
 
 
 def type_names(module: str) -> frozenset[str]:
-    """The classes and type aliases that a module's text defines; none if it is not Python."""
+    """The classes and type aliases that a module defines; none if its text is not Python."""
     try:
         body = ast.parse(module).body
     except SyntaxError:
@@ -351,9 +350,9 @@ def type_names(module: str) -> frozenset[str]:
 
 
 def public_names(module: str) -> tuple[str, ...]:
-    """The public names of a package by the text of its root module, sorted; none if it has none.
+    """The public names of a package from the text of its root module, sorted.
 
-    They stand in a table by their modules; in packages of earlier versions, in a list `__all__`.
+    The text has them in a table by module; in packages of earlier versions, in `__all__`.
     """
     names: set[str] = set()
     for node in ast.parse(module).body:
@@ -371,14 +370,14 @@ def public_names(module: str) -> tuple[str, ...]:
 
 
 def exports_of(features: Features, *, unset: bool) -> tuple[Export, ...]:
-    """The exports of a package; `unset` where null is a value of optional members."""
+    """The exports of a package; `unset` if null is a value of optional members."""
     rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
     other = _SERVER if "proxy" in features.chosen else _PROXIES
     return tuple(row for row in rows if row.parts & features.parts and row.module != other)
 
 
 def home_of(module: str, folders: Sequence[str]) -> str:
-    """The module of public names in a vendored package: that of its revision, if it has but one.
+    """The module of public names in a vendored package: that of its only revision, if it has one.
 
     Args:
         module: The module in a package of several revisions.
@@ -387,8 +386,8 @@ def home_of(module: str, folders: Sequence[str]) -> str:
     return f".{folders[0]}.server" if module == _SESSION and len(folders) == 1 else module
 
 
-def missing(features: Features) -> dict[str, str]:
-    """Public names of features that a package could have and has not, each with its feature."""
+def missing_names(features: Features) -> dict[str, str]:
+    """Public names of available features that a package does not have, each with its feature."""
     absent = features.parts_of(feature.name for feature in features.absent)
     rows = ((part, row) for row in EXPORTS for part in row.parts & absent)
     names = {name: part.partition("+")[0] for part, row in rows for name in row.names}
@@ -399,13 +398,13 @@ def missing(features: Features) -> dict[str, str]:
 def exported_types(
     features: Features, module: str, types: Iterable[str], rows: Iterable[Export]
 ) -> Export:
-    """The message types that a package with a client or a server shows.
+    """The message types that a package with a client or a server exports.
 
     Args:
-        features: What the package has.
+        features: The contents of the package.
         module: The module of the types.
         types: The types of the package.
-        rows: Its other public names, which go first.
+        rows: Its other public names, which take precedence.
     """
     shown = _MESSAGE_TYPES if features.parts & {"peer"} else frozenset[str]()
     taken = {name for row in rows for name in row.names}
@@ -415,10 +414,10 @@ def exported_types(
 def entries(
     features: Features, folders: tuple[str, ...], extensions: tuple[str, ...] = ()
 ) -> Iterator[str]:
-    """Paths of the files that a package begins with; what they import comes along.
+    """Paths of the entry files of a package, from which imports lead to all other files.
 
     Args:
-        features: What the package has.
+        features: The contents of the package.
         folders: The folder of each revision.
         extensions: The folder of each extension that has messages.
     """

@@ -1,12 +1,12 @@
-"""Schema files of extensions: messages and types that a revision does not have.
+"""Schema files of extensions, with messages and types that a revision does not have.
 
-Such a file holds definitions, and refers to those of the revision by name; it may repeat them. The
-unions ClientRequest, ServerRequest, ClientNotification and ServerNotification say who sends what;
-of the messages in none of them, requests are the client's and notifications the server's.
+A file has definitions, and refers to those of the revision by name, or repeats them. The unions
+ClientRequest, ServerRequest, ClientNotification and ServerNotification tell the sender of each
+message; of all other messages, the client sends requests and the server sends notifications.
 
-Tools that write JSON Schema from types put each type inline wherever it is used. What is inline and
-the same as a definition of the file is therefore taken as a reference to it, and an `allOf` with a
-union in it as the union of the objects that it comes to.
+Tools that write JSON Schema from types put each type inline wherever it is used. So an inline copy
+of a definition of the file is read as a reference, and an `allOf` that contains a union as the
+union of the merged objects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mcpgen import names, paths
-from mcpgen.errors import SchemaError, UsageError, safe_text, shown
+from mcpgen.errors import SchemaError, UsageError, format_value, safe_text
 from mcpgen.input_files import is_typescript, read_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.normalize import DIRECTIONS
@@ -36,12 +36,12 @@ _STATED = re.compile(r"Extension Identifier:\s*(\S+)")
 _TYPES_ALONE = re.compile(r"Messages:\s*(none)\b")
 _RULE = "a dotted prefix, '/' and a name, such as com.example/paint"
 _TAKEN = frozenset({"models", "methods", "client", "client_sync", "server"})
-"""Modules that every revision has."""
+"""Names of modules that every revision has."""
 _CONTAINERS = ("$defs", "definitions")
 _SCALARS = ("string", "integer", "number", "boolean", "null")
 _SAFE = 2**53 - 1
 _ROOTS = ("Request", "Notification", "Result")
-"""Ends of the names of definitions that others hold no copies of: what is the same is so by chance.
+"""Ends of names of definitions whose inline copies are equal by chance only.
 """
 _PARAMS = "Params"
 
@@ -52,7 +52,7 @@ class ExtensionFile:
 
     Attributes:
         path: The file.
-        identifier: The identifier under which both sides declare the extension.
+        identifier: The identifier by which both sides declare the extension.
         content: Its content; `None` for TypeScript, which is read with the types of a revision.
     """
 
@@ -68,12 +68,12 @@ class ExtensionFile:
 
     @property
     def file(self) -> SchemaFile:
-        """Its content, with the types of a revision known."""
-        assert self.content is not None  # `beside` has read it
+        """The content of the file, after `beside` has read it."""
+        assert self.content is not None  # set by `beside`
         return self.content
 
     def beside(self, core: Definitions) -> ExtensionFile:
-        """The same, with its content, which may refer to the definitions of a revision.
+        """The extension with its content, which may refer to the definitions of a revision.
 
         Raises:
             SchemaError: The file cannot be read as TypeScript.
@@ -102,12 +102,12 @@ def read(path: Path, identifier: str = "") -> ExtensionFile:
 
     Args:
         path: The file, JSON or TypeScript.
-        identifier: Its identifier; by default what follows `Extension Identifier:` in the title
+        identifier: Its identifier; by default the word after `Extension Identifier:` in the title
             or description of the file, or in its comments.
 
     Raises:
         SchemaError: The file cannot be read as JSON Schema or TypeScript.
-        UsageError: There is no identifier, or it has another form.
+        UsageError: There is no identifier, or it is malformed.
     """
     file = None if is_typescript(path) else read_file(path)
     source = paths.shown_path(path)
@@ -118,12 +118,12 @@ def read(path: Path, identifier: str = "") -> ExtensionFile:
             " 'Extension Identifier: ID' in the description of the file, got none"
         )
     if not _IDENTIFIER.fullmatch(stated):
-        raise UsageError(f"{source}: expected as identifier {_RULE}, got {shown(stated)}")
+        raise UsageError(f"{source}: expected as identifier {_RULE}, got {format_value(stated)}")
     return ExtensionFile(path, stated, file)
 
 
 def _stated_word(pattern: re.Pattern[str], path: Path, file: SchemaFile | None) -> str:
-    """The word that a file states in its title or description, or in its comments."""
+    """The word that a pattern finds in the title or description of a file, or in its comments."""
     if file is None:
         texts: list[Json] = [read_text(path, SchemaError, "TypeScript text")]
     else:
@@ -139,7 +139,7 @@ def check_distinct(files: Sequence[ExtensionFile]) -> None:
     """Refuse two extensions with one identifier or in one module.
 
     Raises:
-        UsageError: There are two.
+        UsageError: There are two such extensions.
     """
     seen: dict[str, ExtensionFile] = {}
     for file in files:
@@ -153,7 +153,7 @@ def check_distinct(files: Sequence[ExtensionFile]) -> None:
 
 @dataclass(frozen=True)
 class Messages:
-    """The names of the messages that an extension adds, by the union that says who sends them."""
+    """The names of the messages that an extension adds, by the union of their sender."""
 
     by_union: Mapping[str, tuple[str, ...]]
 
@@ -163,31 +163,33 @@ class Messages:
 
 
 def own_definitions(extension: ExtensionFile, core: Sequence[Definitions]) -> Definitions:
-    """The definitions of an extension without those that it repeats of the revision.
+    """The definitions of an extension, without repeated ones of the revision.
 
     Args:
         extension: The extension.
-        core: The definitions of the revision, as they are published and as they are corrected.
+        core: The definitions of the revision, published and corrected.
 
     Raises:
-        SchemaError: The file has no definitions, or one with the name of another one.
+        SchemaError: The file has no definitions, or a different one under a name of the revision.
     """
     document = extension.file.document.get(extension.container)
     if not is_object(document) or not document:
-        actual = shown(list(extension.file.document))
+        actual = format_value(list(extension.file.document))
         raise SchemaError(extension.source, "", "definitions under $defs or definitions", actual)
     own: dict[str, Node] = {}
     for name, published in document.items():
         if not is_object(published):
-            raise extension.error(name, "a definition that is an object", shown(published))
+            raise extension.error(name, "a definition that is an object", format_value(published))
     for name, published in _with_inner_definitions(document).items():
-        node: Node = _plain({key: part for key, part in published.items() if key != "$schema"})
+        node: Node = _rewrite_schema(
+            {key: part for key, part in published.items() if key != "$schema"}
+        )
         same = [definitions[name] for definitions in core if name in definitions]
         if not same:
             own[name] = node
             continue
         text = canonical(structure(node))
-        if all(text != canonical(_plain(structure(each))) for each in same):
+        if all(text != canonical(_rewrite_schema(structure(each))) for each in same):
             if name not in DIRECTIONS:
                 expected = f"a definition that the revision does not have, or {name} as it has it"
                 raise extension.error(name, expected, f"another {name}")
@@ -196,10 +198,10 @@ def own_definitions(extension: ExtensionFile, core: Sequence[Definitions]) -> De
 
 
 def _with_inner_definitions(document: Mapping[str, Node]) -> dict[str, Node]:
-    """The definitions, those within others among them under a name that begins with their owner's.
+    """Move nested definitions to the top, under names that begin with their owner's name.
 
-    Where tools export types one by one, a definition has `$defs` of its own, and its references
-    into `#/$defs` lead there.
+    Tools that export types one by one write `$defs` into each definition, to which its references
+    into `#/$defs` lead.
     """
     definitions: dict[str, Node] = {}
     for owner, node in document.items():
@@ -224,7 +226,7 @@ def _inner_of(node: Node, key: str) -> Mapping[str, Json]:
 
 
 def _move_references(node: Json, moved: Mapping[str, str]) -> Json:
-    """A schema whose references lead to where definitions were moved."""
+    """Point the references of a schema to the moved definitions."""
     if is_array(node):
         return [_move_references(part, moved) for part in node]
     if not is_object(node):
@@ -236,7 +238,7 @@ def _move_references(node: Json, moved: Mapping[str, str]) -> Json:
 
 
 def absent_members(extension: ExtensionFile) -> list[Note]:
-    """Notes of the members that no value may have (`never` in TypeScript), which are left out."""
+    """Notes about members that no value may have (`never` in TypeScript), which are left out."""
     notes: list[Note] = []
     left: list[tuple[str, Json]] = [
         (f"/$defs/{escape(name)}", node)
@@ -253,10 +255,10 @@ def absent_members(extension: ExtensionFile) -> list[Note]:
     return notes
 
 
-def _plain(node: Json) -> Json:
-    """A schema in the words of the revisions' schemas: what tools write otherwise, and means so."""
+def _rewrite_schema(node: Json) -> Json:
+    """Rewrite equivalent forms that tools use into the form of the revisions' schemas."""
     if is_array(node):
-        return [_plain(part) for part in node]
+        return [_rewrite_schema(part) for part in node]
     if not is_object(node):
         return node
     if node == {"not": {}}:
@@ -266,13 +268,13 @@ def _plain(node: Json) -> Json:
         if key == "$ref" and isinstance(part, str):
             plain[key] = part.replace("#/definitions/", "#/$defs/", 1)
         elif key == "properties" and is_object(part):
-            members = {name: _plain(child) for name, child in part.items()}
-            # a member that no value may have is one that is not there
+            members = {name: _rewrite_schema(child) for name, child in part.items()}
+            # a member that no value may have is absent
             plain[key] = {name: child for name, child in members.items() if child is not False}
         elif (key, part) != ("propertyNames", {"type": "string"}):
-            plain[key] = _plain(part)
+            plain[key] = _rewrite_schema(part)
     if plain.get("minimum") == -_SAFE and plain.get("maximum") == _SAFE:
-        del plain["minimum"], plain["maximum"]  # any integer that JavaScript can hold
+        del plain["minimum"], plain["maximum"]  # the range of JavaScript's exact integers
     alternatives: Json = plain.get("anyOf")
     prose = {key: part for key, part in plain.items() if key in ANNOTATIONS}
     is_union = plain.keys() - prose.keys() == {"anyOf"} and is_array(alternatives)
@@ -286,21 +288,25 @@ def _is_scalar(node: Json) -> bool:
 
 
 def simplify(own: Definitions, core: Definitions) -> dict[str, Node]:
-    """The definitions with references in place of copies, and no union inside an `allOf`."""
+    """Replace copies of definitions by references, and move unions out of `allOf`."""
     named = {
         canonical(structure(node)): name
         for name, node in reversed([*own.items()])
         if (properties(node) or variants(node) or "allOf" in node) and not name.endswith(_ROOTS)
     }
-    short = {name: _inner(node, named) for name, node in own.items() if name not in DIRECTIONS}
+    short = {
+        name: _shorten_definition(node, named)
+        for name, node in own.items()
+        if name not in DIRECTIONS
+    }
     simple: dict[str, Node] = {}
     for name, node in short.items():
         simple.update(_distribute(name, node, {**core, **short}))
     return simple
 
 
-def _inner(node: Node, named: Mapping[str, str]) -> Node:
-    """A definition with references to those that it repeats."""
+def _shorten_definition(node: Node, named: Mapping[str, str]) -> Node:
+    """Replace copies of definitions in a definition by references."""
 
     def short(part: Json) -> Json:
         if is_array(part):
@@ -329,7 +335,7 @@ def _inner(node: Node, named: Mapping[str, str]) -> Node:
 
 
 def _distribute(name: str, node: Node, every: Definitions) -> Iterator[tuple[str, Node]]:
-    """A definition, and the objects of the union that it comes to if it takes in a union."""
+    """A definition; if its `allOf` contains a union, as a union of merged objects, with these."""
     parts: Sequence[Node] = node.get("allOf", ())
     unions = [part for part in parts if _alternatives(part, every)]
     if len(unions) != 1:
@@ -339,15 +345,17 @@ def _distribute(name: str, node: Node, every: Definitions) -> Iterator[tuple[str
     members: list[Node] = []
     for ending, alternative in zip(_endings(alternatives, every), alternatives, strict=True):
         inner = names.free_name(f"{name}{ending}", every)
-        whole = [alternative if part is unions[0] else part for part in parts if not _open(part)]
+        whole = [
+            alternative if part is unions[0] else part for part in parts if not _is_only_open(part)
+        ]
         yield inner, {**node, "allOf": whole}
         members.append(reference(inner))
     prose = {key: value for key, value in node.items() if key in ("title", "description")}
     yield name, {**prose, "anyOf": members}
 
 
-def _open(part: Node) -> bool:
-    """Whether a schema says of an object only that it may have other members."""
+def _is_only_open(part: Node) -> bool:
+    """Whether a schema only declares an object as open."""
     return part.keys() <= {"type", "propertyNames", "additionalProperties"}
 
 
@@ -361,7 +369,7 @@ def _alternatives(part: Node, every: Definitions) -> Sequence[Node]:
 
 
 def _endings(alternatives: Sequence[Node], every: Definitions) -> Sequence[str]:
-    """The endings of the names of the alternatives: the constant that tells them apart."""
+    """The endings of the names of alternatives, from their distinguishing constant."""
     whole = [every.get(target(each), {}) if "$ref" in each else each for each in alternatives]
     for wire in properties(whole[0]):
         values = [properties(each).get(wire, {}).get("const") for each in whole]
@@ -374,16 +382,16 @@ def _endings(alternatives: Sequence[Node], every: Definitions) -> Sequence[str]:
 
 
 def messages(extension: ExtensionFile, own: Definitions) -> Messages:
-    """The messages of an extension: those that its unions name, and others by their kind.
+    """The messages of an extension: by its unions, and all others by their kind.
 
     Raises:
-        SchemaError: A union is none of messages, or nothing tells what kind a message is.
+        SchemaError: A union has members that are no messages, or the kind of a message is unknown.
     """
     by_union: dict[str, list[str]] = {union: [] for union in DIRECTIONS}
     for union in DIRECTIONS:
         for part in _members(own[union]) if union in own else ():
             if "$ref" not in part or target(part) not in own:
-                raise extension.error(union, "messages of this extension", shown(part))
+                raise extension.error(union, "messages of this extension", format_value(part))
             by_union[union].append(target(part))
     placed = {name for each in by_union.values() for name in each}
     for name, node in own.items():
@@ -391,7 +399,7 @@ def messages(extension: ExtensionFile, own: Definitions) -> Messages:
             kind = next((end for end in ("Request", "Notification") if name.endswith(end)), None)
             if kind is None:
                 expected = "a message whose name ends with Request or Notification"
-                raise extension.error(name, expected, shown(name))
+                raise extension.error(name, expected, format_value(name))
             by_union["ClientRequest" if kind == "Request" else "ServerNotification"].append(name)
     of_file = None if is_typescript(extension.path) else extension.content
     types_alone = _stated_word(_TYPES_ALONE, extension.path, of_file)

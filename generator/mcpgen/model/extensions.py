@@ -1,9 +1,9 @@
 """An extension beside a revision: its types, methods and typed API, with the revision's own types.
 
-The definitions of both are normalized together, so that each may refer to those of the revision.
-What comes of the revision's definitions must be what comes of them alone: its module of models is
-the same with and without extensions. A message of an extension has the members that all messages of
-the revision have: `_meta`, and `resultType` where results have one.
+The definitions of both are normalized together, so that those of the extension may refer to those
+of the revision. The result for the revision's definitions must not depend on the extension: its
+module of models is the same with and without extensions. A message of an extension has the members
+that all messages of the revision have: `_meta`, and `resultType` where results have one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from mcpgen import schema
-from mcpgen.errors import SchemaError, shown
+from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Node
 from mcpgen.model import extension_files, methods, normalize, unions
 from mcpgen.model.extension_files import ExtensionFile
@@ -42,9 +42,9 @@ class Core:
         loaded: Its schema.
         published: Its definitions before they were corrected.
         facts: Its facts.
-        newer: The definitions of the revisions after it, for their names.
+        newer: The definitions of later revisions, for their names.
         methods: Its methods, with its definitions in plain form.
-        roles: Definitions with a role of their own.
+        roles: Definitions with a role.
     """
 
     loaded: schema.Schema
@@ -70,7 +70,7 @@ class Extension:
         schema: The schema of the revision with its definitions.
         core: Names of the definitions of the revision.
         methods: Its methods, with all definitions in plain form.
-        tests: Tests for the unions that need some.
+        tests: Tests for unions without tags.
     """
 
     file: ExtensionFile
@@ -90,8 +90,8 @@ class Beside:
     """The extensions beside a revision.
 
     Attributes:
-        fitting: Those whose types fit, in order.
-        unfit: Why others do not, by identifier.
+        fitting: The extensions whose types fit, in order.
+        unfit: The errors of the others, by identifier.
     """
 
     fitting: tuple[Extension, ...]
@@ -120,7 +120,7 @@ def merge_all(files: Sequence[ExtensionFile], core: Core) -> Beside:
             other = seen.setdefault((method.sender, method.name), file)
             if other is not file:
                 expected = f"a method that {other.identifier} does not have"
-                raise file.error(method.type, expected, shown(method.name))
+                raise file.error(method.type, expected, format_value(method.name))
         merged.append(extension)
     return Beside(tuple(merged), unfit)
 
@@ -182,7 +182,7 @@ def _check_same(
     both: NormalizedSchema,
     alone: NormalizedSchema,
 ) -> None:
-    """Refuse definitions that change what the revision's own come to, such as their names."""
+    """Refuse definitions that change the plain form of the revision's own ones."""
     for name in own:
         if name in alone.definitions:
             raise file.error(name, f"a name that no type of {alone.schema.revision} has", name)
@@ -192,7 +192,7 @@ def _check_same(
 
 
 def _without_defaults(definition: Definition) -> Definition:
-    """A definition without the defaults that the facts of a revision state for its own members."""
+    """A definition without defaults that come from the facts of the revision."""
     members = {
         wire: {key: part for key, part in node.items() if key not in ("default", OWN_DEFAULT)}
         for wire, node in definition.properties.items()
@@ -211,17 +211,17 @@ def _check_methods(file: ExtensionFile, core: Core, derived: Methods) -> None:
     for method in derived.all:
         if (method.sender, method.name) in known:
             expected = f"a method that {core.loaded.revision} does not have"
-            raise file.error(method.type, expected, shown(method.name))
+            raise file.error(method.type, expected, format_value(method.name))
         if (method.sender, method.kind) not in unions_of_core:
             union = _UNIONS[method.sender, method.kind]
             expected = f"no {union}: {core.loaded.revision} has none"
-            raise file.error(method.type, expected, shown(method.name))
+            raise file.error(method.type, expected, format_value(method.name))
 
 
 def _with_base_params(
     normal: NormalizedSchema, name: str, base: str, core: Iterable[str]
 ) -> NormalizedSchema:
-    """A schema where the params of a message have the members of all params."""
+    """Add the members of all params to the params of a message in a schema."""
     message = normal.definitions[name]
     params = message.properties.get("params")
     if params is not None and "$ref" in params:
@@ -236,7 +236,9 @@ def _with_base_params(
         return _with_node(normal, message, {**message.node, "properties": members})
     if params is not None:
         expected = "params that are an object with members"
-        raise normal.schema.error(f"{message.pointer}/properties/params", expected, shown(params))
+        raise normal.schema.error(
+            f"{message.pointer}/properties/params", expected, format_value(params)
+        )
     if base not in normal.definitions or not normal.definitions[base].required:
         return normal
     return _with_node(
@@ -251,7 +253,7 @@ def _with_base_params(
 
 
 def _without_types_of_unchecked(derived: Methods, facts: Facts) -> NormalizedSchema:
-    """The schema, with any object for the members of params that handlers validate themselves."""
+    """The schema, with any object as the type of params that handlers validate themselves."""
     normal = derived.normal
     for method in derived.all:
         definition = None if method.params is None else normal.definition(method.params)
@@ -267,7 +269,7 @@ def _without_types_of_unchecked(derived: Methods, facts: Facts) -> NormalizedSch
 
 
 def _with_members_of(normal: NormalizedSchema, name: str, base: str) -> NormalizedSchema:
-    """A schema where an object, or each object of a union, has the members of another one too."""
+    """Add the members of one object to another object, or to each object of a union."""
     definition, other = normal.definition(name), normal.definition(base)
     if definition is None or other is None or not other.is_object:
         return normal

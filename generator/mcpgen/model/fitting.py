@@ -1,9 +1,9 @@
 """The facts of one revision, fitted to a schema that is near to it.
 
-What the schema says wins. A fact about a method, type or key that the schema lacks falls away; what
-definitions show is read from them; for a method that the revision does not know, a rule chooses.
-Where no rule has the last word, the value is a guess, which the user gets to see. What neither the
-schema nor a rule says is carried over from the revision.
+The schema takes precedence. Facts about methods, types or keys that the schema lacks are dropped;
+facts that definitions show are read from them; for a method that the revision does not know, a rule
+chooses. If a rule is not certain, the value is a guess, which is reported to the user. All other
+facts are carried over from the revision.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from mcpgen import names
 from mcpgen import schema as schema_module
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.core_names import core_names
 from mcpgen.model.normalized import target
@@ -28,14 +28,14 @@ from mcpgen.schema.structure import escape
 
 Side = Literal["client", "server"]
 _RESULTS: Mapping[Side, str] = {"client": "ServerResult", "server": "ClientResult"}
-"""The union of what answers the requests of a side."""
+"""The union of the results for the requests of each side."""
 _CAPABILITIES: Mapping[Side, str] = {"client": "ClientCapabilities", "server": "ServerCapabilities"}
 _UNITS = frozenset({"ms", "millis", "milliseconds", "sec", "secs", "seconds", "minutes"})
 _ALIKE = 0.75
-"""The share of members that two objects have in common if they are one under two names."""
+"""The least share of common members of two objects that count as one renamed object."""
 _META_KEY = re.compile(r"[\w.-]+/[\w-]+")
 _META_RULES = frozenset({"key_rules", "reserved_prefix", "trace_keys"})
-"""Facts about all keys of `_meta`, which no definition shows."""
+"""Facts about all keys of `_meta`, which definitions cannot show."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Guess:
     """A fact that neither the schema nor a facts file states.
 
     Attributes:
-        pointer: Where a facts file would state it.
-        value: What is assumed.
+        pointer: The place of the fact in a facts file.
+        value: The assumed value.
         revision: The revision that the facts around it came from.
-        why: What it rests on; empty for the prose of that revision.
+        why: The basis of the guess; empty for the prose of that revision.
     """
 
     pointer: str
@@ -55,7 +55,7 @@ class Guess:
     why: str
 
     def __str__(self) -> str:
-        what = f"{self.pointer} = {shown(self.value)}"
+        what = f"{self.pointer} = {format_value(self.value)}"
         if not self.why:
             return f"{what}, carried over from {self.revision}"
         return f"{what}, beside the facts of {self.revision}: {self.why}"
@@ -63,12 +63,12 @@ class Guess:
 
 @dataclass(frozen=True)
 class FittedFacts:
-    """Facts for a schema, and which of them the schema does not state.
+    """Facts for a schema, and those that the schema does not state.
 
     Attributes:
         facts: The facts.
-        guesses: Those that the revision does not state either.
-        carried: Those that the prose of the revision states.
+        guesses: The facts that the revision does not state either.
+        carried: The facts that the prose of the revision states.
     """
 
     facts: Facts
@@ -82,8 +82,8 @@ class Fit:
 
     Attributes:
         facts: The facts.
-        guesses: Those that are guesses.
-        stated: Where a facts file would have those that the schema states.
+        guesses: The guessed facts.
+        stated: The places in a facts file of the facts that the schema states.
     """
 
     facts: Facts
@@ -100,7 +100,7 @@ def fit(carried: Facts, schema: Schema, base: Schema) -> Fit:
     """The facts for a schema.
 
     Args:
-        carried: Facts of the revision that the schema is nearest to.
+        carried: Facts of the revision nearest to the schema.
         schema: The schema.
         base: The schema of that revision.
     """
@@ -114,14 +114,14 @@ class _Messages:
     definitions: Mapping[str, Node]
 
     def requests(self, side: Side) -> Mapping[str, str]:
-        """Method to definition of the requests that a side sends, those within results too."""
+        """Method to definition of the requests that a side sends, also those within results."""
         if side == "client":
-            return self.of_unions("ClientRequest")
-        return self.of_unions("ServerRequest", "InputRequest")
+            return self.union_messages("ClientRequest")
+        return self.union_messages("ServerRequest", "InputRequest")
 
     def notifications(self, side: Side) -> Mapping[str, str]:
         """Method to definition of the notifications that a side sends."""
-        return self.of_unions(f"{side.capitalize()}Notification")
+        return self.union_messages(f"{side.capitalize()}Notification")
 
     @property
     def methods(self) -> frozenset[str]:
@@ -139,7 +139,7 @@ class _Messages:
     def results(self, side: Side, method: str) -> tuple[str, ...]:
         """The results of a request by rule: those in `XResultResponse` of `XRequest`, or `XResult`.
 
-        Only definitions that there are.
+        Missing definitions are left out.
         """
         request = self.requests(side).get(method)
         if request is None:
@@ -150,8 +150,8 @@ class _Messages:
         named = _references(node) if is_object(node) else []
         return tuple(name for name in named or [f"{stem}Result"] if name in self.definitions)
 
-    def like(self, node: Node, others: Collection[str]) -> str | None:
-        """The one definition, besides some others, that has nearly the members of an object."""
+    def find_similar(self, node: Node, others: Collection[str]) -> str | None:
+        """The only definition, except some, with nearly the same members as an object."""
         wanted = frozenset(node.get("properties", {}))
         shares: dict[str, float] = {}
         for name in self.definitions.keys() - others:
@@ -163,7 +163,7 @@ class _Messages:
         return best[0] if len(best) == 1 and most >= _ALIKE else None
 
     def members(self, union: str) -> frozenset[str]:
-        """The definitions that a union has as members, through unions and references."""
+        """The definitions that are members of a union, through unions and references."""
         seen: dict[str, None] = {}
         left = [union]
         while left:
@@ -188,12 +188,12 @@ class _Messages:
         return True
 
     def meta_keys(self) -> Iterator[str]:
-        """Members of definitions whose name has a prefix, as keys of `_meta` have."""
+        """Members of definitions whose name has a prefix, like keys of `_meta`."""
         for node in self.definitions.values():
             yield from (key for key in node.get("properties", {}) if _META_KEY.fullmatch(key))
 
     def error_codes(self) -> Mapping[str, int]:
-        """The codes of errors that are definitions, by the name of the error."""
+        """The codes of errors that have definitions, by the name of the error."""
         codes: dict[str, int] = {}
         for name, node in self.definitions.items():
             code = _code(node)
@@ -201,7 +201,7 @@ class _Messages:
                 codes[name.removesuffix("Error")] = code
         return codes
 
-    def of_unions(self, *unions: str) -> Mapping[str, str]:
+    def union_messages(self, *unions: str) -> Mapping[str, str]:
         """Method to definition of the messages in some unions."""
         messages: dict[str, str] = {}
         for name in (member for union in unions for member in sorted(self.members(union))):
@@ -218,7 +218,7 @@ def _references(node: Node) -> list[str]:
 
 
 def _code(node: Json) -> int | None:
-    """The fixed code of an error, wherever it stands in the definition."""
+    """The fixed code of an error, at any place in the definition."""
     if is_array(node):
         return next((code for item in node if (code := _code(item)) is not None), None)
     if not is_object(node):
@@ -258,7 +258,7 @@ class _Fit:
         )
         codes = self.codes()
         facts = facts_module.with_codes(facts, codes)
-        self.states("errors", *facts_module.conditions(codes))
+        self.mark_stated("errors", *facts_module.conditions(codes))
         if self.own.has_handshake != self.base.has_handshake:
             why = "the lifecycle is another one than that of the revision"
             self.guess(("transports", "streamable_http"), carried.transports.streamable_http, why)
@@ -266,17 +266,17 @@ class _Fit:
         return Fit(facts, tuple(self.guesses), frozenset(self.stated))
 
     def guess(self, path: Sequence[str], value: Json, why: str) -> None:
-        """Note a value that is assumed."""
+        """Record a guessed value."""
         self.guesses.append(Guess(_pointer(*path), value, self.carried.revision, why))
 
-    def states(self, table: str, *keys: str) -> None:
-        """Note facts that the schema states."""
+    def mark_stated(self, table: str, *keys: str) -> None:
+        """Record facts that the schema states."""
         self.stated.update(_pointer(*table.split("."), key) for key in keys)
 
     def capabilities(self) -> dict[str, str]:
-        """Capability by method: as carried where it still is one, else from the method's name."""
+        """Capability by method: the carried one if it still exists, else from the method's name."""
         capabilities: dict[str, str] = {}
-        for method, side in self.dependent():
+        for method, side in self.capability_sides():
             carried = self.carried.capability(method)
             path = self.known_part(side, carried) or self.capability_of(side, method)
             if method in self.base.methods and not carried:
@@ -291,7 +291,7 @@ class _Fit:
         )
 
     def defaults(self) -> dict[str, Mapping[str, Json]]:
-        """Defaults as carried; for members that only a later revision requires, those it has."""
+        """The carried defaults, and those of a later revision for members that only it requires."""
         defaults = {
             name: values
             for name, values in self.carried.defaults.items()
@@ -311,9 +311,9 @@ class _Fit:
         return defaults
 
     def zeros_without_unit(self, later: Facts) -> Iterator[tuple[str, str, str]]:
-        """Members that a later revision names with another unit, where the default there is zero.
+        """Members that a later revision names with another unit, if the default there is zero.
 
-        Zero is the same in every unit: what holds for `ttlMs` of a definition holds for its `ttl`.
+        Zero is the same in every unit: the default of `ttlMs` applies to `ttl`.
         """
         definitions = schema_module.load(later.revision).definitions
         for name in sorted(self.own.definitions.keys() & definitions.keys()):
@@ -327,7 +327,7 @@ class _Fit:
                     if same and type(default) is int and default == 0:
                         yield name, wire, newer
 
-    def dependent(self) -> Iterator[tuple[str, Side]]:
+    def capability_sides(self) -> Iterator[tuple[str, Side]]:
         """Every method, and the side whose capability it depends on."""
         sides: Sequence[tuple[Side, Side]] = (("client", "server"), ("server", "client"))
         seen: set[str] = set()
@@ -340,7 +340,7 @@ class _Fit:
                     yield name, side
 
     def known_part(self, side: Side, path: Sequence[str]) -> tuple[str, ...]:
-        """As much of a path as the capabilities of a side have; of either, where both send it."""
+        """The longest beginning of a path among the capabilities of a side, or of the other."""
         sides: Sequence[Side] = (side, "client", "server")
         parts = (
             tuple(path[:end])
@@ -353,7 +353,7 @@ class _Fit:
     def capability_of(self, side: Side, method: str) -> tuple[str, ...]:
         """The capability that a method is named after: `notes` for `notes/list`.
 
-        `notifications/notes/list_changed` gives `notes.listChanged` where there is one.
+        `notifications/notes/list_changed` gives `notes.listChanged` if that exists.
         """
         words = method.removeprefix("notifications/").split("/")
         camel = [_camel(word) for word in words]
@@ -364,7 +364,7 @@ class _Fit:
         return ()
 
     def results(self, side: Side) -> dict[str, tuple[str, ...]]:
-        """Result types by method: as carried, without types that are gone; else the empty one."""
+        """Result types by method: the carried ones that still exist, else the empty result."""
         table = self.carried.results.client if side == "client" else self.carried.results.server
         definitions = self.own.definitions
         results: dict[str, tuple[str, ...]] = {}
@@ -372,7 +372,7 @@ class _Fit:
             kept = tuple(name for name in table.get(method, ()) if name in definitions)
             stem = message.removesuffix("Request")
             if {f"{stem}ResultResponse", f"{stem}Result"} & definitions.keys():
-                # What the schema has by rule is carried only as it was, or with more beside it.
+                # If a rule finds results in the schema, carried results count only if complete.
                 if kept and len(kept) == len(table[method]):
                     results[method] = kept
             elif renamed := self.renamed_results(side, method, table.get(method, ())):
@@ -388,12 +388,12 @@ class _Fit:
     def renamed_results(
         self, side: Side, method: str, stated: Sequence[str]
     ) -> tuple[tuple[str, ...], str] | None:
-        """The results of a method of the revision, where request or result are called otherwise.
+        """The results of a method of the revision whose request or result was renamed.
 
         Args:
-            side: Who sends the request.
+            side: The side that sends the request.
             method: The method.
-            stated: The results that facts state of it.
+            stated: The results that facts state for the method.
         """
         known = self.base.definitions
         results: list[str] = []
@@ -401,13 +401,13 @@ class _Fit:
         for before in stated or self.base.results(side, method):
             if before in self.own.definitions:
                 results.append(before)
-            elif before in known and (likely := self.own.like(known[before], known.keys())):
+            elif before in known and (likely := self.own.find_similar(known[before], known.keys())):
                 results.append(likely)
                 why = f"it has the members of {before}"
         return (tuple(results), why) if results else None
 
     def has_empty_result(self, side: Side) -> bool:
-        """Whether EmptyResult is among the results; as what it refers to, it is as well."""
+        """Whether EmptyResult, or the definition that it refers to, is among the results."""
         empty = self.own.definitions.get("EmptyResult")
         if empty is None:
             return False
@@ -415,11 +415,11 @@ class _Fit:
         return bool(members & {"EmptyResult", *_references(empty)})
 
     def behaviour(self) -> Behaviour:
-        """Rules that the definitions show, and those about methods that are there."""
+        """Rules that the definitions show, and rules about existing methods."""
         carried = self.carried.behaviour
         methods = self.own.methods
         listen = [name for name in sorted(methods) if name.rpartition("/")[2] == "listen"]
-        self.states("behaviour", "structured_content", "listen")
+        self.mark_stated("behaviour", "structured_content", "listen")
         return replace(
             carried,
             structured_content=self.structured_content(),
@@ -449,13 +449,13 @@ class _Fit:
         return sorted({member for name in named for member in self.own.members(name)})
 
     def unreadable_id(self) -> Literal["null", "omit"]:
-        """How an error says that the id could not be read: without one, where it may be absent."""
+        """How an error expresses that the id could not be read: without an id if it is optional."""
         names_of_errors = ("JSONRPCErrorResponse", "JSONRPCError")
         errors = (self.own.definitions.get(name) for name in names_of_errors)
         node = next((node for node in errors if node and "properties" in node), None)
         if node is None:
             return self.carried.behaviour.unreadable_id
-        self.states("behaviour", "unreadable_id")
+        self.mark_stated("behaviour", "unreadable_id")
         return "null" if "id" in node.get("required", ()) else "omit"
 
     def log_level(self) -> Literal["session", "request"]:
@@ -463,11 +463,11 @@ class _Fit:
         once = "SetLevelRequest" in self.own.requests("client").values()
         if not (once or any(key.endswith("/logLevel") for key in self.own.meta_keys())):
             return self.carried.behaviour.log_level
-        self.states("behaviour", "log_level")
+        self.mark_stated("behaviour", "log_level")
         return "session" if once else "request"
 
     def methods(self) -> dict[str, MethodFacts]:
-        """The facts about the methods of the schema, and about those of extensions."""
+        """The facts about the methods of the schema and of extensions."""
         methods, asking = self.own.methods, self.input_required()
         rows: dict[str, MethodFacts] = {}
         for name in (*self.carried.methods, *sorted(methods - self.carried.methods.keys())):
@@ -505,7 +505,7 @@ class _Fit:
         return frozenset(methods)
 
     def meta(self) -> MetaKeys:
-        """Keys of `_meta` with a meaning, as the definitions have them."""
+        """Keys of `_meta` with a meaning, if the definitions have them."""
         keys = {names.snake(key): key for key in self.own.meta_keys()}
         carried = self.carried.meta
         by_name: dict[str, Any] = {
@@ -513,14 +513,14 @@ class _Fit:
             for one in fields(carried)
             if one.name in keys or _META_KEY.fullmatch(f"{getattr(carried, one.name)}")
         }
-        self.states("meta", *({one.name for one in fields(carried)} - _META_RULES))
+        self.mark_stated("meta", *({one.name for one in fields(carried)} - _META_RULES))
         if "RelatedTaskMetadata" in self.own.definitions and "related_task" in by_name:
             by_name["related_task"] = carried.related_task
             self.stated.discard(_pointer("meta", "related_task"))
         return replace(carried, **by_name)
 
     def codes(self) -> dict[str, int]:
-        """Codes by condition, of the errors that are definitions."""
+        """Codes by condition, of the errors that have definitions."""
         codes = self.own.error_codes()
         return {"_".join(names.words(name)).upper(): code for name, code in codes.items()}
 

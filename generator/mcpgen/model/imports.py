@@ -15,7 +15,7 @@ NO_MESSAGES = Messages((), ())
 
 @dataclass(frozen=True)
 class Imports:
-    """Names to import by module, comma-separated; empty where a module is not needed.
+    """Names to import by module, comma-separated; empty if a module is not needed.
 
     Attributes:
         abc: Of `collections.abc`.
@@ -46,13 +46,13 @@ def of_client(sent: Messages, handled: Messages) -> Imports:
 
 
 def of_connect(sent: Messages, handled: Messages) -> Imports:
-    """The same for the module that also has `connect`."""
+    """Imports of the module with a client class, its handlers and `connect`."""
     used = {"Literal", "Mapping", "Sequence", "Any", "overload", *_client(sent, handled)}
     return _imports(used)
 
 
 def of_connect_alone(more: bool) -> Imports:
-    """The same where the client class has a module of its own.
+    """Imports of the module of `connect` if the client class has its own module.
 
     Args:
         more: Whether `connect` can open several servers, or offer tasks to one.
@@ -106,7 +106,7 @@ def of_installed_server(sent: Messages) -> Imports:
 
 
 def of_merged(merged: Merged, deprecated: Sequence[RenamedExport] = ()) -> Imports:
-    """Imports of the module of the merged types, and of those that it has under old names too."""
+    """Imports of the module of the merged types, with those for old names."""
     types = [alias.type for alias in merged.aliases]
     types += [member.type for each in merged.classes for member in each.members]
     used = {name for kind in types for name in names_in(kind)}
@@ -137,19 +137,19 @@ def _client(sent: Messages, handled: Messages) -> set[str]:
 
 
 def _imports(used: set[str]) -> Imports:
-    def those(*names: str) -> str:
+    def pick(*names: str) -> str:
         return ", ".join(name for name in names if name in used)
 
     return Imports(
-        abc=those("Awaitable", "Mapping", "Sequence"),
-        typing=those("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
-        stubs=those("HandlersBase", "SessionBase", "Value"),
-        wire=those("UNSET", "UnsetType", "to_builtins"),
-        errors=those("MethodNotFoundError"),
-        request_context=those("RequestContext"),
-        pending_requests=those("OnProgress"),
-        models=those("models"),
-        core=those("core"),
+        abc=pick("Awaitable", "Mapping", "Sequence"),
+        typing=pick("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
+        stubs=pick("HandlersBase", "SessionBase", "Value"),
+        wire=pick("UNSET", "UnsetType", "to_builtins"),
+        errors=pick("MethodNotFoundError"),
+        request_context=pick("RequestContext"),
+        pending_requests=pick("OnProgress"),
+        models=pick("models"),
+        core=pick("core"),
     )
 
 

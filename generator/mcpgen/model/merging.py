@@ -1,9 +1,9 @@
-"""The merged types of several revisions: under each name one class or alias that fits all of them.
+"""The merged types of several revisions: for each name, one class or alias that fits all.
 
-A name that is an object in every revision that has it becomes a class with the members of all.
-What is no object anywhere becomes an alias for the union. A name that is an object in some
-revisions and something else in others becomes an alias too: the object then counts as the member
-of the union that has its shape, or gets a class of its own.
+A name that is an object in every revision that has it becomes a class with the members of all. A
+name that is no object in any revision becomes an alias for the union. A name that is an object in
+some revisions only becomes an alias too: the object then counts as the member of the union with its
+shape, or gets a class of its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mcpgen.model.normalized import Definition, NormalizedSchema, reference, tar
 from mcpgen.model.type_hints import MERGED, annotation, names_in, union
 
 _OBJECT = "Object"
-"""Ends the name of a class for an object whose own name is an alias."""
+"""The suffix of a class for an object whose own name is an alias."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Source:
     Attributes:
         revision: Its name.
         normal: The definitions in plain form.
-        texts: What is said about them.
-        values: Those that are what tools return, and so have a value.
+        texts: The documentation of the definitions.
+        values: The definitions of tool results, which have a value.
     """
 
     revision: str
@@ -46,8 +46,8 @@ class Member:
 
     Attributes:
         name: Its Python name.
-        type: Its type; with `None` where a revision lacks it or lets it be absent, and with
-            `UnsetType` where null is a value of its own.
+        type: Its type; with `None` if it is missing or optional in a revision, and with `UnsetType`
+            if null is a value of an optional member.
         default: Its default as Python source; empty for a member that must be given.
         doc: Its docstring, quotes included; may be empty.
     """
@@ -66,8 +66,8 @@ class Class:
         name: Its name.
         doc: Its docstring, quotes included.
         members: The members of all revisions; those that must be given come first.
-        other_names: Names besides its own that revisions have for the object.
-        has_value: Whether its objects are what tools return.
+        other_names: Other names of the object in revisions.
+        has_value: Whether its objects are tool results.
     """
 
     name: str
@@ -79,7 +79,7 @@ class Class:
 
 @dataclass(frozen=True)
 class Alias:
-    """A name for a union, or for anything else that is no object."""
+    """A name for a union or another type that is no object."""
 
     name: str
     type: Code
@@ -92,7 +92,7 @@ class Merged:
 
     Attributes:
         classes: Sorted by name.
-        aliases: Each after those that it refers to.
+        aliases: The aliases, each after those that it refers to.
         lacking: By revision and the revision's name of an object: members that other revisions
             have.
     """
@@ -145,7 +145,7 @@ class _MemberOccurrence:
 
     @property
     def tag(self) -> str | None:
-        """The value that tells the object from others of a union, if this member holds it."""
+        """The value that distinguishes the object in a union, if this member is the tag."""
         tag = self.occurrence.definition.tag
         return tag[1] if tag is not None and tag[0] == self.wire else None
 
@@ -155,12 +155,12 @@ class _MemberOccurrence:
 
     @property
     def may_be_null(self) -> bool:
-        """Whether null is a value of the optional member, so that an absent one is not `None`."""
+        """Whether null is a value of the optional member, so that absence needs another value."""
         return not self.is_always_there and self.occurrence.source.normal.allows_null(self.node)
 
     @property
     def default(self) -> str | None:
-        """The text of a value that the member has unless it is given; `None` for no such value."""
+        """The default of the member as text; `None` without a default."""
         fixed = self.node["const"] if self.is_required and "const" in self.node else None
         value = self.node.get("default", fixed)
         return literal(value) if isinstance(value, str | int | float) else None
@@ -181,7 +181,7 @@ class _Merger:
         self._class_names = {name: self._class_name(name) for name in self._objects}
 
     def merge(self) -> Merged:
-        """All of the merged types."""
+        """Merge all types."""
         objects: dict[str, list[_Occurrence]] = {}
         for name in sorted(self._objects, key=lambda each: each != self._class_names[each]):
             objects.setdefault(self._class_names[name], []).extend(self._objects[name])
@@ -205,7 +205,11 @@ class _Merger:
         if not unions:
             return name
         fitting = [
-            {member for union in unions for member in _alike(occurrence.definition, union)}
+            {
+                member
+                for union in unions
+                for member in _similar_members(occurrence.definition, union)
+            }
             for occurrence in self._objects[name]
         ]
         if all(members == fitting[0] for members in fitting) and len(fitting[0]) == 1:
@@ -223,7 +227,7 @@ class _Merger:
     ) -> Class:
         newest = group[0]
         texts = newest.source.texts
-        paragraphs = [texts.summary(newest.definition), self._only(group)]
+        paragraphs = [texts.summary(newest.definition), self._revisions_note(group)]
         merged = [self._member(each, members[each], group) for each in members]
         other_names = sorted({occurrence.definition.name for occurrence in group} - {name})
         return Class(
@@ -251,9 +255,9 @@ class _Merger:
         elif any(m.may_be_null for m in same):
             kind, default = union([kind, "UnsetType", "None"]), "UNSET"
         elif not everywhere or not all(m.is_always_there for m in same):
-            kind, default = _or_none(kind), "None"
+            kind, default = _add_none(kind), "None"
         elif default is None and not all(m.is_required for m in same):
-            kind, default = _or_none(kind), "None"  # the default is a list or an object
+            kind, default = _add_none(kind), "None"  # the default is a list or an object
         return Member(
             name,
             kind,
@@ -261,8 +265,8 @@ class _Merger:
             docstring(text.split("\n\n"), 4) if text else Code(""),
         )
 
-    def _only(self, group: Sequence[_Occurrence]) -> str:
-        """The sentence that names the revisions that have an object; empty if all do."""
+    def _revisions_note(self, group: Sequence[_Occurrence]) -> str:
+        """The sentence that names the revisions of an object; empty if all revisions have it."""
         having = {occurrence.revision for occurrence in group}
         return _list_revisions(having) if len(having) < self._revisions else ""
 
@@ -296,8 +300,8 @@ def _members(
     return members
 
 
-def _alike(definition: Definition, union: _Occurrence) -> Iterator[str]:
-    """The members of a union that have the shape of an object, and maybe more optional members."""
+def _similar_members(definition: Definition, union: _Occurrence) -> Iterator[str]:
+    """The members of a union with the shape of an object, or with more optional members."""
     for node in union.definition.members:
         member = union.source.normal.resolve(node)
         if (
@@ -309,7 +313,7 @@ def _alike(definition: Definition, union: _Occurrence) -> Iterator[str]:
             yield member.name
 
 
-def _or_none(kind: Code) -> Code:
+def _add_none(kind: Code) -> Code:
     return kind if kind == "Any" else union([kind, "None"])
 
 
@@ -318,7 +322,7 @@ def _list_revisions(revisions: Iterable[str]) -> str:
 
 
 def _merge_nodes(nodes: Sequence[tuple[NormalizedSchema, Node]]) -> Node:
-    """One schema for what any of several allow; lists are merged with lists, maps with maps."""
+    """Merge schemas into one that allows the values of all; lists and maps are merged too."""
     kinds = {annotation(node) for _, node in nodes}
     if len(kinds) == 1:
         return nodes[0][1]
@@ -348,7 +352,7 @@ def _merge_nodes(nodes: Sequence[tuple[NormalizedSchema, Node]]) -> Node:
 
 
 def _parts(normal: NormalizedSchema, node: Node) -> Iterator[Node]:
-    """The variants of a union, through names for what holds no object."""
+    """The variants of a union, through names of types without objects."""
     if "anyOf" in node:
         for part in node["anyOf"]:
             yield from _parts(normal, part)
@@ -369,8 +373,8 @@ def _is_plain(normal: NormalizedSchema, node: Node) -> bool:
 def _sort_aliases(types: dict[str, Node]) -> list[str]:
     """The names of aliases, each after those that it refers to.
 
-    Aliases that refer to each other in a circle, as no revision alone has them, are opened by
-    letting one of them be any value.
+    A circle of aliases, which no single revision has, is broken by allowing any value for one of
+    them.
     """
     while True:
         graph = {

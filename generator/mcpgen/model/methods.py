@@ -1,6 +1,6 @@
 """The messages of a revision, with sender, params and result.
 
-The senders follow from the unions of the schema. The result of a request `X` is the type that the
+The unions of the schema tell the senders. The result of a request `X` is the type that the
 facts name, else the type in `XResultResponse`, else `XResult`.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mcpgen import names
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node
 from mcpgen.model.core_names import core_names
 from mcpgen.model.normalized import Definition, NormalizedSchema, reference, target
@@ -59,7 +59,7 @@ class Method:
         items: Wire name of the list in the result of a list request.
         item: Definition of the items of that list.
         runs_tool: Whether it runs a tool, whose result has a value.
-        for_groups: Whether a client of several servers sends it.
+        for_groups: Whether a client of several servers can send it.
     """
 
     name: str
@@ -88,7 +88,7 @@ class Methods:
     """All messages of a revision.
 
     Attributes:
-        normal: The schema, with the unions of results that methods add.
+        normal: The schema, with the unions of results that methods need.
         all: Every method, in the order of the schema's unions.
         inputs: Requests for input inside results of a server.
     """
@@ -117,8 +117,8 @@ def derive(normal: NormalizedSchema, facts: Facts) -> Methods:
     """The methods of a schema.
 
     Raises:
-        SchemaError: A message has no method name, params that are no object, or a result that no
-            rule finds.
+        SchemaError: A message has no method name, its params are no object, or no rule finds its
+            result.
     """
     table = _Table(normal, facts)
     methods = [
@@ -138,7 +138,7 @@ def derive_some(
 ) -> Methods:
     """The methods of some messages, by the name of the union that says who sends them.
 
-    A request without a type of result gets the empty one, with a note.
+    A request without a result type gets the empty result, with a note.
 
     Raises:
         SchemaError: As for `derive`.
@@ -157,7 +157,7 @@ def derive_some(
 
 
 def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:
-    """The results that facts leave to the rules, as far as the schema has them."""
+    """The results that rules find and the schema has, for requests without results in the facts."""
     table = _Table(normal, facts)
     results: dict[Role, dict[str, tuple[str, ...]]] = {"client": {}, "server": {}}
     unions: Sequence[tuple[str, Role]] = (
@@ -178,7 +178,7 @@ def results_by_rule(normal: NormalizedSchema, facts: Facts) -> Results:
 
 
 def _check_unique(normal: NormalizedSchema, methods: Sequence[Method]) -> None:
-    """Refuse two messages of one sender with one name, on the wire or in Python."""
+    """Refuse two messages of one sender with the same name, on the wire or in Python."""
     seen: dict[tuple[Role, str, str], str] = {}
     for method in methods:
         for named in (("method", method.name), ("Python name", method.python_name)):
@@ -187,7 +187,7 @@ def _check_unique(normal: NormalizedSchema, methods: Sequence[Method]) -> None:
                 raise normal.schema.error(
                     normal.definitions[method.type].pointer,
                     f"a {named[0]} of its own",
-                    f"{shown(named[1])}, as {other} has",
+                    f"{format_value(named[1])}, as {other} has",
                 )
 
 
@@ -213,16 +213,20 @@ class _Table:
         name: Json = properties.get("method", {}).get("const")
         if not isinstance(name, str):
             raise self.normal.schema.error(
-                f"{message.pointer}/properties", "a method with a const", shown(list(properties))
+                f"{message.pointer}/properties",
+                "a method with a const",
+                format_value(list(properties)),
             )
         if not (name.isprintable() and name == name.strip() and 0 < len(name) <= _LONGEST):
             raise self.normal.schema.error(
-                f"{message.pointer}/properties/method/const", _NAME_RULE, shown(name)
+                f"{message.pointer}/properties/method/const", _NAME_RULE, format_value(name)
             )
         node = properties.get("params")
         if node is not None and self._is_no_object(node):
             raise self.normal.schema.error(
-                f"{message.pointer}/properties/params", "params that are an object", shown(node)
+                f"{message.pointer}/properties/params",
+                "params that are an object",
+                format_value(node),
             )
         params = target(node) if node and "$ref" in node else None
         result = self._result(message, name, sender) if kind == "request" else None
@@ -282,11 +286,11 @@ class _Table:
         return named[0] if len(named) == 1 else self._union(stem, named, message)
 
     def stated_results(self, sender: Role) -> Mapping[str, tuple[str, ...]]:
-        """The results that the facts have, by method."""
+        """The results that the facts state, by method."""
         return self.facts.results.client if sender == "client" else self.facts.results.server
 
     def results(self, message: Definition, method: str, sender: Role) -> tuple[str, ...]:
-        """The names of the results of a request; the schema may lack them."""
+        """The names of the results of a request, which the schema may lack."""
         stem = message.name.removesuffix("Request")
         return self.stated_results(sender).get(method) or self._response(stem) or (f"{stem}Result",)
 
@@ -314,10 +318,10 @@ class _Table:
     def _items(
         self, params: str | None, results: Sequence[str], is_list: bool
     ) -> tuple[str | None, str | None]:
-        """The list that one of the results holds, and its items.
+        """The member with the list in one of the results, and the definition of its items.
 
-        A paginated result is recognized by the cursors. Revisions without pagination have lists
-        too: there the name of the method tells, and the result holds one array.
+        A paginated result is recognized by its cursors. In revisions without pagination, the result
+        of a method whose name ends as that of a list request is recognized by its only array.
         """
         pages = _CURSOR in self._properties(params)
         for properties in map(self._properties, results):

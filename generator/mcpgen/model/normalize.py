@@ -1,11 +1,11 @@
-"""From a published schema to its plain form.
+"""Brings a published schema into its plain form.
 
-The name of an inline object or union is that of its owner plus the properties on the way to it,
-except where a later revision refers to an official definition at the same place: then that name
-holds in the earlier revisions too.
+The name of an inline object or union is that of its owner plus the properties that lead to it. If a
+later revision refers to an official definition at the same place, earlier revisions use that name
+too.
 
-Objects about which a schema says nothing that binds become maps, so that nothing of them is lost:
-`_meta`, JSON Schemas as values, and what is declared open.
+Objects that a schema does not restrict become maps, so that no member is lost: `_meta`, JSON
+Schemas as values, and open objects.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from mcpgen import names
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model import schema_queries
 from mcpgen.model.normalized import (
@@ -38,20 +38,20 @@ from mcpgen.schema.facts import Facts
 from mcpgen.schema.structure import escape
 
 DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification")
-"""The unions that say who sends what."""
+"""The unions that tell the sender of each message."""
 
 _VERSION = "protocolVersion"
 _NO_FIELD = re.compile(r'[\x00-\x1f"\\]')
 """Characters that msgspec refuses in the name of a field."""
 _SCALARS = frozenset({"string", "integer", "boolean", "null"})
 _NO_OBJECT = frozenset({"anyOf", "oneOf", "enum", "const", "items"})
-"""Keywords of what cannot be one object with others."""
+"""Keywords of schemas that cannot be merged into one object."""
 _SHAPE = _NO_OBJECT | keywords.OF_OBJECT | {"$ref"}
 _WITH_MEMBERS = ("type", "properties", "required")
-"""Keywords that a type with members carries."""
+"""Keywords that a type with members expresses."""
 
 _Spot: TypeAlias = tuple[str, tuple[str, ...]]
-"""A definition, and the properties on the way from it."""
+"""A definition, and the properties that lead from it to a place."""
 
 _ROLE_NAMES = {
     "implementation": "Implementation",
@@ -88,12 +88,12 @@ def normalize(
 
     Args:
         schema: One revision.
-        facts: What else is known of it: defaults, and names that changed later.
+        facts: Its facts: defaults, and names that changed later.
         newer_definitions: The definitions of the revisions after it, oldest first, for their names.
-        for_python: Whether members whose names no field can have are left out.
+        for_python: Whether to leave out members whose names cannot be field names.
 
     Raises:
-        SchemaError: It holds something that is no schema.
+        SchemaError: The schema contains something that is no schema.
     """
     walk = _Walk(schema, facts, _Naming(schema, facts, newer_definitions), for_python)
     definitions = _add_tags(walk.run())
@@ -102,7 +102,7 @@ def normalize(
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a schema stands: a definition, the properties below it, and a pointer for messages."""
+    """The place of a schema: a definition, the properties below it, and a pointer for messages."""
 
     owner: str
     path: tuple[str, ...]
@@ -121,12 +121,12 @@ class _Place:
 
     @property
     def is_published(self) -> bool:
-        """Whether it is that of a definition of the source, not of a schema in one."""
+        """Whether the place is a published definition, not a schema within one."""
         return self.pointer.count("/") == len(("", "$defs"))
 
     @property
     def has_bounds(self) -> bool:
-        """Whether the type of a map is written with bounds: of a definition, or a member's own."""
+        """Whether a map at this place is written with bounds: as a definition or a member."""
         return self.is_published or self.pointer.rpartition("/")[0].endswith("/properties")
 
 
@@ -157,9 +157,9 @@ class _Naming:
         return None
 
     def choose(self, place: _Place, node: Node) -> tuple[str, bool]:
-        """The name for an inline schema, and whether it is an official one.
+        """The name for an inline schema, and whether the name is official.
 
-        One that another schema has gets `Item` at its end where it is that of items, else a number.
+        A name that another schema has gets the suffix `Item` for items, else a number.
         """
         text = canonical(node)
         last = place.path[-1] if place.path else ""
@@ -169,7 +169,7 @@ class _Naming:
         name = place.name if place.path else f"{place.owner}Item"
         if self._taken.get(name, text) != text and place.pointer.endswith("/items"):
             name = f"{name}Item"
-        others = {taken for taken, held in self._taken.items() if held != text}
+        others = {taken for taken, other in self._taken.items() if other != text}
         name = names.free_name(name, others)
         self._taken[name] = text
         return name, False
@@ -185,9 +185,9 @@ class _Walk:
     whole: dict[str, tuple[Node, _Place]] = field(default_factory=dict[str, "tuple[Node, _Place]"])
     notes: dict[str, Note] = field(default_factory=dict[str, Note])
     origins: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """Pointers of members that an `allOf` takes in, by the pointer of the whole and their name."""
+    """Pointers of members from an `allOf`, by the pointer of the merged object and their name."""
     repeats: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
-    """Pointers of schemas, each with that of an inline one that shares its type."""
+    """Pointers of schemas, each with the pointer of an inline schema that shares its type."""
 
     def run(self) -> dict[str, Definition]:
         published = self.schema.definitions
@@ -207,7 +207,9 @@ class _Walk:
         for name, node in published.items():
             place = _whole(name)
             if not names.is_class_name(name):
-                raise self.schema.error(place.pointer, "a name that Python can use", shown(name))
+                raise self.schema.error(
+                    place.pointer, "a name that Python can use", format_value(name)
+                )
             self.define(
                 name, {} if name in self.anything else self.refer_to_twin(name, node), place
             )
@@ -215,7 +217,7 @@ class _Walk:
         return self.definitions
 
     def define(self, name: str, node: Node, place: _Place) -> None:
-        """Add a definition, and before its body is known its name: it may refer to itself."""
+        """Add a definition, its name before its body, since it may refer to itself."""
         if name in self.definitions:
             if self.definitions[name].pointer != place.pointer:
                 self.repeats.append((self.definitions[name].pointer, place.pointer))
@@ -237,7 +239,7 @@ class _Walk:
         self.definitions[name] = Definition(name, plain, place.pointer, checks=tuple(checks))
 
     def repeat_notes(self) -> None:
-        """Repeat what was noted of a schema for the inline ones that share its type."""
+        """Repeat the notes about a schema for inline schemas that share its type."""
         notes = sorted(self.notes.items(), key=itemgetter(0))
         for first, again in self.repeats:
             at = bisect_left(notes, first, key=itemgetter(0))
@@ -249,7 +251,7 @@ class _Walk:
                 at += 1
 
     def refer_to_twin(self, name: str, node: Node) -> Node:
-        """A reference instead of a definition that repeats another one, as direction unions do."""
+        """A reference in place of a direction union that is equal to another definition."""
         if name in DIRECTIONS and schema_queries.properties(node):
             for other, candidate in self.schema.definitions.items():
                 if other != name and candidate == node:
@@ -276,7 +278,7 @@ class _Walk:
                 required.append(wire)
             members[wire] = {**plain, **default}
         for wire in demanded:
-            if wire not in members and not self.lacks_field(wire):  # of whatever kind
+            if wire not in members and not self.lacks_field(wire):  # a default of any type
                 members[wire] = {}
                 required.append(wire)
         return {"type": "object", "properties": members, "required": required}, checks
@@ -286,7 +288,7 @@ class _Walk:
         return self.for_python and _NO_FIELD.search(wire) is not None
 
     def member_type(self, child: Node, at: _Place, checks: list[Check]) -> Node:
-        """The type of a member, with the checks of what the type does not express."""
+        """The type of a member; adds checks for keywords that the type cannot express."""
         wire = at.path[-1]
         span = schema_queries.bounds(wire, child)
         if span is not None:
@@ -315,12 +317,12 @@ class _Walk:
         default = self.facts.default(name, wire)
         if default is None:
             return {}
-        # a text tells what the definition is in a union, a number or a truth value does not
+        # a text distinguishes the definition in a union; a number or boolean does not
         own = isinstance(default, str) and wire in self.facts.defaults.get(name, {})
         return {"default": default, OWN_DEFAULT: True} if own else {"default": default}
 
     def property(self, node: Json, place: _Place) -> Node:
-        """A property: what it refers to, or a map where nothing may be lost."""
+        """The plain form of a property, or a map if any member must be kept."""
         if place.path[-1] == META:
             self.name_meta(node, place)
             return ANY_MAP
@@ -337,7 +339,7 @@ class _Walk:
         return self.plain(node, place)
 
     def name_meta(self, node: Json, place: _Place) -> None:
-        """Give the keys of a `_meta` a type to read them by, if there is a name for it."""
+        """Define a type for the keys of a `_meta` object, if there is a name for it."""
         name = self.naming.official(place.owner, place.path)
         if not schema_queries.is_inline(node):
             if not keywords.binds(node) <= {"$ref", "type"}:
@@ -362,13 +364,13 @@ class _Walk:
         return {"anyOf": schema_queries.flat(members)}
 
     def shared_type(self, node: Node) -> tuple[str, ...]:
-        """The keyword `type` where all alternatives of a union have it anyhow."""
+        """The keyword `type` if all alternatives of a union imply it."""
         own = set(keywords.types(node))
         variants = schema_queries.variants(node)
         return ("type",) if all(self.kinds(each) <= own for each in variants) else ()
 
     def kinds(self, node: Node) -> set[str]:
-        """The types of JSON values that a schema allows; without a name for any."""
+        """The types of JSON values that a schema allows; empty if it names none."""
         seen: set[str] = set()
         while "$ref" in node and target(node) not in seen:
             seen.add(target(node))
@@ -386,13 +388,15 @@ class _Walk:
         return self.name_inline(node, _Place(place.owner, (*place.path, labels[0]), place.pointer))
 
     def plain(self, published: Json, place: _Place) -> Node:
-        """A schema below a definition, as it stands in the plain form."""
+        """The plain form of a schema below a definition."""
         if published is True:
             return {}
         if keywords.is_impossible(published):
             return self.any_value(place, "no value is valid")
         if not is_object(published):
-            raise self.schema.error(place.pointer, "a schema that is an object", shown(published))
+            raise self.schema.error(
+                place.pointer, "a schema that is an object", format_value(published)
+            )
         node = self.shape(published, place)
         if "$ref" in node:
             return {} if target(node) in self.anything else reference(target(node))
@@ -424,7 +428,7 @@ class _Walk:
         return _any_of([*([{"enum": literals}] if literals else []), *members])
 
     def of_kinds(self, node: Node, place: _Place) -> Node:
-        """A schema with no union or reference at its top: what its types make of it."""
+        """The plain form of a schema without union or reference at its top, by its types."""
         kinds = keywords.types(node)
         if not kinds and (implied := keywords.implied_type(node)) is not None:
             self.note(place, f"no type, taken as {implied}", lossy=False)
@@ -437,7 +441,7 @@ class _Walk:
         return _any_of([self.kind(kind, node, place) for kind in kinds])
 
     def bounds(self, kind: str, node: Node, place: _Place) -> Node:
-        """The bounds that a type carries, where it stands."""
+        """The bounds that a type expresses at its place."""
         return keywords.bounds(kind, node) if kind != "object" or place.has_bounds else {}
 
     def kind(self, kind: str, node: Node, place: _Place) -> Node:
@@ -490,14 +494,14 @@ class _Walk:
         return reference(name)
 
     def shape(self, node: Node, place: _Place) -> Node:
-        """A schema as something that a type can express: without `allOf`."""
+        """A schema in a form that a type can express, without `allOf`."""
         node = self.merge_all_of(node, place)
         if schema_queries.variants(node) and schema_queries.properties(node):
             return self.without_variants(node, place)
         return node
 
     def without_variants(self, node: Node, place: _Place) -> Node:
-        """An object that knows members, and whose alternatives ask for some of them."""
+        """An object without its alternatives, if these only require some of its members."""
         keyword = schema_queries.union_keyword(node)
         if all(schema_queries.only_demands(variant) for variant in schema_queries.variants(node)):
             self.note(place.below(keyword), "alternatives of an object, not checked")
@@ -505,23 +509,23 @@ class _Walk:
         return self.any_value(place, "an object and a union in one")
 
     def account(self, node: Node, place: _Place, *carried: str) -> None:
-        """Note each keyword of a schema that binds values and that its type does not carry."""
+        """Note each restricting keyword of a schema that its type does not express."""
         for key in keywords.lost_keywords(node, carried):
             self.note(place.below(escape(key)), "not checked")
 
     def note(self, place: _Place, text: str, *, lossy: bool = True) -> None:
-        """Keep what was made of a place, once."""
+        """Record a note about a place, once."""
         self.notes.setdefault(place.pointer, Note(place.pointer, text, lossy))
 
     def any_value(self, place: _Place, what: str) -> Node:
-        """Any JSON value, for what has no shape that a type could have."""
+        """Any JSON value, for a schema that no type can express."""
         self.note(place, f"{what}, taken as any JSON value")
         return {}
 
     def merge_all_of(self, node: Node, place: _Place) -> Node:
-        """An `allOf` as one object: the properties of all, the last word on each.
+        """Merge an `allOf` into one object with the properties of all parts; the last part wins.
 
-        Keywords beside a reference count as in JSON Schema 2020-12: they bind too.
+        Keywords beside a reference apply too, as in JSON Schema 2020-12.
         """
         if "$ref" in node and keywords.binds(node) != {"$ref"}:
             own = {key: value for key, value in node.items() if key != "$ref"}
@@ -554,7 +558,7 @@ class _Walk:
         return {"type": "object", "properties": members, "required": required}
 
     def take_in(self, part: Node, place: _Place) -> tuple[Node, _Place]:
-        """A part of an `allOf` as one object, and where it stands; a definition is made up once."""
+        """A part of an `allOf` as one object, and its place; definitions are merged once."""
         if keywords.binds(part) != {"$ref"}:
             return self.merge_all_of(part, place), place
         name = target(part)
@@ -570,14 +574,14 @@ def _whole(name: str) -> _Place:
 
 
 def _any_of(members: Sequence[Node]) -> Node:
-    """A schema for several, of which each may be a choice itself; any value for none."""
+    """A union of schemas, with nested unions flattened; any value for no schema."""
     if len(members) < 2:
         return members[0] if members else {}
     return {"anyOf": schema_queries.flat(members)}
 
 
 def _is_wider(first: Node, second: Node) -> bool:
-    """Whether one schema of a member allows all that another one allows, as far as is plain."""
+    """Whether a schema of a member evidently allows all values of another one."""
     if first == second or not keywords.binds(first):
         return True
     kinds, others = set(keywords.types(first)), set(keywords.types(second))
@@ -595,7 +599,7 @@ def _references(definitions: Mapping[str, Node]) -> dict[_Spot, str]:
 
 
 def _add_tags(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
-    """Find the property by which each object can be told: the const that differs most."""
+    """Choose the tag of each object: the property with a const that has the most values."""
     values: dict[str, set[str]] = {}
     for definition in definitions.values():
         for wire, value in _constant_texts(definition):
@@ -608,9 +612,9 @@ def _add_tags(definitions: Mapping[str, Definition]) -> dict[str, Definition]:
 
 
 def _constant_texts(definition: Definition) -> list[tuple[str, str]]:
-    """Properties that must be there with one fixed text.
+    """Required properties with one fixed text.
 
-    In ASCII only: msgspec refuses a Struct's own tag where the tag holds other characters.
+    Only ASCII texts: msgspec refuses tags with other characters.
     """
     return [
         (wire, child["const"])
@@ -623,10 +627,9 @@ def _constant_texts(definition: Definition) -> list[tuple[str, str]]:
 def with_roles(normal: NormalizedSchema) -> tuple[NormalizedSchema, Mapping[str, str]]:
     """The schema with the definitions of all roles, and the name of the definition for each role.
 
-    Roles are what every connection has: who a side is, and what it can do. Their definitions have
-    the names that every dated revision has. In a schema that calls one otherwise, it is the type of
-    the member that holds it; where a schema has nothing of the kind, it is an object of which
-    nothing is known.
+    Roles are used by every connection: the implementation and the capabilities of a side. Their
+    definitions have the names of all dated revisions. If a schema lacks a name, the definition is
+    the type of the member that holds the role's value; if there is none, an empty object.
     """
     added: dict[str, Definition] = {}
     by_role: dict[str, str] = {}

@@ -1,6 +1,6 @@
 """The plain form of a schema: every object and union of objects is a definition with a name.
 
-A property of a definition is then a reference, a scalar, a list, a map or anything at all.
+So a property of a definition is a reference, a scalar, a list, a map or any value.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from mcpgen.schema import Note, Schema
 from mcpgen.schema.structure import unescape
 
 ANY_MAP: Node = {"type": "object", "additionalProperties": {}}
-"""A map that keeps whatever it gets."""
+"""A map with any members."""
 
 OWN_DEFAULT = "x-own-default"
-"""Marks a default that is one type's alone, and so tells it from others."""
+"""Marks a default of one type only, which distinguishes the type from others."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Fixed:
     Attributes:
         wire: The member.
         keyword: The keyword.
-        value: What it must be.
+        value: The value that it must have.
     """
 
     wire: str
@@ -85,10 +85,10 @@ class Definition:
 
     Attributes:
         name: Its name.
-        node: Its schema; below `properties` nothing has a structure of its own.
-        pointer: Where the source has it; properties lie below.
-        tag: Property and value that tell it from the other members of a union.
-        checks: What else its values must hold.
+        node: Its schema; schemas below `properties` are not nested.
+        pointer: Its place in the source; properties lie below.
+        tag: The property and value that distinguish it in a union.
+        checks: Further checks of its values.
     """
 
     name: str
@@ -99,24 +99,24 @@ class Definition:
 
     @property
     def is_object(self) -> bool:
-        """Whether it is a type of its own, with properties."""
+        """Whether the definition is an object with properties."""
         return "properties" in self.node
 
     @property
     def properties(self) -> Mapping[str, Node]:
-        """The properties of an object; empty for anything else."""
+        """The properties of an object; empty for other definitions."""
         properties: Mapping[str, Node] = self.node.get("properties", {})
         return properties
 
     @property
     def required(self) -> Sequence[str]:
-        """The properties that must be there."""
+        """The required properties."""
         required: Sequence[str] = self.node.get("required", ())
         return required
 
     @property
     def members(self) -> Sequence[Node]:
-        """The variants of a union, as they stand; empty for anything else."""
+        """The variants of a union, unresolved; empty for other definitions."""
         members: Sequence[Node] = self.node.get("anyOf", ())
         return members
 
@@ -126,10 +126,10 @@ class NormalizedSchema:
     """A schema in plain form.
 
     Attributes:
-        schema: What it was made from.
-        definitions: All types by name: the source's in its order, each followed by the inline
-            ones it holds.
-        notes: What of the schema was read as something else than it says.
+        schema: The published schema.
+        definitions: All types by name: those of the source in its order, each followed by its
+            inline types.
+        notes: The deviations from the published schema.
     """
 
     schema: Schema
@@ -145,11 +145,11 @@ class NormalizedSchema:
         return seen
 
     def definition(self, name: str | None) -> Definition | None:
-        """The definition under a name, through references; `None` for no name."""
+        """The definition with a name, through references; `None` if the name is `None`."""
         return None if name is None else self.resolve(reference(name))
 
     def reachable(self, names: Iterable[str]) -> Iterator[Definition]:
-        """The definitions under some names, and those that they refer to, each once."""
+        """The definitions with some names, and all that they refer to, each once."""
         pending, seen = list(names), set[str]()
         while pending:
             name = pending.pop()
@@ -159,7 +159,7 @@ class NormalizedSchema:
                 pending += targets(self.definitions[name].node)
 
     def allows_null(self, node: Node) -> bool:
-        """Whether null is a value that a node describes: then absence has to be told from it."""
+        """Whether null is a value of a node, so that absence needs another value."""
         pending, seen = [node], set[str]()
         while pending:
             node = pending.pop()

@@ -1,8 +1,8 @@
-"""The parts and features of a package: what a user may choose, and what a choice comes to.
+"""The parts and features of a package: the choices of a user, and their results.
 
-A part holds those before it: `types` < `protocol` < `client`, `server`. A feature is something that
-a client or a server has only where it was chosen. Which modules a choice takes follows from the
-public names that it shows and from what their modules import; see `closure`.
+A part includes those before it: `types` < `protocol` < `client`, `server`. A feature is part of a
+client or a server only if it was chosen. The modules of a choice follow from its public names and
+the imports of their modules; see `closure`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mcpgen.errors import UsageError
 from mcpgen.model.runtime import RUNTIMES, Runtime, check_form
 from mcpgen.names import LIBRARIES, Library
 
-if TYPE_CHECKING:  # what only checks a package need not load it
+if TYPE_CHECKING:  # a mere check of a package need not load it
     from mcpgen.schema.revision_facts import Facts
 
 PARTS = ("types", "protocol", "client", "server")
@@ -27,7 +27,7 @@ NONE = "none"
 _PEERS = ("client", "server")
 
 _TASKS = "a revision or an extension with tasks"
-"""The need of tasks, beside a client or a server."""
+"""The requirement of tasks, besides a client or a server."""
 _TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 _UI_EXTENSION = "io.modelcontextprotocol/ui"
 _SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
@@ -36,22 +36,22 @@ _ANY_EXTENSION = "*"
 
 @dataclass(frozen=True)
 class Feature:
-    """Something that a client or a server has only where it was chosen.
+    """An optional ability of a client or a server.
 
     Attributes:
         name: Its word of `--features`.
-        parts: What a package needs for it beside a client or a server: `client`, `server`,
+        parts: The requirements besides a client or a server: `client`, `server`,
             `http`, `stdio`, or tasks in a revision or an extension.
-        brings: Features that come with it.
+        brings: Features that it includes.
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
         context_members: Members of `Context` that it adds.
-        extensions: Extensions that bring it; `*` stands for any.
-        is_rendered: Whether modules of it are: an installed runtime has all other features.
-        is_default: Whether packages have it unless it is taken away.
+        extensions: Extensions that include it; `*` stands for any.
+        is_rendered: Whether its modules are rendered; an installed runtime has all other features.
+        is_default: Whether packages have it unless it is removed.
         server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
-        context_base: One of `Context`, likewise.
-        handles_items: Whether its module there, which has its name, has `ITEM_HANDLERS`.
+        context_base: A base of `Context`, likewise.
+        handles_items: Whether its module in `server.toolkit` has `ITEM_HANDLERS`.
     """
 
     name: str
@@ -286,8 +286,8 @@ class Selection:
         parts: The parts.
         transports: The transports.
         models: The library that models are written for.
-        features: Those beside the default ones, or `all`; then those that are left out of these,
-            with `-` before each.
+        features: The features besides the default ones, or `all`; then the removed ones, with the
+            prefix `-`.
         runtime: The form.
     """
 
@@ -303,7 +303,7 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True)
 class Features:
-    """The contents of a package: a selection, held against what its revisions have.
+    """The contents of a package: the part of a selection that its revisions support.
 
     Attributes:
         protocol: The connection without I/O.
@@ -319,11 +319,11 @@ class Features:
         draft_headers: The headers of a draft, in sessions.
         several: More than one revision.
         tasks: Tasks, in a revision or in an extension.
-        tasks_both_ways: Tasks for which either side may ask, in a revision.
+        tasks_both_ways: Tasks that either side may request, in a revision.
         extensions: Identifiers of the extensions beside its revisions.
-        models: What its models are written for.
-        chosen: The features by name, those included that others bring.
-        installed: Whether it imports its runtime, which has all features but rendered ones.
+        models: The library of its models.
+        chosen: The features by name, including those of other features.
+        installed: Whether it imports its runtime, which has all features except rendered ones.
     """
 
     protocol: bool
@@ -347,7 +347,7 @@ class Features:
 
     @property
     def is_runtime(self) -> bool:
-        """Whether packages may import it as their runtime: it has all there is."""
+        """Whether packages may import this one as their runtime, since it has everything."""
         parts = (self.client, self.server, self.stdio, self.http_sse, self.http_sessions)
         every = self.chosen.issuperset(each.name for each in FEATURES)
         has_all = all(parts) and self.http_stateless and self.several and every
@@ -360,7 +360,7 @@ class Features:
 
     @property
     def absent(self) -> tuple[Feature, ...]:
-        """The features that it could have and has not."""
+        """The features that are available to this selection but were not chosen."""
         return tuple(
             each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
         )
@@ -372,7 +372,7 @@ class Features:
 
     @property
     def context_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of `Context` that belong to features, likewise."""
+        """The bases of `Context` that belong to features: module and class, sorted."""
         return self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
 
     @staticmethod
@@ -382,7 +382,7 @@ class Features:
 
     @property
     def finds_resources(self) -> bool:
-        """Whether a module looks for a resource by its URI, besides that of resources."""
+        """Whether a module other than that of resources looks up resources by URI."""
         return not self.chosen.isdisjoint({"auth", "mount"})
 
     @property
@@ -393,21 +393,21 @@ class Features:
 
     @property
     def mutual_tasks(self) -> bool:
-        """Whether clients and servers ask each other for tasks."""
+        """Whether clients and servers request tasks from each other."""
         return self.tasks_both_ways and "tasks" in self.chosen
 
     def lacks(self, name: str) -> bool:
-        """Whether it could have a feature and has not."""
+        """Whether the feature is available to this selection but was not chosen."""
         return any(each.name == name for each in self.absent)
 
     @property
     def lacks_client_members(self) -> bool:
-        """Whether features that it has not would add members to open clients."""
+        """Whether features that were not chosen would add members to open clients."""
         return any(each.client_members for each in self.absent)
 
     @property
     def lacks_context_members(self) -> bool:
-        """Whether features that it has not would add members to `Context`."""
+        """Whether features that were not chosen would add members to `Context`."""
         return any(each.context_members for each in self.absent)
 
     def _can_have(self, feature: Feature) -> bool:
@@ -422,10 +422,10 @@ class Features:
 
     @property
     def parts(self) -> frozenset[str]:
-        """The parts by name, those within others included.
+        """The parts by name, including those within others.
 
-        The connection is shown where there is no client or server in front of it.
-        What belongs to an extension has its identifier, as in `com.example/paint+client`.
+        The connection is exported if there is no client or server. Parts of an extension have its
+        identifier, as in `com.example/paint+client`.
         """
         peer = self.client or self.server
         has = {
@@ -452,7 +452,7 @@ class Features:
     def parts_of(self, names: Iterable[str]) -> frozenset[str]:
         """Features, and the sides of each that a package has, as in `auth+client`.
 
-        Those of tasks for which either side may ask are `tasks+mutual+client` and its like.
+        Parts for tasks that either side may request are `tasks+mutual+client` and the like.
         """
         sides = [name for name in _PEERS if getattr(self, name)]
         parts = {part for each in names for part in (each, *(f"{each}+{s}" for s in sides))}
@@ -468,22 +468,22 @@ def selection(
     features: Sequence[str] = (),
     runtime: str = "",
 ) -> Selection:
-    """A selection from the words of the options that choose.
+    """Make a selection from the words of command-line options.
 
     Args:
         parts: Names, or several with commas between them; none for all.
         transports: Likewise.
         models: The library, msgspec unless it is named.
         features: Names, or several with commas between them, which are added to the default ones;
-            `all` or `none` to start from these, and names with `-` to take away.
+            `all` or `none` to start from these; names with the prefix `-` to remove.
         runtime: The form, vendored unless it is named.
 
     Raises:
         UsageError: A name is unknown, or the names contradict each other.
     """
     chosen = Selection(
-        _ordered("--parts", parts, PARTS),
-        _ordered("--transport", transports, TRANSPORTS),
+        _parse_choice("--parts", parts, PARTS),
+        _parse_choice("--transport", transports, TRANSPORTS),
         _library(models),
         _feature_names(features),
         _form(runtime),
@@ -505,14 +505,14 @@ def selection(
 
 
 def changed_features(before: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Words for the features of a package after words of `update --features`.
+    """Apply words of `update --features` to the features of a package.
 
     Args:
         before: Its features, as in `Selection`.
-        words: Names, which take the place of those before, or names with `+` or `-` before each.
+        words: Names that replace the features, or names with the prefix `+` or `-` each.
 
     Raises:
-        UsageError: Some words have a sign and others none.
+        UsageError: Only some words have a prefix.
     """
     names = _split(words)
     signed = [name for name in names if name[:1] in _SIGNS]
@@ -533,11 +533,11 @@ def _split(words: Sequence[str]) -> list[str]:
 def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
     """The features of a selection, from words: `all`, `none`, and names, which may have a sign.
 
-    They start from the default features, `all` of them or `none`. Of two words for a feature, the
-    second one counts.
+    The words start from the default features, from `all` or from `none`. Of two words for a
+    feature, the second counts.
 
     Raises:
-        UsageError: A name is unknown, or a feature is taken away that another one brings.
+        UsageError: A name is unknown, or a removed feature is included by another one.
     """
     names = _split(words)
     bases = {ALL, NONE}.intersection(names)
@@ -552,10 +552,10 @@ def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
             known = f"{', '.join(is_chosen)}, {ALL} or {NONE}"
             raise UsageError(f"--features: expected {known}, got {name!r}")
     chosen = {name for name, present in is_chosen.items() if present}
-    brought = _brought(chosen)
+    brought = _brought_features(chosen)
     for name in brought - chosen:
         if f"-{name}" in names:
-            others = ", ".join(sorted(each for each in chosen if name in _brought({each})))
+            others = ", ".join(sorted(each for each in chosen if name in _brought_features({each})))
             raise UsageError(f"--features: {name} comes with {others}, got -{name}")
     added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
     left_out = [each for each in FEATURES if each.name not in chosen | brought]
@@ -570,8 +570,8 @@ def short_words(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names) if ALL in names else min(tuple(names), from_none, key=len)
 
 
-def _brought(names: Iterable[str]) -> set[str]:
-    """The features that some features bring, and those that these bring."""
+def _brought_features(names: Iterable[str]) -> set[str]:
+    """The features that some features include, directly or through others."""
     brings = {each.name: each.brings for each in FEATURES}
     brought: set[str] = set()
     waiting = [name for each in names for name in brings[each]]
@@ -583,7 +583,7 @@ def _brought(names: Iterable[str]) -> set[str]:
     return brought
 
 
-def _ordered(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_choice(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
     names = _split(words)
     for name in names:
         if name not in (*known, ALL):
@@ -618,7 +618,8 @@ def features(
         extensions: Identifiers of the extensions beside them.
 
     Raises:
-        UsageError: No revision has a transport that was chosen, or a feature lacks its part.
+        UsageError: No revision has a transport that was chosen, or the package lacks the part of a
+            feature.
     """
     transports = [row.transports for row in facts]
     available = {
@@ -639,7 +640,7 @@ def features(
     parts = frozenset(PARTS if chosen.parts == (ALL,) else chosen.parts)
     peer = bool(parts.intersection(_PEERS))
     http_sse = peer and available["http+sse"] and "http+sse" in wanted
-    # HTTP+SSE brings Streamable HTTP where a revision has it: the two share their modules.
+    # HTTP+SSE includes Streamable HTTP if a revision has it: the two share their modules.
     http = peer and available["http"] and ("http" in wanted or http_sse)
     both_ways = any(row.meta.related_task is not None for row in facts)
     package = Features(
@@ -662,14 +663,14 @@ def features(
         installed=chosen.runtime == "installed",
     )
     check_form(chosen.runtime, chosen.models)
-    own = _chosen(chosen.features, package)
+    own = _chosen_features(chosen.features, package)
     if package.installed:
         own |= {each.name for each in package.absent if not each.is_rendered}
     return replace(package, chosen=own)
 
 
-def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
-    """The features of a package by name, those included that others bring."""
+def _chosen_features(names: Sequence[str], has: Features) -> frozenset[str]:
+    """The features of a package by name, including those of other features."""
     possible = {each.name: each for each in has.absent}
     added = [name for name in names if name != ALL and name[0] != "-"]
     for feature in FEATURES:
@@ -680,4 +681,4 @@ def _chosen(names: Sequence[str], has: Features) -> frozenset[str]:
     extensions = has.extensions | {_ANY_EXTENSION} if has.extensions else has.extensions
     own = own.difference(name[1:] for name in names if name[0] == "-").union(added)
     own |= {name for name, each in possible.items() if each.extensions & extensions}
-    return frozenset(own | (_brought(own) & possible.keys()))
+    return frozenset(own | (_brought_features(own) & possible.keys()))

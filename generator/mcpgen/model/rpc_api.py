@@ -21,7 +21,7 @@ from mcpgen.model.unions import holds_object
 
 CURSOR = "cursor"
 _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
-"""Params without an argument, and the member of a result that asks for each of them."""
+"""Params without an argument, and the member of a result that requests each."""
 _TAKEN = (
     *("fields", "in_thread", "meta", "on_progress", "read", "result", "returns", "self"),
     *("timeout", "to_builtins"),
@@ -44,8 +44,8 @@ class Argument:
         type: Its type, without the mark of an optional one; an object may be given as a wire
             object too.
         required: Whether it must be given.
-        nullable: Whether null is a value of it, so that an absent one is UNSET and not `None`.
-        doc: What it means; may be empty.
+        nullable: Whether null is a value of it, so that absence is UNSET and not `None`.
+        doc: Its meaning; may be empty.
     """
 
     name: str
@@ -66,7 +66,7 @@ class StubMethod:
         returns: Type of the result.
         doc: Its docstring, quotes included.
         all_pages: Whether the method follows the pages of a list, and returns all items.
-        typed: Whether it returns the value of the result as a type that the caller names.
+        typed: Whether it returns the value of the result as a type that the caller passes.
     """
 
     python_name: str
@@ -87,14 +87,14 @@ class Call:
         doc: Its docstring, quotes included, like the next two.
         page_doc: The docstring of the coroutine that gets one page.
         handler_doc: The docstring of the handler.
-        params: Type of the params, for handlers, `None` among them where they may be absent.
+        params: Type of the params for handlers; includes `None` if they are optional.
         arguments: The params one by one; the params as a whole where they are of several kinds.
         whole: Whether `arguments` is the params as a whole.
-        result: Type of what comes back.
-        answer: The same, without results of params that the method does not have.
+        result: Type of the result.
+        answer: Type of the result, without results for params that the method lacks.
         item: Type of the items of a paginated list.
-        values: Definitions of results that are what a tool returned, and so have a value.
-        by_page: Whether a paginated list can be had page by page.
+        values: Definitions of tool results, which have a value.
+        by_page: Whether a paginated list can be read page by page.
         summary, source: Parts of the docstring.
     """
 
@@ -116,7 +116,7 @@ class Call:
 
     @property
     def return_type(self) -> str:
-        """Type of what a handler returns: the result, or a wire object."""
+        """The return type of a handler: the result, or a wire object."""
         return union([self.result, annotation(ANY_MAP, GIVEN)])
 
     @property
@@ -134,7 +134,7 @@ class Call:
 
     @property
     def filters(self) -> tuple[Argument, ...]:
-        """The arguments of a list that hold for all of its pages."""
+        """The arguments of a list request that apply to all pages."""
         return tuple(argument for argument in self.arguments if argument.name != CURSOR)
 
 
@@ -152,10 +152,10 @@ class RpcApi:
 
     Attributes:
         client: Messages of a client; a server has a handler for each.
-        calls: Those that an open client has a method for.
-        group: Those that a client of several servers sends too, with lists as a whole.
+        calls: Messages that an open client has a method for.
+        group: Messages that a client of several servers sends too, with lists as a whole.
         server: Messages of a server.
-        handled: Messages that a client has a handler for, with the requests inside results.
+        handled: Messages that a client has a handler for, including requests inside results.
     """
 
     client: Messages
@@ -198,7 +198,7 @@ def merge(apis: Mapping[str, RpcApi]) -> RpcApi:
 
 
 def _user_messages(sent: Messages) -> Messages:
-    """The messages of a client that it does not send by itself."""
+    """The messages of a client, except those that it sends by itself."""
     own = core_names().by_itself
     return Messages(
         tuple(call for call in sent.requests if call.name not in own),
@@ -263,7 +263,7 @@ class _Maker:
         return (Argument("params", "params", kind, True, False, self.texts.summary(params)),)
 
     def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
-        """The params one by one, those that must be given first."""
+        """The params one by one, required ones first."""
         if params is None:
             return ()
         left_out = {META, *self._omitted_params(method)}
@@ -284,7 +284,7 @@ class _Maker:
         return tuple(sorted(members, key=lambda argument: not argument.required))
 
     def _answers(self, method: Method) -> list[str]:
-        """The results that are possible without the params that are left out."""
+        """The results that are possible without the omitted params."""
         left_out = {_ANSWER_TO[wire] for wire in self._omitted_params(method)}
         return [name for name in method.results if left_out.isdisjoint(self._properties(name))]
 
@@ -341,7 +341,7 @@ def _merge_calls(groups: Mapping[str, Sequence[Call]]) -> tuple[Call, ...]:
     by_name: dict[str, dict[str, Call]] = {}
     for revision, calls in reversed(
         list(groups.items())
-    ):  # the newest gives the order and the words
+    ):  # the newest revision gives the order and the texts
         for call in calls:
             by_name.setdefault(call.python_name, {})[revision] = call
     return tuple(

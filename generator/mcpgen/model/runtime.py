@@ -1,8 +1,8 @@
 """The two forms of a package: with a copy of its runtime, or on an installed one.
 
-A vendored package has all of its modules. One on an installed runtime has what is rendered from its
-schema, and imports the rest from the distribution that `generated/` is built into: its modules are
-the same in every package, so a version of the distribution stands for all of them.
+A vendored package has all of its modules. A package on an installed runtime has the modules that
+are rendered from its schema, and imports all others from the distribution that is built from
+`generated/`. These are the same in every package of a version.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DISTRIBUTION, PACKAGE = "mcp-protocol", "mcp_protocol"
 """The distribution, and the package in it."""
 
 FOLDER = "for_installed"
-"""Templates that are for packages on an installed runtime, in place of others."""
+"""The folder of templates that replace others in packages on an installed runtime."""
 
 _OWN = frozenset({"revisions", "models", "server", "testing", "__main__", "__init__", "client"})
 """Modules and folders of the root that a package on an installed runtime has, beside revisions."""
@@ -33,22 +33,22 @@ _ELSEWHERE = {
     ".server.toolkit.server": ".server",
     ".proxy.proxying_server": ".server",
 }
-"""Modules of such a package that have another name in a vendored one."""
+"""Modules of a package on an installed runtime that have another name in a vendored one."""
 
 
 def minor(version: str = __version__) -> str:
-    """The minor version of a version: all runtimes of one do for the packages of the same."""
+    """The minor version of a version, within which runtimes and packages are compatible."""
     return ".".join(version.split(".")[:2])
 
 
 def version_range(version: str = __version__) -> str:
-    """The versions of the distribution that do for packages of this version of mcpgen."""
+    """The range of compatible versions of the distribution for this version of mcpgen."""
     major, number = minor(version).split(".")
     return f">={major}.{number},<{major}.{int(number) + 1}"
 
 
 def requirement_specifier(extra: str = "") -> str:
-    """The distribution that packages of this version of mcpgen require, as pip takes it.
+    """The requirement of packages of this version of mcpgen on the distribution, for pip.
 
     Args:
         extra: An extra of the distribution.
@@ -57,7 +57,7 @@ def requirement_specifier(extra: str = "") -> str:
 
 
 def module_of(module: str, folders: Collection[str]) -> str:
-    """The module, as a package on an installed runtime imports one that a vendored package has.
+    """The name by which a package on an installed runtime imports a module of a vendored one.
 
     Args:
         module: The module, relative to the package.
@@ -92,10 +92,10 @@ def has_file(path: str, folders: Collection[str] = ()) -> bool:
 
 
 def check_form(runtime: Runtime, models: str) -> None:
-    """Check what a package is to have beside its runtime.
+    """Check that the runtime supports the models of a package.
 
     Raises:
-        UsageError: The distribution has no modules for it.
+        UsageError: The distribution has no modules for the models.
     """
     if runtime != "installed":
         return

@@ -2,8 +2,8 @@
 
 The facts are those of the revision that the schema starts from, fitted to the schema, with the
 facts of a file laid over them. A facts file states what differs: `based_on`, the revision that the
-facts start from, and keys of any table. In tables by method or definition, `false` takes a row
-away. The text of a facts file that states everything is written to be edited.
+facts start from, and keys of any table. In tables by method or definition, `false` removes a row. A
+facts file that states all facts is written as text for editing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from mcpgen import schema
-from mcpgen.errors import FactsError, safe_text, shown
+from mcpgen.errors import FactsError, format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model import fitting
 from mcpgen.model.fitting import FittedFacts, Guess
@@ -35,11 +35,11 @@ _MEANING = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _BY_METHOD = (("methods",), ("capabilities",), ("results", "client"), ("results", "server"))
 """Tables whose keys are methods."""
 _BY_NAME = ("/methods", "/capabilities", "/results/client", "/results/server", "/renamed")
-"""Tables of which a file can take a row away."""
+"""Tables from which a file can remove a row."""
 
 
 def facts_for(loaded: schema.Schema, base: str, stated: Path | None) -> FittedFacts:
-    """The facts for a schema, and which of them are guesses or carried over.
+    """The facts for a schema, with those that are guesses or carried over.
 
     Args:
         loaded: The schema.
@@ -71,12 +71,12 @@ def facts_for(loaded: schema.Schema, base: str, stated: Path | None) -> FittedFa
 
 
 def _is_known(loaded: schema.Schema, base: str) -> bool:
-    """Whether a schema has the structure of the revision, whose facts are then its own."""
+    """Whether a schema has the structure of the base revision, so that the facts are its own."""
     return loaded.digest == schema.entry(base).digest
 
 
 def absent_methods(stated: Path) -> frozenset[str]:
-    """The methods that a facts file says are not there.
+    """The methods that a facts file declares absent.
 
     Raises:
         FactsError: The file is malformed.
@@ -99,7 +99,7 @@ def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
 def text_of(
     fitted: FittedFacts, loaded: schema.Schema, base: str, stated: Path | None, by_rule: Results
 ) -> str:
-    """The facts for a schema as a file that states all of them.
+    """The text of a facts file that states all facts for a schema.
 
     Args:
         fitted: The facts, as `facts_for` gives them.
@@ -121,21 +121,21 @@ def expect_all_stated(fitted: FittedFacts, source: str) -> None:
     """Refuse facts that are guessed or carried over.
 
     Raises:
-        FactsError: There is one; names the first.
+        FactsError: There is such a fact; the error names the first.
     """
     left = [*fitted.guesses, *fitted.carried]
     if left:
         first, *others = left
         more = f" (and {len(others)} more, which mcpgen facts lists)" if others else ""
         if first.why:
-            actual = f"the guess {shown(first.value)}, {first.why}"
+            actual = f"the guess {format_value(first.value)}, {first.why}"
         else:
-            actual = f"{shown(first.value)}, carried over from {first.revision}"
+            actual = f"{format_value(first.value)}, carried over from {first.revision}"
         raise FactsError(source, first.pointer, "a fact that --facts states", f"{actual}{more}")
 
 
 def summary(fitted: FittedFacts) -> str:
-    """How many facts are carried over, by table; empty for none."""
+    """The number of facts that are carried over, by table; empty for none."""
     tables = Counter(fact.pointer.split("/")[1] for fact in fitted.carried)
     if not tables:
         return ""
@@ -159,7 +159,7 @@ class StatedFacts:
     place: Place
 
     def has(self, pointer: str) -> bool:
-        """Whether the file states what stands at a pointer."""
+        """Whether the file states the fact at a pointer."""
         value: Json = self.table
         for token in pointer.split("/")[1:]:
             key = unescape(token)
@@ -187,10 +187,10 @@ def read(path: Path) -> StatedFacts:
 
 
 def _overlay(facts: Facts, stated: StatedFacts) -> Facts:
-    """Facts with what a file states in the place of their own.
+    """Overlay facts with the statements of a file.
 
     Args:
-        facts: What is known without the file.
+        facts: The facts without the file.
         stated: The file.
 
     Raises:
@@ -202,7 +202,7 @@ def _overlay(facts: Facts, stated: StatedFacts) -> Facts:
 
 
 def _without_rows(table: Node, pointer: str) -> Node:
-    """A table without the rows that are `false` where rows are by method or definition."""
+    """A table without rows that are `false`, if its rows are by method or definition."""
     by_name = pointer in _BY_NAME
     return {
         key: _without_rows(value, f"{pointer}/{key}") if is_object(value) else value
@@ -215,7 +215,7 @@ def _check_methods(stated: StatedFacts, methods: Collection[str]) -> None:
     """Refuse facts about a method that a schema does not have.
 
     Raises:
-        FactsError: Names the first, and the nearest method that there is.
+        FactsError: There is such a fact; the error names the first, and the nearest method.
     """
     for path in _BY_METHOD:
         value: Json = stated.table
@@ -231,7 +231,7 @@ def _check_methods(stated: StatedFacts, methods: Collection[str]) -> None:
 
 
 def _merge_tables(table: Node, stated: Node) -> Node:
-    """A table with another over it, tables within tables alike."""
+    """Overlay a table with another one, nested tables likewise."""
     merged = dict(table)
     for key, value in stated.items():
         own: Json = merged.get(key)
@@ -243,7 +243,7 @@ def _merge_tables(table: Node, stated: Node) -> Node:
 
 
 def as_table(facts: Facts) -> Node:
-    """Facts as a facts file has them: no null, but `false`; of methods, what differs."""
+    """Facts in the form of a facts file: `false` for null; only changed facts of methods."""
     table: Node = _without_null(asdict(facts))
     unstated: Node = _without_null(asdict(UNSTATED))
     table["methods"] = {
@@ -254,7 +254,7 @@ def as_table(facts: Facts) -> Node:
 
 
 def _without_null(value: Mapping[str, Any]) -> Json:
-    """A table as TOML can have it: arrays for tuples, `false` for `None`."""
+    """Convert a table for TOML: arrays for tuples, `false` for `None`."""
     return _plain(json.loads(json.dumps(value)))
 
 
@@ -269,12 +269,12 @@ def _plain(value: Json) -> Json:
 def carried_facts(
     facts: Facts, base: Facts, settled: Collection[str], methods: Collection[str]
 ) -> Iterator[Guess]:
-    """The facts that are as the prose of a revision has them, and that nothing else settles.
+    """The facts that are taken from the prose of a revision unchanged.
 
     Args:
         facts: The facts for a schema.
         base: Those of the revision that they started from.
-        settled: Where a facts file would have what the schema states, or what is a guess.
+        settled: The places in a facts file of facts that the schema states, and of guesses.
         methods: The methods of the schema.
     """
     before = dict(_leaves(as_table(base)))
@@ -284,7 +284,7 @@ def carried_facts(
 
 
 def _leaves(table: Node, pointer: str = "") -> Iterator[tuple[str, Json]]:
-    """Every value of a table that is no table itself, by its pointer."""
+    """Every value of a table that is not a table, by pointer."""
     for key, value in table.items():
         at = f"{pointer}/{escape(key)}"
         if is_object(value):
@@ -294,7 +294,7 @@ def _leaves(table: Node, pointer: str = "") -> Iterator[tuple[str, Json]]:
 
 
 def _whole(facts: Facts, by_rule: Results, methods: Collection[str]) -> Node:
-    """Facts as a facts file that leaves nothing about some methods to defaults and rules."""
+    """Facts in the form of a facts file that states all facts about some methods."""
     table = as_table(facts)
     del table["pages"]  # for readers
     without = {method: False for method in sorted(methods) if method not in facts.capabilities}
@@ -311,13 +311,13 @@ def _whole(facts: Facts, by_rule: Results, methods: Collection[str]) -> Node:
 
 @dataclass(frozen=True)
 class _Origins:
-    """Where each of the facts for a schema comes from.
+    """The origin of each fact for a schema.
 
     Attributes:
         fitted: The facts.
         base: Those of the revision that they started from.
-        file: The facts file that was laid over them, if any.
-        own: Whether the schema is that of the revision, whose facts are then its own.
+        file: The facts file with changes, if any.
+        own: Whether the schema is that of the base revision, so that the facts are its own.
     """
 
     fitted: FittedFacts
@@ -339,7 +339,7 @@ class _Origins:
         return dict(_leaves(as_table(self.base)))
 
     def of(self, pointer: str, value: Json) -> str:
-        """Where a fact comes from, in words; empty for a guess."""
+        """The origin of a fact, in words; empty for a guess."""
         if pointer in self.guesses:
             return ""
         if self.file is not None and self.file.has(pointer):
@@ -355,12 +355,12 @@ class _Origins:
 
 
 def _text(facts: Facts, by_rule: Results, origins: _Origins, methods: Collection[str]) -> str:
-    """Facts as the text of a facts file that states all of them.
+    """The text of a facts file that states all facts.
 
     Args:
         facts: The facts.
-        by_rule: Results that they leave to the rules.
-        origins: Where they come from.
+        by_rule: Results that the facts leave to the rules.
+        origins: The origins of the facts.
         methods: The methods of the schema.
     """
     base = origins.base.revision

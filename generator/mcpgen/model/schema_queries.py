@@ -1,4 +1,4 @@
-"""Questions about schemas as they are published: what a node holds, says, and leaves open."""
+"""Queries on published schemas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNIONS = ("anyOf", "oneOf")
 
 
 def canonical(node: Json) -> str:
-    """A text that is the same for equal schemas, whatever the order of their keys."""
+    """A text that is equal for equal schemas, independent of the order of keys."""
     return json.dumps(node, sort_keys=True)
 
 
@@ -33,7 +33,7 @@ def union_keyword(node: Node) -> str:
 
 
 def flat(members: Sequence[Node]) -> list[Node]:
-    """Members with nested choices laid out, each kept once."""
+    """Members of a union with nested unions flattened, each once."""
     distinct: list[Node] = []
     for member in members:
         parts: Sequence[Node] = member.get("anyOf", [member])
@@ -42,12 +42,12 @@ def flat(members: Sequence[Node]) -> list[Node]:
 
 
 def is_number(node: Json) -> bool:
-    """Whether a schema is that of any number, or any integer."""
+    """Whether a schema allows any number, or any integer."""
     return is_object(node) and node.get("type") in ("integer", "number")
 
 
 def only_demands(node: Json) -> bool:
-    """Whether a schema adds no type to an object, but only says which members must be there."""
+    """Whether a schema only requires members of an object, without a type of its own."""
     return is_object(node) and node.keys() <= {"required", "not"}
 
 
@@ -73,20 +73,19 @@ def refers_to_open(node: Json, definitions: Mapping[str, Node]) -> bool:
 
 
 def says_nothing(node: Node) -> bool:
-    """Whether an object is declared open, and knows no member but `_meta`."""
+    """Whether an object is declared open, and has no named member except `_meta`."""
     return is_open(node) and set(properties(node)) <= {META}
 
 
 def is_json_schema(node: Node) -> bool:
-    """Whether the values of an object are JSON Schemas: it knows keywords of theirs, no types."""
+    """Whether the values of an object are JSON Schemas, by its untyped members."""
     known = properties(node)
     speaks = "$schema" in known or known.get("type", {}).get("const") == "object"
     return speaks and "$ref" not in json.dumps(known)
 
 
 def fixed_type(node: Node) -> str | None:
-    """The value that `type` must have in a JSON Schema that is a value here; `None` if none is
-    fixed."""
+    """The value that `type` must have in a JSON Schema that is a value; `None` if any."""
     value: Json = properties(node).get("type", {}).get("const")
     return value if isinstance(value, str) and "type" in node.get("required", ()) else None
 
@@ -106,13 +105,13 @@ def bounds(wire: str, node: Json) -> Range | None:
 
 
 def is_json_value(node: Node) -> bool:
-    """Whether the alternatives of a union of itself leave out no kind of JSON value."""
+    """Whether a recursive union allows every kind of JSON value."""
     kinds = {kind for variant in variants(node) for kind in types(variant)}
     return {"string", "boolean"} <= kinds and bool({"integer", "number"} & kinds)
 
 
 def holds(definitions: Mapping[str, Node], name: str, node: Json) -> bool:
-    """Whether a schema comes back to a name through references, unions, lists and maps alone."""
+    """Whether a schema leads back to a name through references, unions, lists and maps only."""
     left: list[Json] = [node]
     seen: set[str] = set()
     while left:
@@ -131,7 +130,7 @@ def holds(definitions: Mapping[str, Node], name: str, node: Json) -> bool:
 
 
 def below(node: Json, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Node]]:
-    """A schema and those in it, each with the properties on the way; not through unions."""
+    """A schema and its nested schemas, each with the path of properties; not through unions."""
     if not is_object(node):
         return
     yield path, node

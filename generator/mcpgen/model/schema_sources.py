@@ -1,4 +1,4 @@
-"""Where the schema of a revision comes from, and which definitions name its inline objects.
+"""The sources of the schemas of revisions, and of the names of their inline objects.
 
 Naming a source reads a file only where a schema file is named. The schemas are imported late: a
 check of an unchanged package needs none.
@@ -25,10 +25,10 @@ class Source:
 
     Attributes:
         revision: Its name.
-        origin: Whether the schema is of a folder of revisions, mcpgen's or the user's, or a file
+        origin: Whether the schema is from a folder of revisions (mcpgen's or the user's), or a file
             that the user named.
         schema: The schema file.
-        errata: The corrections; those that do not fit a file of the user's are left out.
+        errata: The corrections; those that do not fit a user's file are left out.
         facts: The facts file.
         facts_of: The revision those facts were written for; `None` for a file that the user named.
         base: The revision whose facts a schema file starts from.
@@ -49,7 +49,7 @@ class Source:
     file: SchemaFile | None = field(default=None, repr=False, compare=False)
 
     def with_recorded_paths(self, directory: Path) -> Source:
-        """The same, with the paths of the user's files as a package in a directory records them."""
+        """Set the paths of the user's files to those that a package in a directory records."""
         if self.origin == "mcpgen":
             return self
         facts_path = "" if self.facts_of else relative_path(self.facts, directory)
@@ -69,7 +69,7 @@ def of_revision(name: str) -> Source:
 
 
 def of_folder(name: str) -> Source:
-    """The source for the folder of a revision, whether there is one or not."""
+    """The source for the folder of a revision, which need not exist."""
     folder = paths.revision_dir(name)
     return Source(
         revision=name,
@@ -83,7 +83,7 @@ def of_folder(name: str) -> Source:
 
 
 UNNAMED = "draft"
-"""The name of a schema file whose revision neither its name nor its structure tells."""
+"""The revision of a schema file that neither its name nor its structure shows."""
 
 
 def of_file(path: Path, facts_path: Path | None = None) -> Source:
@@ -149,7 +149,7 @@ def load(source: Source, errata: bool) -> Schema:
 
 
 def published_definitions(loaded: Schema) -> Mapping[str, Node]:
-    """The definitions of a revision before they were corrected, which other schemas repeat."""
+    """The uncorrected definitions of a revision, which other schemas may repeat."""
     from mcpgen import schema  # as above
 
     known = (row for row in schema.revisions() if row.digest == loaded.digest)
@@ -161,7 +161,7 @@ def newer_than(base: str, loaded: Schema) -> list[Mapping[str, Node]]:
     """The definitions of the revisions after a schema in a file, for their names.
 
     Args:
-        base: The revision that it starts from: another schema than this counts as older.
+        base: The base revision, which counts as newer than a schema that differs from it.
         loaded: The schema.
     """
     from mcpgen import schema  # as above

@@ -1,4 +1,4 @@
-"""All that templates may see: frozen, finished values of one revision, and of a whole package."""
+"""The values for templates: frozen, finished values of one revision, and of a package."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mcpgen.model.unions import Variant
 from mcpgen.schema.facts import Facts
 
 _OF_CORE = "core."
-_TIME_TO_LIVE = "ttlMs"  # of a result, as `facts` of a package reads it
+_TIME_TO_LIVE = "ttlMs"  # of a result, in the form of the module `facts` of a package
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Tables:
-    """The methods of a revision, by who sends what."""
+    """The methods of a revision, by sender and kind."""
 
     client_requests: tuple[Row, ...]
     server_requests: tuple[Row, ...]
@@ -100,10 +100,10 @@ class ModelsSpec:
 
     Attributes:
         normal: The definitions in plain form.
-        unions: Tests for the unions that need some.
-        docs: Documentation of every definition.
-        texts: What it is made from.
-        values: Definitions of what tools return, which have a value.
+        unions: Tests for unions without tags.
+        docs: Docstrings of every definition.
+        texts: The texts of the docstrings.
+        values: Definitions of tool results, which have a value.
     """
 
     normal: NormalizedSchema
@@ -118,14 +118,14 @@ class ExtensionSpec:
     """One extension beside a revision.
 
     Attributes:
-        identifier: Under which both sides declare it.
+        identifier: The identifier by which both sides declare it.
         module: Its module in the subpackage of the revision.
         types: Names of its own definitions.
         core: Names of the definitions of the revision.
-        tables: Its methods, with types as its module of methods has them: `models.X` for its own,
+        tables: Its methods, with types as written in its module of methods: `models.X` for its own,
             `core.X` for those of the revision.
         api: Its typed API.
-        models: What its models are made from, with the definitions of the revision.
+        models: The input of its models, with the definitions of the revision.
         added_results: By method of the revision: the tests for results that the extension adds.
     """
 
@@ -140,7 +140,7 @@ class ExtensionSpec:
 
     @property
     def label(self) -> Code:
-        """The identifier in prose: it has letters, digits and `.-_/` alone."""
+        """The identifier for prose; it consists of letters, digits and `.-_/`."""
         return Code(self.identifier)
 
     @property
@@ -181,13 +181,13 @@ class ExtensionSpec:
 
 @dataclass(frozen=True)
 class UnsetMember:
-    """A member that a schema asks for in an object, and that a package does not set so itself.
+    """A required member of an object that a package makes without setting the member.
 
     Attributes:
         definition: The object.
         wire: The member.
-        by: What makes it: `server`, `tools`, `prompts`, `resources`, `completions` or `client`.
-        why: It is new; users can give it but need not; or it has another type than before.
+        by: The maker: `server`, `tools`, `prompts`, `resources`, `completions` or `client`.
+        why: The reason: the member is new, optional for users, or has changed its type.
     """
 
     definition: str
@@ -204,20 +204,20 @@ class RevisionSpec:
         name: Its name.
         folder: The subpackage it is written to.
         lifecycle: Member of `Lifecycle`.
-        batching: Whether several messages may come as one.
+        batching: Whether messages may come in batches.
         types: Names of all definitions.
-        roles: Definitions with a role of their own: `implementation`, `client_capabilities`,
+        roles: Definitions by role: `implementation`, `client_capabilities`,
             `server_capabilities`, `meta`.
         tables: Its methods.
         api: Its typed API.
-        facts: What only the prose states.
-        fact_rows: What of it differs from the defaults, by kind.
-        extension_fact_rows: The same for methods that an extension adds, by method.
+        facts: The facts that only the prose states.
+        fact_rows: The facts that differ from the defaults, by kind.
+        extension_fact_rows: Such facts about methods that an extension adds, by method.
         result_types: Values of `resultType` that are understood.
-        models: What the models are made from.
+        models: The input of the models.
         extensions: The extensions beside it, in order.
-        unset: Members that a package does not set itself.
-        unfit: Why extensions are not beside it, by identifier.
+        unset: Required members that a package does not set itself.
+        unfit: The errors of extensions that do not fit, by identifier.
     """
 
     name: str
@@ -257,7 +257,7 @@ class RevisionSpec:
         """Imports of the module of the server stubs."""
         return imports.of_handlers_and_session(self.api.client, self.api.server)
 
-    def extending(self, method: str) -> tuple[ExtensionSpec, ...]:
+    def result_extensions(self, method: str) -> tuple[ExtensionSpec, ...]:
         """The extensions that add results to a method of the revision."""
         return tuple(each for each in self.extensions if method in each.added_results)
 
@@ -296,9 +296,9 @@ class PackageSpec:
         api: The typed API over all of them.
         types: All types, sorted by name.
         merged: The types over all revisions; empty in a package of one.
-        has: What it has of the parts and the transports.
-        old_names: Public names of earlier packages that it offers as far as they have new names.
-        renamed_types: The same of types, with the names that took their place.
+        has: Its parts, transports and features.
+        old_names: Public names of earlier packages, which it offers if they have new names.
+        renamed_types: Old names of types, with their new names.
     """
 
     name: str
@@ -312,17 +312,17 @@ class PackageSpec:
 
     @property
     def has_unset(self) -> bool:
-        """Whether a revision tells an absent member from one that is null."""
+        """Whether a revision distinguishes absent members from null."""
         return any(revision.has_unset for revision in self.revisions)
 
     @property
     def has_unset_members(self) -> bool:
-        """Whether a revision asks for members that a server does not set itself."""
+        """Whether a revision requires members that a server does not set itself."""
         return any(revision.unset for revision in self.revisions)
 
     @property
     def has_cached_results(self) -> bool:
-        """Whether a revision has results that say for how long they may be used."""
+        """Whether a revision has results with a time to live."""
         return any(
             _TIME_TO_LIVE in (definition.node.get("properties") or {})
             for revision in self.revisions
@@ -331,7 +331,7 @@ class PackageSpec:
 
     @property
     def new_members(self) -> Mapping[str, tuple[str, ...]]:
-        """Members that nothing sets, such as `Tool.owner`, by what makes the objects."""
+        """Required members that a package does not set, such as `Tool.owner`, by maker."""
         members: dict[str, tuple[str, ...]] = {}
         for each in (each for revision in self.revisions for each in revision.unset):
             if each.why == "new":
@@ -349,12 +349,12 @@ class PackageSpec:
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Public names that it was made without, each with the feature that has it, sorted."""
-        return exports.missing(self.has)
+        """Public names of features that it lacks, each with its feature, sorted."""
+        return exports.missing_names(self.has)
 
     @property
     def sole(self) -> RevisionSpec | None:
-        """The revision of a package of one; its client and session classes are those of all."""
+        """The only revision of a package; `None` if there are several."""
         return None if self.has.several else self.revisions[0]
 
     @property
@@ -363,7 +363,7 @@ class PackageSpec:
         return ".models" if self.has.several else f".{self.revisions[0].folder}.models"
 
     def import_from(self, module: str) -> str:
-        """The module that one of a vendored package is in this one."""
+        """The name in this package of a module of vendored packages."""
         folders = [revision.folder for revision in self.revisions]
         if self.has.installed:
             return runtime.module_of(module, folders)
@@ -380,12 +380,12 @@ class PackageSpec:
 
     @property
     def deprecated(self) -> tuple[RenamedExport, ...]:
-        """Public names of earlier packages, with those that took their place."""
+        """Public names of earlier packages, with their new names."""
         return exports.renamed_exports(self.old_names, self.exports)
 
     @property
     def deprecated_types(self) -> tuple[RenamedExport, ...]:
-        """Names of types in `models` of earlier packages, with those that took their place."""
+        """Names of types in `models` of earlier packages, with their new names."""
         current = {each.name for each in self.types}
         if self.merged.classes:
             current = {each.name for each in self.merged.classes}
@@ -394,7 +394,7 @@ class PackageSpec:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """Paths of the files that it begins with."""
+        """Paths of its entry files."""
         folders = tuple(revision.folder for revision in self.revisions)
         extensions = {
             f"{revision.folder}/{extension.module}": extension.tables.all
@@ -412,7 +412,7 @@ class PackageSpec:
 
     @property
     def blocking_group_methods(self) -> tuple[BlockingMethod, ...]:
-        """The same of the blocking client of several servers."""
+        """Methods of the blocking client of several servers, likewise."""
         return blocking.blocking_group_methods(self.has.chosen)
 
     @property
@@ -442,7 +442,7 @@ class PackageSpec:
 
     @property
     def server_imports(self) -> Imports:
-        """Imports of the server's module, where it is on an installed runtime."""
+        """Imports of the server's module in a package on an installed runtime."""
         return imports.of_installed_server(imports.NO_MESSAGES if self.sole else self.api.server)
 
     @property
@@ -452,7 +452,7 @@ class PackageSpec:
 
     @property
     def requires(self) -> Mapping[str, str]:
-        """The runtime that it imports, if it has none: the distribution and its minor version."""
+        """The distribution of an installed runtime, with its minor version; empty if vendored."""
         return {
             "distribution": runtime.DISTRIBUTION,
             "package": runtime.PACKAGE,

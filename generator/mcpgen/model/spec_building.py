@@ -1,4 +1,4 @@
-"""Makes the values that templates see, of what is derived from schemas, facts and texts."""
+"""Builds the values for templates from schemas, facts and texts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def of_revision(
         facts: Its facts.
         methods: Its methods, with the definitions.
         held_by_role: Definitions by their role.
-        tests: Tests for the unions that need some.
+        tests: Tests for unions without tags.
         texts: The docstrings.
         derived: The typed API.
     """
@@ -89,7 +89,7 @@ def of_revision(
 
 
 def _with_value(normal: NormalizedSchema, derived: RpcApi) -> frozenset[str]:
-    """The objects that are what tools return, unless a member has the name of the property."""
+    """The objects of tool results, unless a member has the name of the property."""
     results = (normal.definitions[name] for call in derived.client.requests for name in call.values)
     return frozenset(
         each.name
@@ -115,7 +115,7 @@ def of_extension(
         module=extension.file.module,
         types=types,
         core=extension.core,
-        tables=_qualified(_tables(extension.methods, facts), extension.core),
+        tables=_qualify_types(_tables(extension.methods, facts), extension.core),
         api=derived,
         models=ModelsSpec(
             normal,
@@ -128,12 +128,12 @@ def of_extension(
 
 
 def _added_results(extension: Extension, facts: Facts) -> Mapping[str, tuple[Variant, ...]]:
-    """The results that an extension adds to methods, each told apart by its constants."""
+    """The results that an extension adds to methods, each with its constants as tests."""
     definitions = extension.methods.normal.definitions
     added: dict[str, tuple[Variant, ...]] = {}
     for method, stated in sorted(facts.methods.items()):
         results = tuple(
-            _told_by_constants(definitions[name])
+            _constant_variant(definitions[name])
             for name in stated.extension_results
             if name in extension.types
         )
@@ -142,22 +142,22 @@ def _added_results(extension: Extension, facts: Facts) -> Mapping[str, tuple[Var
     return added
 
 
-def _told_by_constants(definition: Definition) -> Variant:
+def _constant_variant(definition: Definition) -> Variant:
     properties = definition.properties.items()
     consts = tuple((wire, (node["const"],)) for wire, node in properties if "const" in node)
     return Variant(definition.name, consts=consts)
 
 
-def _qualified(tables: Tables, core: frozenset[str]) -> Tables:
-    """The methods of an extension, each type with the module that it is in."""
+def _qualify_types(tables: Tables, core: frozenset[str]) -> Tables:
+    """Add its module to each type of the methods of an extension."""
     types = replace(HELD, core=core)
 
-    def typed(name: str | None) -> str | None:
+    def qualify(name: str | None) -> str | None:
         return None if name is None else types.type_named(name)
 
     def rows(group: Sequence[Row]) -> tuple[Row, ...]:
         return tuple(
-            replace(row, params=typed(row.params), result=typed(row.result)) for row in group
+            replace(row, params=qualify(row.params), result=qualify(row.result)) for row in group
         )
 
     return Tables(
@@ -241,13 +241,13 @@ def _row(method: Method, twice: Counter[str], normal: NormalizedSchema, facts: F
         result=method.result,
         capability=method.capability,
         items=_items(method, normal),
-        facts=_differing(facts.method(method.name)),
+        facts=_changed_facts(facts.method(method.name)),
         python_name=method.python_name,
     )
 
 
 def _items(method: Method, normal: NormalizedSchema) -> str | None:
-    """Python name of the list, in the result that holds it."""
+    """Python name of the list in the result that has it."""
     if method.items is None:
         return None
     members_of_results = (
@@ -275,10 +275,10 @@ def _extension_fact_rows(facts: Facts, methods: Methods) -> tuple[FactRow, ...]:
 
 def _fact_row(name: str, stated: Any) -> FactRow:
     """The facts in an instance of one of the classes of `revision_facts`."""
-    return FactRow(name, stated.__class__.__name__, _differing(stated))
+    return FactRow(name, stated.__class__.__name__, _changed_facts(stated))
 
 
-def _differing(stated: Any) -> Mapping[str, Any]:
+def _changed_facts(stated: Any) -> Mapping[str, Any]:
     """The facts in an instance that differ from the defaults, by name."""
     return {
         item.name: value

@@ -1,4 +1,4 @@
-"""Types of Python for schemas in plain form, as the models have them."""
+"""Python types of schemas in plain form."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _NAME = re.compile(rf"{_STRING}|(?<![.\w])(?P<name>[^\W\d]\w*)")
 
 @dataclass(frozen=True)
 class Containers:
-    """How lists, maps and definitions are written.
+    """The notation of lists, maps and definitions.
 
     Attributes:
         array: The type of a list.
         map: The type of a map.
-        prefix: What precedes the name of a definition.
+        prefix: The prefix of the name of a definition.
         core: Definitions of the revision, where the types of an extension are written.
     """
 
@@ -38,13 +38,13 @@ class Containers:
 
 
 GIVEN = Containers("Sequence", "Mapping")
-"""For arguments: any list and map will do."""
+"""For arguments, which may be any sequence and mapping."""
 
 HELD = Containers("list", "dict")
-"""For results: what the models hold."""
+"""For results, with the types of the models."""
 
 MERGED = Containers("list", "dict", "")
-"""The same, inside the module of the models."""
+"""For the module of the merged models itself."""
 
 
 def annotation(node: Node, containers: Containers = HELD) -> Code:
@@ -70,18 +70,18 @@ def annotation(node: Node, containers: Containers = HELD) -> Code:
 
 
 def union(types: Iterable[str]) -> Code:
-    """Several types as one, each named once, `None` last."""
+    """The union of types, each once, `None` last."""
     parts = dict.fromkeys(part for kind in types for part in _parts(kind))
     return Code(" | ".join(sorted(parts, key=lambda part: part == "None")))
 
 
 def names_in(kind: str) -> list[str]:
-    """The names that a type refers to; of a dotted name the first part, of a string nothing."""
+    """The names that a type refers to; only the first part of a dotted name; none of strings."""
     return [match["name"] for match in _NAME.finditer(kind) if match["name"]]
 
 
 def _parts(kind: str) -> list[str]:
-    """The members of a union that is already written; what is inside brackets stays whole."""
+    """The members of a written union; types within brackets are not split."""
     parts: list[str] = []
     depth = start = 0
     for token in _TOKEN.finditer(kind):

@@ -1,8 +1,8 @@
-"""How a value of a union is told apart: natively by a tag, or by what its members require.
+"""How the member of a union for a value is found: natively by a tag, or by tests of members.
 
-msgspec picks a member itself when at most one of them is an object, or when all objects carry
+msgspec chooses the member itself if at most one member is an object, or if all objects have
 different tags under one name. Any other union of objects gets tests, in an order in which the first
-member whose tests hold is the right one. A union that neither can decide becomes any JSON value,
+member whose tests pass is the right one. A union that cannot be decided becomes any JSON value,
 with a note; as the params or the result of a message it is refused.
 """
 
@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import Any, TypeAlias
 
-from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.errors import SchemaError, format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.normalized import OWN_DEFAULT, Definition, NormalizedSchema, reference, target
 from mcpgen.model.schema_queries import canonical
 from mcpgen.schema import Note
 
 MAX_LEVELS = 64
-"""How many unions may hold each other in a row. Official schemas have three."""
+"""Limit of the nesting of unions. Official schemas have three levels."""
 
 MAX_WAYS = 2000
-"""Ways from a union to its objects through other unions. Official schemas have some twenty."""
+"""Limit of the paths from a union to its objects through unions. Official schemas have some 20."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Variant:
 
     Attributes:
         type: Name of the definition.
-        required: Members that must be there.
+        required: The required members.
         consts: Member to the values it may have.
-        inner: Member to names that the object under it must hold.
-        decides: Whether values that pass the tests can be no other member.
+        inner: Member to names that the object in it must have.
+        decides: Whether values that pass the tests can belong to no other member.
     """
 
     type: str
@@ -51,8 +51,8 @@ class Decided:
     """A schema whose unions can all be decided.
 
     Attributes:
-        normal: The schema, with any JSON value in place of unions that nothing can decide.
-        tests: The unions that need tests, by name, each with its members in the order to try.
+        normal: The schema, with any JSON value in place of undecidable unions.
+        tests: The unions that need tests, by name, each with its members in order of trial.
     """
 
     normal: NormalizedSchema
@@ -60,21 +60,21 @@ class Decided:
 
 
 def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> Decided:
-    """The unions of a schema, decided.
+    """Decide the unions of a schema.
 
-    A union that nothing refers to may stay undecided, since no message holds one: the unions of all
-    results of one side, whose member the request decides, are of that kind. Its members are tried
-    in turn.
+    A union without references to it may stay undecided, since no message contains it. The unions of
+    all results of one side are an example: there the request decides the member. The members of an
+    undecided union are tried in turn.
 
     Args:
         normal: The schema.
-        messages: The definitions of params and results, which may not become any JSON value.
+        messages: The definitions of params and results, which must not become any JSON value.
 
     Raises:
-        SchemaError: Two members of a union of params or results cannot be told apart, or unions
-            hold each other in too many ways.
+        SchemaError: Two members of a union of params or results cannot be distinguished, or unions
+            are nested in too many ways.
     """
-    order = _inner_first(normal)
+    order = _sort_inner_first(normal)
     used = _referred_names(normal) | set(messages)
     required = {name for message in messages for name in _aliases(normal, message)}
     tests: dict[str, tuple[Variant, ...]] = {}
@@ -87,7 +87,7 @@ def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> Deci
         except SchemaError as error:
             if name in required:
                 raise
-            variants = () if name in used else _in_turn(normal, definition)
+            variants = () if name in used else _order_undecided(normal, definition)
             if not variants:
                 normal = _with_any_value(normal, definition, error)
         if variants:
@@ -96,7 +96,7 @@ def decide_all(normal: NormalizedSchema, messages: Collection[str] = ()) -> Deci
 
 
 def _aliases(normal: NormalizedSchema, name: str) -> Iterator[str]:
-    """A name, and those that it is another name for."""
+    """A name, and the names that it is an alias of."""
     while "$ref" in normal.definitions[name].node:
         yield name
         name = target(normal.definitions[name].node)
@@ -106,17 +106,18 @@ def _aliases(normal: NormalizedSchema, name: str) -> Iterator[str]:
 def _with_any_value(
     normal: NormalizedSchema, definition: Definition, error: SchemaError
 ) -> NormalizedSchema:
-    """A schema with any JSON value in place of a union, and the note that says why."""
+    """Replace a union in a schema by any JSON value, with a note of the reason."""
     text = f"a union that nothing decides ({safe_text(error.came)}), taken as any JSON value"
     definitions = {**normal.definitions, definition.name: replace(definition, node={})}
     notes = (*normal.notes, Note(definition.pointer, text))
     return replace(normal, definitions=definitions, notes=notes)
 
 
-def _in_turn(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
-    """The members of an undecided union, those that require most first and open maps last.
+def _order_undecided(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, ...]:
+    """The members of an undecided union: the most demanding first, open maps last.
 
-    What most members may have, such as `_meta`, tells none apart. None if a member has no name.
+    Members that most objects may have, such as `_meta`, do not count. Empty if a member has no
+    name.
     """
     if not all("$ref" in member for member in definition.members):
         return ()
@@ -144,12 +145,11 @@ def _is_map(normal: NormalizedSchema, name: str) -> bool:
     return definition is not None and "additionalProperties" in definition.node
 
 
-def _inner_first(normal: NormalizedSchema) -> Sequence[str]:
-    """The names of all definitions, each union after those that it holds.
+def _sort_inner_first(normal: NormalizedSchema) -> Sequence[str]:
+    """The names of all definitions, each union after the unions in it.
 
     Raises:
-        SchemaError: Unions hold each other in too many ways: what is written from them grows with
-            the ways down.
+        SchemaError: Unions are nested in too many ways, with which the generated code grows.
     """
     inner = {
         name: [
@@ -173,16 +173,16 @@ def _inner_first(normal: NormalizedSchema) -> Sequence[str]:
 
 
 def decide(normal: NormalizedSchema, names: Sequence[str], pointer: str) -> tuple[Variant, ...]:
-    """The tests for a union of named objects, empty if tags tell them apart.
+    """The tests for a union of named objects; empty if tags distinguish them.
 
     Raises:
-        SchemaError: Two of them cannot be told apart; `pointer` says where they meet.
+        SchemaError: Two objects cannot be distinguished; `pointer` is the place for the error.
     """
     every = (definition for name in names for definition in _objects(normal, name))
     objects = list({definition.name: definition for definition in every}.values())
     if len(objects) < 2 or _have_tags(objects):
         return ()
-    return _put_in_order(normal, _distinct(objects), pointer)
+    return _put_in_order(normal, _drop_duplicates(objects), pointer)
 
 
 def holds_object(normal: NormalizedSchema, node: Node) -> bool:
@@ -191,7 +191,7 @@ def holds_object(normal: NormalizedSchema, node: Node) -> bool:
 
 
 def member_names(normal: NormalizedSchema, definition: Definition) -> tuple[str, ...]:
-    """The named members of a union, those of unions within it included."""
+    """The named members of a union, including those of nested unions."""
     members: list[str] = []
     for member in definition.members:
         if "$ref" in member:
@@ -205,11 +205,11 @@ def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, 
     """The tests for a union, empty if msgspec needs none.
 
     Raises:
-        SchemaError: Nothing decides it.
+        SchemaError: The union cannot be decided.
     """
     named = [target(member) for member in definition.members if "$ref" in member]
     variants = decide(normal, named, definition.pointer)
-    others = list(_others(normal, definition.node))
+    others = list(_other_alternatives(normal, definition.node))
     if {} in others:  # any value at all
         return ()
     arrays = [node for node in others if node.get("type") == "array"]
@@ -217,7 +217,7 @@ def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, 
     objects = [each for name in named for each in _objects(normal, name)]
     expected = actual = ""
     if variants and others:
-        expected, actual = "objects only, in a union without tags", shown(named)
+        expected, actual = "objects only, in a union without tags", format_value(named)
     elif len(arrays) > 1:
         expected, actual = "one kind of array in a union", f"{len(arrays)} kinds of array"
     elif len(maps) > 1 or (maps and objects):
@@ -228,8 +228,8 @@ def _decide(normal: NormalizedSchema, definition: Definition) -> tuple[Variant, 
     return variants
 
 
-def _others(normal: NormalizedSchema, union: Node) -> Iterator[Node]:
-    """The alternatives of a union but objects with members, through names and unions, each once."""
+def _other_alternatives(normal: NormalizedSchema, union: Node) -> Iterator[Node]:
+    """The alternatives of a union except objects, through names and unions, each once."""
     pending, seen = [union], set[str]()
     while pending:
         node = pending.pop()
@@ -266,8 +266,8 @@ def _have_tags(objects: Sequence[Definition]) -> bool:
     return None not in tags and len(fields) == 1 and len(set(tags)) == len(tags)
 
 
-def _distinct(objects: Sequence[Definition]) -> list[Definition]:
-    """The objects without those of the very same shape as an earlier one."""
+def _drop_duplicates(objects: Sequence[Definition]) -> list[Definition]:
+    """The objects, without those of the same shape as an earlier one."""
     shapes: dict[str, Definition] = {}
     for definition in objects:
         shapes.setdefault(str(definition.node), definition)
@@ -277,7 +277,7 @@ def _distinct(objects: Sequence[Definition]) -> list[Definition]:
 def _put_in_order(
     normal: NormalizedSchema, objects: Sequence[Definition], pointer: str
 ) -> tuple[Variant, ...]:
-    """Members in an order in which none takes what belongs to a later one."""
+    """Order members so that none accepts values of a later one."""
     tests = {
         (one.name, other.name): _tests(normal, one, other)
         for one in objects
@@ -305,7 +305,7 @@ def _put_in_order(
 
 
 _Test: TypeAlias = tuple[str, str, Any]
-"""A kind of test (`consts`, `required`, `inner`), the member it looks at, and what it wants."""
+"""A kind of test (`consts`, `required`, `inner`), the tested member, and the expected content."""
 
 
 def _undecided_pair(
@@ -317,7 +317,7 @@ def _undecided_pair(
 
 
 def _tests(normal: NormalizedSchema, one: Definition, other: Definition) -> list[_Test]:
-    """Every test that the values of `one` pass and those of `other` do not."""
+    """Every test that values of `one` pass and values of `other` fail."""
     mine, theirs = one.properties, other.properties
     tests: list[_Test] = []
     for wire, values in _fixed_values(one).items():
@@ -329,11 +329,11 @@ def _tests(normal: NormalizedSchema, one: Definition, other: Definition) -> list
         if inner is not None and outer is not None and inner.is_object and outer.is_object:
             names = [name for name in inner.required if name not in outer.properties]
             tests += [("inner", wire, name) for name in names]
-    return tests or [("required", wire, None) for wire in _beyond(one, other)]
+    return tests or [("required", wire, None) for wire in _extra_member(one, other)]
 
 
-def _beyond(one: Definition, other: Definition) -> list[str]:
-    """The one optional member that `one` knows beyond `other`, if all else is the same."""
+def _extra_member(one: Definition, other: Definition) -> list[str]:
+    """The only optional member that `one` has and `other` lacks, if all else is equal."""
     mine, theirs = one.properties, other.properties
     same = set(one.required) == set(other.required) and all(
         mine.get(wire) == node for wire, node in theirs.items()
@@ -343,7 +343,7 @@ def _beyond(one: Definition, other: Definition) -> list[str]:
 
 
 def _variant(name: str, others: Sequence[Sequence[_Test]]) -> Variant:
-    """A member with the fewest tests that tell it from each of the others."""
+    """A member with few tests that distinguish it from each of the others."""
     chosen: list[_Test] = []
     left: list[Sequence[_Test]] = list(others)
     while left:
@@ -360,7 +360,7 @@ def _variant(name: str, others: Sequence[Sequence[_Test]]) -> Variant:
 
 
 def _fixed_values(definition: Definition) -> dict[str, tuple[Any, ...]]:
-    """The values of members that are always there, where they can be counted."""
+    """The values of required members that have a fixed set of values."""
     values: dict[str, tuple[Any, ...]] = {}
     for wire, node in definition.properties.items():
         if wire in definition.required and "const" in node:
@@ -373,7 +373,7 @@ def _fixed_values(definition: Definition) -> dict[str, tuple[Any, ...]]:
 
 
 def _allowed_values(definition: Definition) -> dict[str, tuple[Any, ...]]:
-    """The same, with those that a peer may leave out and that are then understood."""
+    """The values of required members, and of optional ones with a default."""
     defaults = {
         wire: (node["default"],)
         for wire, node in definition.properties.items()

@@ -1,1 +1,1 @@
-"""A package on disk: what it is built from, written whole, checked, updated."""
+"""Packages on disk: inputs, building, writing, checking and updating."""

@@ -1,8 +1,7 @@
 """The input of a package: its name, its revisions with their files, the options.
 
-Making a request reads a file only where a schema file is named; what a package on disk was built
-from is in its manifest. Few modules are imported here: a check of an unchanged package needs no
-more.
+Making a request reads a file only if a schema file is named; the inputs of a package on disk are in
+its manifest. Few modules are imported here, so that checking an unchanged package stays fast.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ RUNTIME = frozenset(
         "mcpgen",
     }
 )
-"""Modules that a generated package imports, and mcpgen: a package of such a name would hide it."""
+"""Modules that a generated package imports, and mcpgen: a package of the same name hides one."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +64,15 @@ class BuildRequest:
         errata: Whether known defects of published schemas are corrected.
         strict: Whether a fact that can only be guessed is an error.
         selection: The parts, the transports and the features to write.
-        overrides: Templates that take the place of mcpgen's, if there are some.
+        overrides: Templates that replace mcpgen's, if any.
         extensions: The extensions of its revisions, in order.
-        extension_origins: What the manifest records of them.
-        old_names: Public names of the package before, which this one goes on to offer where they
-            have new names.
-        renamed_types: What the manifest records of types under other names; see `Manifest`.
-        patch: The hand edits that are applied to what is rendered, if there are some.
+        extension_origins: The manifest's records of the extensions.
+        old_names: Public names of the previous package, which this one still offers if they have
+            new names.
+        renamed_types: The manifest's record of renamed types; see `Manifest`.
+        patch: The hand edits that are applied to the rendered files, if any.
         gitattributes: Whether a file tells Git that the package is generated.
-        old_revisions: What the manifest records of revisions that are gone; see `Manifest`.
+        old_revisions: The manifest's record of removed revisions; see `Manifest`.
     """
 
     package: str
@@ -122,9 +121,9 @@ class BuildRequest:
 
 
 def named_by_manifest(source: Source, directory: Path, record: Manifest | None) -> Source:
-    """A schema file of unknown revision under the name that a package has recorded for its path.
+    """Give a schema file of unknown revision the name that a package records for its path.
 
-    A copy of a revision is no longer known by its structure after an edit.
+    An edited copy of a revision can no longer be recognized by its structure.
     """
     if source.revision != schema_sources.UNNAMED or record is None:
         return source
@@ -142,11 +141,11 @@ def recorded_sources(
     Args:
         directory: The package.
         record: Its manifest.
-        named: Schema files that the user named; they take the place of those in the manifest.
+        named: Schema files that the user named; they replace those in the manifest.
 
     Raises:
-        UsageError: A schema file is not where the manifest says, or is of another revision; or the
-            package has no revision of that name, or mcpgen has none.
+        UsageError: A schema file is not at its recorded path, or is of another revision; or the
+            package or mcpgen has no revision of that name.
         SchemaError: A schema file cannot be read.
     """
     by_name = {_place_in(record, source, named): source for source in named}
@@ -158,16 +157,16 @@ def recorded_sources(
         (
             replace(by_name[name], revision=name)
             if name in by_name
-            else _recorded(directory, name, origin)
+            else _recorded_source(directory, name, origin)
         )
         for name, origin in record.revisions.items()
     )
 
 
 def _place_in(record: Manifest, source: Source, named: Sequence[Source]) -> str:
-    """The revision that a named file is put in the place of.
+    """The revision that a named file replaces.
 
-    A file of unknown revision takes the place of the only other file that a package has.
+    A file of unknown revision replaces the only other file of a package.
     """
     taken = {each.revision for each in named}
     free = [
@@ -179,7 +178,7 @@ def _place_in(record: Manifest, source: Source, named: Sequence[Source]) -> str:
     return source.revision if is_known or len(free) != 1 else free[0]
 
 
-def _recorded(directory: Path, name: str, origin: Origin) -> Source:
+def _recorded_source(directory: Path, name: str, origin: Origin) -> Source:
     if origin.origin == "mcpgen":
         known = schema_sources.of_folder(name)
         if not known.schema.is_file():
@@ -207,7 +206,7 @@ def _recorded(directory: Path, name: str, origin: Origin) -> Source:
 
 
 def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
-    """The templates that a package on disk was made with, as they are now.
+    """The current state of the templates that a package on disk was made with.
 
     Raises:
         UsageError: They are not where the manifest says.
@@ -218,11 +217,11 @@ def recorded_overrides(directory: Path, record: Manifest) -> Overrides | None:
 
 
 def patch(directory: Path, record: Manifest | None, named: Path | None = None) -> Patch | None:
-    """The patch of a package: the one that was named, else the one that its manifest records.
+    """The patch of a package: the named one, else the one that the manifest records.
 
     Raises:
         UsageError: The file is not there.
-        PatchError: It cannot be read as text.
+        PatchError: The file cannot be read as text.
     """
     if named is None and (record is None or not record.patch.file):
         return None
@@ -235,10 +234,10 @@ def patch(directory: Path, record: Manifest | None, named: Path | None = None) -
 
 
 def changed_patch(directory: Path, record: Manifest) -> bool:
-    """Whether the patch is another than when a package was made.
+    """Whether the patch has changed since the package was made.
 
     Raises:
-        UsageError: It is not there.
+        UsageError: The patch is not there.
     """
     if not record.patch.file:
         return False
@@ -260,21 +259,22 @@ def old_names(record: Manifest | None) -> tuple[str, ...]:
 
 
 def renamed_types(record: Manifest | None) -> Mapping[str, str]:
-    """The types under other names that the manifest of a package on disk records."""
+    """The renamed types that the manifest of a package on disk records."""
     return {} if record is None else record.renamed_types
 
 
 def gone_revisions(record: Manifest, sources: Sequence[Source]) -> dict[str, str]:
-    """The revisions of a package on disk that other sources lack, each with the nearest of them."""
+    """The revisions of a package on disk that new sources lack, each with the nearest new one."""
     now = [source.revision for source in sources]
     gone = sorted(record.revisions.keys() - {*now})
     return {old: next((each for each in now if each > old), now[-1]) for old in gone}
 
 
 def old_revisions(record: Manifest | None, sources: Sequence[Source]) -> Mapping[str, str]:
-    """The revisions whose modules a package in place of one on disk keeps, if it is to keep any.
+    """The removed revisions whose modules an updated package keeps, if it shall keep any.
 
-    They are those that go now, or those that went last, if none does.
+    These are the revisions that this update removes; if there are none, those of the last update
+    that removed some.
     """
     if record is None:
         return {}
@@ -284,7 +284,7 @@ def old_revisions(record: Manifest | None, sources: Sequence[Source]) -> Mapping
 
 
 def changed_overrides(directory: Path, record: Manifest) -> tuple[str, ...]:
-    """The names of templates that were overridden in another way when a package was made.
+    """The names of templates whose overrides have changed since a package was made.
 
     Raises:
         UsageError: They are not where the manifest says.
@@ -298,7 +298,7 @@ def changed_overrides(directory: Path, record: Manifest) -> tuple[str, ...]:
 
 
 def templates_directory(directory: Path, record: Manifest) -> Path | None:
-    """Where a package on disk has its own templates, from here if they lie below.
+    """The directory of the own templates of a package on disk, relative to here if below.
 
     Raises:
         UsageError: They are not where the manifest says.
@@ -324,11 +324,11 @@ def named_extensions(words: Sequence[str], root: Path | None = None) -> tuple[Ex
 
     Args:
         words: The words, in order.
-        root: What relative paths start from; the current directory by default.
+        root: The base of relative paths; the current directory by default.
 
     Raises:
-        UsageError: There is no such name or file; a file has no identifier, or one that another
-            has.
+        UsageError: There is no extension of that name, or no such file; a file has no identifier,
+            or that of another file.
         SchemaError: A file cannot be read.
     """
     if not words:
@@ -357,7 +357,7 @@ def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFil
     """The extensions of a package on disk, in order.
 
     Raises:
-        UsageError: A file is not where the manifest says.
+        UsageError: A file is not at its recorded path.
         SchemaError: A file cannot be read.
     """
     if not record.extensions:
@@ -412,7 +412,7 @@ def _below(root: Path | None, name: str) -> Path:
 def package_name(directory: Path) -> str:
     """The import name of a package in a directory.
 
-    That is the last part of its path, behind the names of the packages that it lies in.
+    The name is the last part of the path, after the names of the packages around the directory.
 
     Raises:
         UsageError: Python cannot import a package of that name, or it would hide another module.
@@ -421,12 +421,12 @@ def package_name(directory: Path) -> str:
     name = place.name
     outer = [folder.name for folder in reversed(packages_around(place))]
     importable = name.isidentifier() and not keyword.iskeyword(name)
-    if importable and (outer or not _taken(name)):
+    if importable and (outer or not _is_taken(name)):
         return ".".join([*outer, name])
     proposal = re.sub(r"\W", "_", name) or "mcp_package"
     proposal = f"mcp_{proposal}" if proposal[0].isdigit() else proposal
     proposal = f"{proposal}_" if keyword.iskeyword(proposal) else proposal
-    proposal = f"{proposal}_protocol" if _taken(proposal) else proposal
+    proposal = f"{proposal}_protocol" if _is_taken(proposal) else proposal
     better = directory.parent / proposal
     expected = "that no other module has" if importable else "that Python can import"
     raise UsageError(
@@ -435,7 +435,7 @@ def package_name(directory: Path) -> str:
 
 
 def packages_around(directory: Path) -> list[Path]:
-    """The packages that a directory lies in, from the inside out.
+    """The packages around a directory, innermost first.
 
     A folder counts as a package if it has an `__init__.py`, or lies in a folder `src`.
     """
@@ -449,7 +449,7 @@ def packages_around(directory: Path) -> list[Path]:
     return packages
 
 
-def _taken(name: str) -> bool:
+def _is_taken(name: str) -> bool:
     return name in sys.stdlib_module_names or name in RUNTIME
 
 
@@ -463,4 +463,4 @@ def inputs(source: Source, errata: bool) -> str:
     if source.origin == "mcpgen" and paths.is_own_revision(source.revision):
         docs = source.schema.parent.parent / "docs.toml"
         files |= {"docs.toml": docs} if docs.is_file() else {}
-    return manifest.combined(files.items())
+    return manifest.combine_fingerprints(files.items())

@@ -1,7 +1,7 @@
-"""Whether a package on disk is what mcpgen would write now, and if not, why.
+"""Compares a package on disk with what mcpgen would write now, and finds the reasons.
 
-Fingerprints answer first: when the inputs, the generator and every file are those of the manifest,
-nothing has to be rendered, and nothing imported that rendering needs.
+Fingerprints are compared first: if the inputs, the generator and every file match the manifest,
+nothing is rendered, and no module for rendering is imported.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class Report:
 
     Attributes:
         directory: The package.
-        schema_changed: Revisions with other inputs than the package was made from, and what
-            changed in each.
-        generator_changed: How the generator differs, empty if it is the same.
+        schema_changed: Revisions whose inputs have changed since the package was made, with the
+            changed inputs.
+        generator_changed: How the generator differs; empty if it is the same.
         edited: Files changed by hand.
-        templates_changed: Templates that were overridden in another way.
-        patch_changed: Whether the patch is another one.
-        missing: Files that are not there any more.
-        differing: Files that a new run would change, the manifest aside.
-        diff: Unified diff from what is on disk to what would be written.
+        templates_changed: Templates whose overrides have changed.
+        patch_changed: Whether the patch has changed.
+        missing: Recorded files that do not exist.
+        differing: Files that a new run would change, except the manifest.
+        diff: Unified diff from the files on disk to the files of a new run.
     """
 
     directory: Path
@@ -57,7 +57,7 @@ class Report:
 
     @property
     def has_other_reasons(self) -> bool:
-        """Whether it might change something although the package is as it was written."""
+        """Whether a new run might change something although the package was not edited."""
         return bool(
             self.schema_changed
             or self.generator_changed
@@ -80,18 +80,18 @@ def check(directory: Path, named: Sequence[Source] = ()) -> Report:
         TemplateError: A template of the user's is out of date, or cannot be rendered.
         PatchError: The patch does not fit what mcpgen writes now.
     """
-    if not named and _as_recorded(directory, None) is not None:
+    if not named and _matching_record(directory, None) is not None:
         return Report(directory, {}, "", ())
-    with directories.locked(directory.resolve()):
-        return _checked(directory, named)
+    with directories.hold_lock(directory.resolve()):
+        return _check(directory, named)
 
 
-def _checked(directory: Path, named: Sequence[Source]) -> Report:
+def _check(directory: Path, named: Sequence[Source]) -> Report:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     sources = build_request.recorded_sources(directory, record, named)
-    report = _fingerprints_compared(directory, record, sources)
+    report = _compare_fingerprints(directory, record, sources)
     if not report.has_reasons:
         return report
     from mcpgen.package import pipeline  # only where something changed
@@ -111,27 +111,27 @@ def _checked(directory: Path, named: Sequence[Source]) -> Report:
         gitattributes=options.gitattributes,
         old_revisions=record.old_revisions,
     )
-    return _compared(report, record, pipeline.build(request))
+    return _compare_files(report, record, pipeline.build(request))
 
 
-def unchanged(directory: Path, request: BuildRequest) -> output.Written | None:
-    """The result of building a package anew, if fingerprints tell that nothing would change.
+def unchanged_result(directory: Path, request: BuildRequest) -> output.Written | None:
+    """The result of building a package anew, if fingerprints prove that nothing would change.
 
-    They do not where a schema file was named: there is more to say about one.
+    A named schema file is never proven unchanged: its notes have to be reported.
     """
-    record = _as_recorded(directory, request)
+    record = _matching_record(directory, request)
     return output.Written((), (), (), unchanged=len(record.files) + 1) if record else None
 
 
-def _as_recorded(directory: Path, request: BuildRequest | None) -> manifest.Manifest | None:
-    """The manifest of a package of mcpgen's revisions, if it and its inputs are as recorded there.
+def _matching_record(directory: Path, request: BuildRequest | None) -> manifest.Manifest | None:
+    """The manifest of a package of mcpgen's revisions, if package and inputs match it.
 
-    No lock is held. If another run writes meanwhile, something is missing or differs, and whoever
-    asks looks again with the lock.
+    No lock is held. If another run writes meanwhile, a file is missing or differs, and the caller
+    checks again with the lock.
 
     Args:
         directory: The package.
-        request: What it must have been built from.
+        request: The request that the package must have been built from.
     """
     try:
         record = directories.read_manifest(directory)
@@ -140,14 +140,14 @@ def _as_recorded(directory: Path, request: BuildRequest | None) -> manifest.Mani
         if request is not None and not _is_request_of(directory, record, request):
             return None
         sources = build_request.recorded_sources(directory, record)
-        changed = _fingerprints_compared(directory, record, sources).has_reasons
+        changed = _compare_fingerprints(directory, record, sources).has_reasons
     except (McpgenError, OSError):
         return None
     return None if changed else record
 
 
 def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildRequest) -> bool:
-    """Whether a manifest is, to the byte, what building a package would give with these files."""
+    """Whether building a request would give the very bytes of a manifest, with the files it has."""
     return (
         record.package == request.package
         and record.options == request.options
@@ -163,14 +163,14 @@ def _is_request_of(directory: Path, record: manifest.Manifest, request: BuildReq
     )
 
 
-def _fingerprints_compared(
+def _compare_fingerprints(
     directory: Path, record: manifest.Manifest, sources: tuple[Source, ...]
 ) -> Report:
     return Report(
         directory=directory,
         schema_changed=_changed_inputs(sources, record) | _changed_extensions(directory, record),
         generator_changed=_changed_generator(record),
-        edited=tuple(sorted(output.edited(directory, record.files))),
+        edited=tuple(sorted(output.edited_files(directory, record.files))),
         templates_changed=build_request.changed_overrides(directory, record),
         patch_changed=build_request.changed_patch(directory, record),
         missing=tuple(path for path in record.files if not (directory / path).is_file()),
@@ -191,7 +191,7 @@ def _changed_inputs(sources: tuple[Source, ...], record: manifest.Manifest) -> d
 
 
 def _changed_extensions(directory: Path, record: manifest.Manifest) -> dict[str, str]:
-    """The extensions whose files are not what the package was made from."""
+    """The extensions whose files have changed since the package was made."""
     changed: dict[str, str] = {}
     for identifier, origin in record.extensions.items():
         path = build_request.recorded_extension(directory, identifier, origin)
@@ -216,7 +216,7 @@ def _changed_generator(record: manifest.Manifest) -> str:
     return f"made by mcpgen {record.mcpgen}, this is {__version__}"
 
 
-def _compared(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
+def _compare_files(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
     paths = sorted({*files, *record.files} - {manifest.NAME})
     directories.refuse_links(report.directory, paths)
     diffs: dict[str, str] = {}

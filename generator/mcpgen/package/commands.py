@@ -1,7 +1,7 @@
-"""The commands, and the reports of what they did.
+"""The commands on packages, and their reports.
 
-Modules that only some commands need are imported by those: nothing that takes long is imported
-before it is known that a package is not up to date.
+Modules that only some commands need are imported by these: slow imports wait until a package is
+known to be out of date.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MODELS = "models.py"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PackageOptions:
     """The options of the command line.
 
     Attributes:
@@ -47,13 +47,12 @@ class Wanted:
         models: The word of `--models`; empty unless it was given.
         templates: The directory of `--templates`, if one was named.
         extensions: Words of `--extension`.
-        root: What the paths in `extensions` start from; the current directory by default.
-        patch: The patch, if one was named; else the one that the manifest of the package records
-            is used.
+        root: The base of the paths in `extensions`; the current directory by default.
+        patch: The named patch; if `None`, the patch that the manifest of the package records.
         features: Words of `--features`.
         gitattributes: Whether a file tells Git that the package is generated.
         runtime: The word of `--runtime`; empty unless it was given.
-        keeps_old_modules: Whether modules of revisions that go stay for one update.
+        keeps_old_modules: Whether modules of removed revisions stay until the next update.
     """
 
     revisions: tuple[str, ...] = ()
@@ -72,44 +71,44 @@ class Wanted:
     keeps_old_modules: bool = False
 
 
-def requested(
-    wanted: Wanted, directory: Path, *, errata: bool, strict: bool = False
+def new_request(
+    options: PackageOptions, directory: Path, *, errata: bool, strict: bool = False
 ) -> BuildRequest:
     """The build request for the options of the command line.
 
     Raises:
-        UsageError: The options do not go together, or name something unknown.
+        UsageError: The options contradict each other, or name something unknown.
     """
     package = build_request.package_name(directory)
     chosen = selection(
-        wanted.parts, wanted.transports, wanted.models, wanted.features, wanted.runtime
+        options.parts, options.transports, options.models, options.features, options.runtime
     )
     before = directories.read_manifest(directory) if directory.is_dir() else None
-    sources = _sources(wanted, directory, before)
+    sources = _sources(options, directory, before)
     if not sources:
         raise UsageError("expected --revision R (a date, latest or all) or --schema FILE, got none")
     _refuse_current(directory)
-    extensions = build_request.named_extensions(wanted.extensions, wanted.root)
+    extensions = build_request.named_extensions(options.extensions, options.root)
     return BuildRequest(
         package,
         sources,
         errata,
         strict,
         chosen,
-        _overrides(wanted, directory),
+        _overrides(options, directory),
         extensions,
         build_request.extension_origins(extensions, directory),
         build_request.old_names(before),
-        build_request.patch(directory, before, wanted.patch),
+        build_request.patch(directory, before, options.patch),
         build_request.renamed_types(before),
-        wanted.gitattributes,
-        build_request.old_revisions(before, sources) if wanted.keeps_old_modules else {},
+        options.gitattributes,
+        build_request.old_revisions(before, sources) if options.keeps_old_modules else {},
     )
 
 
-def _overrides(wanted: Wanted, directory: Path) -> Overrides | None:
-    """The overrides that are named."""
-    return None if wanted.templates is None else overrides.read(wanted.templates, directory)
+def _overrides(options: PackageOptions, directory: Path) -> Overrides | None:
+    """The overrides that the options name."""
+    return None if options.templates is None else overrides.read(options.templates, directory)
 
 
 def _refuse_current(directory: Path) -> None:
@@ -118,15 +117,15 @@ def _refuse_current(directory: Path) -> None:
 
 
 def _sources(
-    wanted: Wanted, directory: Path, record: manifest.Manifest | None
+    options: PackageOptions, directory: Path, record: manifest.Manifest | None
 ) -> tuple[Source, ...]:
-    """The sources of what is wanted, oldest first."""
-    named = [(source, "--revision") for source in schema_sources.by_name(wanted.revisions)] + [
-        (source, "--schema") for source in _named(wanted, directory, record)
+    """The sources of the options, oldest first."""
+    named = [(source, "--revision") for source in schema_sources.by_name(options.revisions)] + [
+        (source, "--schema") for source in _named_sources(options, directory, record)
     ]
-    options: dict[str, str] = {}
+    first_options: dict[str, str] = {}
     for source, option in named:
-        before = options.setdefault(source.revision, option)
+        before = first_options.setdefault(source.revision, option)
         if before != option or (option == "--schema" and _times(named, source.revision) > 1):
             how = "by --revision and --schema" if before != option else "by --schema twice"
             raise UsageError(f"revision {source.revision} comes twice: {how}")
@@ -137,12 +136,14 @@ def _times(named: list[tuple[Source, str]], revision: str) -> int:
     return sum(source.revision == revision for source, _ in named)
 
 
-def _named(wanted: Wanted, directory: Path, record: manifest.Manifest | None) -> list[Source]:
-    """The sources of the schema files that are named."""
-    if wanted.facts is not None and len(wanted.schemas) != 1:
-        actual = f"{len(wanted.schemas)} of them" if wanted.schemas else "--facts alone"
+def _named_sources(
+    options: PackageOptions, directory: Path, record: manifest.Manifest | None
+) -> list[Source]:
+    """The sources of the schema files that the options name."""
+    if options.facts is not None and len(options.schemas) != 1:
+        actual = f"{len(options.schemas)} of them" if options.schemas else "--facts alone"
         raise UsageError(f"expected one --schema FILE with --facts, got {actual}")
-    files = [schema_sources.of_file(path, wanted.facts) for path in wanted.schemas]
+    files = [schema_sources.of_file(path, options.facts) for path in options.schemas]
     return [
         build_request.named_by_manifest(file, directory, record).with_recorded_paths(
             directory.resolve()
@@ -151,59 +152,59 @@ def _named(wanted: Wanted, directory: Path, record: manifest.Manifest | None) ->
     ]
 
 
-def updated(wanted: Wanted, directory: Path) -> BuildRequest:
-    """The build request in place of a package: by its manifest, and by the options that differ.
+def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
+    """The build request to update a package: from its manifest, and the options that differ.
 
     Raises:
         OutputError: The directory is not a package of mcpgen's.
-        UsageError: The options do not go together, or a schema file is not there.
+        UsageError: The options contradict each other, or a schema file is not there.
     """
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     before = record.options
     chosen = selection(
-        wanted.parts or before.parts,
-        wanted.transports or before.transports,
-        wanted.models or before.models,
-        changed_features(before.features, wanted.features),
-        wanted.runtime or before.runtime,
+        options.parts or before.parts,
+        options.transports or before.transports,
+        options.models or before.models,
+        changed_features(before.features, options.features),
+        options.runtime or before.runtime,
     )
-    sources = _sources(wanted, directory, record)
-    if not wanted.revisions:
+    sources = _sources(options, directory, record)
+    if not options.revisions:
         sources = build_request.recorded_sources(directory, record, sources)
     _refuse_current(directory)
-    extensions = build_request.named_extensions(wanted.extensions)
+    extensions = build_request.named_extensions(options.extensions)
     extensions = extensions or build_request.recorded_extensions(directory, record)
     return BuildRequest(
         record.package,
         sources,
         before.errata,
         selection=chosen,
-        overrides=_overrides(wanted, directory)
+        overrides=_overrides(options, directory)
         or build_request.recorded_overrides(directory, record),
         extensions=extensions,
         extension_origins=build_request.extension_origins(extensions, directory),
         old_names=build_request.old_names(record),
-        patch=build_request.patch(directory, record, wanted.patch),
+        patch=build_request.patch(directory, record, options.patch),
         renamed_types=build_request.renamed_types(record),
         gitattributes=before.gitattributes,
         old_revisions=(
-            build_request.old_revisions(record, sources) if wanted.keeps_old_modules else {}
+            build_request.old_revisions(record, sources) if options.keeps_old_modules else {}
         ),
     )
 
 
 def generate(console: Console, request: BuildRequest, directory: Path, *, force: bool) -> None:
-    """Build a package, write it, and say what was written and what to do next.
+    """Build a package, write it, and report the written files and the next steps.
 
     Raises:
         McpgenError: An input is wrong, or the directory cannot be written.
     """
     names = ", ".join(source.revision for source in request.sources)
-    unchanged = checking.unchanged(directory, request)
+    unchanged = checking.unchanged_result(directory, request)
     if unchanged is not None:
-        console.summary(f"{directory}: {_what(unchanged)} ({names})")
+        console.summary(f"{directory}: {_summarize(unchanged)} ({names})")
         _record_written(console, request, directory, unchanged, (), ())
         return
     from mcpgen.package import package_cache  # only where something is built
@@ -211,23 +212,23 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     output.expect_own(directory)
     for source in request.sources:
         if source.file is not None:
-            _say_what_it_is_taken_as(console, source, errata=request.errata)
+            _report_schema_file(console, source, errata=request.errata)
     before = directories.read_manifest(directory) if directory.is_dir() else None
-    types = _types_before(directory) if before is not None else frozenset[str]()
+    types = _read_type_names(directory) if before is not None else frozenset[str]()
     if before is not None and types:
-        request = _with_renamed_types(request, before, types)
+        request = _add_renamed_types(request, before, types)
     notes: list[str] = []
     with console.progress(f"generating {request.package} ({names})"):
-        files = package_cache.built(request, notes.append)
+        files = package_cache.build_package(request, notes.append)
     if before is not None:
-        notes += _revisions_gone(before, request)
+        notes += _report_gone_revisions(before, request)
     if before is not None and before.options == request.options:
-        notes += _names_gone(before.names, files)
-        notes += _types_renamed(types, request.renamed_types, files)
+        notes += _report_gone_names(before.names, files)
+        notes += _report_renamed_types(types, request.renamed_types, files)
     written = output.write(directory, files, force=force)
     for note in notes:
         console.summary(note)
-    console.summary(f"{directory}: {_what(written)} ({names})")
+    console.summary(f"{directory}: {_summarize(written)} ({names})")
     if before is not None and written.changed:
         console.summary(f"changed: {_kinds(written)}")
     reports = _reports(before, request)
@@ -236,12 +237,15 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     changes = [report.record() for report in reports]
     _record_written(console, request, directory, written, notes, changes)
     if written.changed:
-        for line in (*_to_install(files, request), *_next(files, request.package, directory)):
+        for line in (
+            *_install_commands(files, request),
+            *_next_commands(files, request.package, directory),
+        ):
             console.summary(line)
 
 
-def _types_before(directory: Path) -> frozenset[str]:
-    """The types that the package in a directory has in its module `models`."""
+def _read_type_names(directory: Path) -> frozenset[str]:
+    """The types in the module `models` of the package in a directory."""
     from mcpgen.model import exports
 
     path = directory / _MODELS
@@ -249,20 +253,20 @@ def _types_before(directory: Path) -> frozenset[str]:
     return exports.type_names(text)
 
 
-def _with_renamed_types(
+def _add_renamed_types(
     request: BuildRequest, before: manifest.Manifest, types: frozenset[str]
 ) -> BuildRequest:
-    """A request that remembers, besides what it does, types that newer revisions renamed."""
+    """Add the types that newer revisions renamed to a request."""
     from mcpgen.package import update_report
 
     renamed = update_report.renamed_types(before, request, types)
     return replace(request, renamed_types={**request.renamed_types, **renamed})
 
 
-def _types_renamed(
+def _report_renamed_types(
     types: frozenset[str], renames: Mapping[str, str], files: Mapping[str, str]
 ) -> Iterator[str]:
-    """The report of types that a package has under another name."""
+    """Report the types that a package has under another name."""
     from mcpgen.model import exports
 
     if types.isdisjoint(renames):
@@ -275,8 +279,8 @@ def _types_renamed(
             )
 
 
-def _revisions_gone(before: manifest.Manifest, request: BuildRequest) -> Iterator[str]:
-    """A line for each revision that a package has no longer: what to import instead."""
+def _report_gone_revisions(before: manifest.Manifest, request: BuildRequest) -> Iterator[str]:
+    """Report each removed revision, with the module to import instead."""
     for revision, nearest in build_request.gone_revisions(before, request.sources).items():
         old, new = (f"{request.package}.{folder(each)}" for each in (revision, nearest))
         stays = "; until the next update, it gives a DeprecationWarning"
@@ -284,8 +288,8 @@ def _revisions_gone(before: manifest.Manifest, request: BuildRequest) -> Iterato
         yield f"gone: {old}; import from {new} instead{kept}"
 
 
-def _names_gone(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
-    """The report of public names that a package has no longer, or under another name."""
+def _report_gone_names(before: Sequence[str], files: Mapping[str, str]) -> Iterator[str]:
+    """Report the public names that a package lost, or has under another name."""
     from mcpgen.model import exports
 
     now = json.loads(files[manifest.NAME]).get("names", ())
@@ -321,14 +325,14 @@ def _record_written(
 
 
 def _reports(before: manifest.Manifest | None, request: BuildRequest) -> Sequence[Report]:
-    """The changes of the protocol from a package to the one in its place."""
+    """The changes of the protocol from a package to its update."""
     from mcpgen.package import update_report  # only where something is written
 
     update_report.remember(request)
     return update_report.reports(before, request) if before is not None else ()
 
 
-def _say_what_it_is_taken_as(console: Console, source: Source, *, errata: bool) -> None:
+def _report_schema_file(console: Console, source: Source, *, errata: bool) -> None:
     assert source.file is not None  # its origin is a file
     console.summary(f"{source.schema}: taken as revision {source.revision}")
     near = source.file.nearest
@@ -341,7 +345,7 @@ def _say_what_it_is_taken_as(console: Console, source: Source, *, errata: bool) 
         console.summary(f"{source.schema}: {count} of {near.entry.name} applied")
 
 
-def _what(written: output.Written) -> str:
+def _summarize(written: output.Written) -> str:
     if not written.changed:
         return f"unchanged, {count_of(written.unchanged, 'file')}"
     counts = {
@@ -370,7 +374,7 @@ def _kinds(written: output.Written) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in kinds.items() if count)
 
 
-def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
+def _install_commands(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
     """The distributions to install for a package."""
     if request.selection.runtime == "installed":
         needed = runtime.requirement_specifier()
@@ -386,8 +390,8 @@ def _to_install(files: Mapping[str, str], request: BuildRequest) -> Iterator[str
         yield f"for HTTP also: pip install {' '.join(for_http)}"
 
 
-def _next(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
-    """A command to begin with."""
+def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
+    """Yield a command to begin with."""
     main = files.get("__main__.py", "")
     if "argparse" in main:  # few features have commands
         command = f"python -m {package} --help"
@@ -407,14 +411,14 @@ def _next(files: Mapping[str, str], package: str, directory: Path) -> Iterator[s
         yield f"next: cd {shlex.quote(Path(os.path.relpath(root)).as_posix())} && {command}"
 
 
-def check(console: Console, directory: Path, wanted: Wanted) -> bool:
-    """Whether a package is what mcpgen would write; says so, with reasons and a diff if not.
+def check(console: Console, directory: Path, options: PackageOptions) -> bool:
+    """Report whether a package is what mcpgen would write, with reasons and a diff if not.
 
     Raises:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
-    record = directories.read_manifest(directory) if wanted.schemas else None
-    report = checking.check(directory, _named(wanted, directory, record))
+    record = directories.read_manifest(directory) if options.schemas else None
+    report = checking.check(directory, _named_sources(options, directory, record))
     console.record(
         {
             "directory": str(directory),
@@ -453,7 +457,7 @@ def check(console: Console, directory: Path, wanted: Wanted) -> bool:
 
 
 def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> None:
-    """Print the facts that are used for a schema, as a facts file.
+    """Print the facts for a schema as a facts file.
 
     Raises:
         McpgenError: One of the files is wrong.
@@ -464,9 +468,9 @@ def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> 
 
 
 def verify(console: Console, checkout: Path) -> bool:
-    """Whether our schemas have the structure of the official ones; names every difference.
+    """Report whether our schemas have the structure of the official ones, with all differences.
 
-    Revisions of the user's own folder are left out: nothing official has to be like them.
+    Revisions of the user's own folder are left out, for they have no official schema.
 
     Raises:
         UsageError: The checkout lacks a file.
@@ -498,7 +502,7 @@ def verify(console: Console, checkout: Path) -> bool:
 
 
 def errata(console: Console, typescript_file: Path, json_file: Path) -> None:
-    """Print what corrects a schema in JSON to what its TypeScript says, as an errata file.
+    """Print an errata file that corrects a schema in JSON to its TypeScript.
 
     Raises:
         SchemaError: One of the files cannot be read.

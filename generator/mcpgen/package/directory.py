@@ -1,12 +1,12 @@
-"""The directory of a package on disk: one run at a time, no links, no folders of dead runs.
+"""The directory of a package on disk: one run at a time, no links, no leftovers of dead runs.
 
-A run puts a new package in the place of an old one by two renames: `PKG` becomes
+A run replaces an old package by a new one with two renames: `PKG` becomes
 `.PKG.mcpgen-XXXXXXXX.old`, then `.PKG.mcpgen-XXXXXXXX.new` becomes `PKG`. Runs on one directory
-hold a lock, so whoever holds it knows that such folders are of runs that died. If both are there
-and `PKG` is not, the run died between its renames, and `.old` is the package.
+hold a lock, so its holder knows that folders of these names are of runs that died. If both are
+there and `PKG` is not, the run died between its renames, and `.old` is the package.
 
-The lock is a file beside the directory, since only there all runs find it, those in containers
-included. It is removed by the run that holds it; the system releases the lock of a run that dies.
+The lock is a file beside the directory, where all runs find it, even runs in containers. It is
+removed by the run that holds it; the system releases the lock of a run that dies.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from mcpgen.errors import OutputError
 from mcpgen.package import manifest
 
 LOCK_SECONDS = 60.0
-"""How long a run waits for another one on the same directory; each holds the lock for a moment."""
+"""Seconds that a run waits for another run on the same directory, which holds the lock briefly."""
 
 _POLL_SECONDS = 0.02
 
 
 @contextmanager
-def locked(target: Path) -> Generator[OSError | None]:
-    """Keep other runs from a directory, and clean up after those that died.
+def hold_lock(target: Path) -> Generator[OSError | None]:
+    """Lock a directory against other runs, and clean up after runs that died.
 
     Args:
         target: The directory, without links in its path.
 
     Yields:
-        Why there is no lock, if the system refuses one. Nothing may be written then; reading is
-        as safe as it was, since other runs are refused likewise.
+        The reason why there is no lock, if the system refuses one. Then nothing may be written;
+        reading is safe, since other runs are refused likewise.
 
     Raises:
         OutputError: Another run has held the lock for too long.
@@ -74,14 +74,14 @@ def temporary_folders(target: Path) -> tuple[Path, Path]:
 
 
 def clean_up(target: Path) -> None:
-    """Remove the temporary folders of dead runs; undo one that died between its renames.
+    """Remove the temporary folders of dead runs; undo a run that died between its renames.
 
-    A folder that cannot be removed stays. Both folders of a run stay if something else has taken
-    the place of the package meanwhile: the old one may hold files of the user.
+    A folder that cannot be removed stays. Both folders of a run stay if something else has replaced
+    the package meanwhile: the old folder may hold files of the user.
     """
     import shutil  # as above
 
-    for mark, parts in _left_over(target).items():
+    for mark, parts in _leftover_folders(target).items():
         old = _temporary(target, mark, "old")
         if parts == {"new", "old"}:
             if os.path.lexists(target):
@@ -95,8 +95,8 @@ def _temporary(target: Path, mark: str, part: str) -> Path:
     return target.with_name(f".{target.name}.mcpgen-{mark}.{part}")
 
 
-def _left_over(target: Path) -> dict[str, set[str]]:
-    """The temporary folders beside the directory, by their mark."""
+def _leftover_folders(target: Path) -> dict[str, set[str]]:
+    """The suffixes of the temporary folders beside the directory, by run."""
     pattern = re.compile(rf"\.{re.escape(target.name)}\.mcpgen-([0-9a-f]{{8}})\.(new|old)")
     folders: dict[str, set[str]] = {}
     with os.scandir(target.parent) as entries:
@@ -111,8 +111,8 @@ def read_manifest(target: Path) -> manifest.Manifest | None:
     """The manifest in a directory, or `None` if it has none.
 
     Raises:
-        OutputError: A file that it names, or the manifest itself, is a link or lies behind one.
-        ManifestError: It cannot be read as a manifest.
+        OutputError: The manifest, or a file that it names, is a link or lies behind one.
+        ManifestError: The file cannot be read as a manifest.
     """
     refuse_links(target, [manifest.NAME])
     record = manifest.read(target)
@@ -122,7 +122,7 @@ def read_manifest(target: Path) -> manifest.Manifest | None:
 
 
 def texts(target: Path) -> dict[str, str]:
-    """The files of a package on disk by path and text, its manifest left out.
+    """The text of each file of a package on disk by path, without the manifest.
 
     Raises:
         OutputError: See `read_manifest`.
@@ -134,14 +134,14 @@ def texts(target: Path) -> dict[str, str]:
 
 
 def refuse_links(target: Path, paths: Iterable[str]) -> None:
-    """Refuse links in the places of files that mcpgen writes, and in those of their folders.
+    """Refuse links at the paths of files that mcpgen writes, and of their folders.
 
     Args:
-        target: The directory; it may be a link itself.
+        target: The directory, which may be a link itself.
         paths: The files, relative to it.
 
     Raises:
-        OutputError: There is a link: what it leads to is not part of the package.
+        OutputError: There is a link; its target is not part of the package.
     """
     places = {path[:end] for path in paths for end in _ends_of_parts(path)}
     links = sorted(place for place in places if _is_link(target / place))
@@ -153,7 +153,7 @@ def refuse_links(target: Path, paths: Iterable[str]) -> None:
 
 
 def _ends_of_parts(path: str) -> Iterator[int]:
-    """Where the folders in a path end, and the path itself."""
+    """The indices at which the folders of a path end, and the end of the path."""
     return (end for end in range(1, len(path) + 1) if path[end : end + 1] in ("/", ""))
 
 

@@ -1,7 +1,7 @@
-"""A revision for other tools: as JSON Schema 2020-12, and as an OpenRPC document.
+"""Export of a revision for other tools: as JSON Schema 2020-12, and as an OpenRPC document.
 
-The definitions are those of the schema, with its errata corrected. Where the package reads a place
-otherwise than the schema says, a `$comment` of the definition says so.
+The definitions are those of the schema, with its errata corrected. Where a package deviates from
+the schema, a `$comment` of the definition says so.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _Params: TypeAlias = tuple[dict[str, Node], list[str]]
 
 @dataclass(frozen=True)
 class Exported:
-    """A revision, with the extensions of a package beside it.
+    """A revision, with the extensions of a package.
 
     Attributes:
         loaded: The schema of the revision.
         definitions: All definitions.
-        notes: What of them a package reads otherwise.
+        notes: The places where a package deviates from the schema.
         methods: All methods.
     """
 
@@ -53,23 +53,23 @@ def export(console: Console, name: str, revision: str | None, *, errata: bool, r
     """Print the document of a revision, of a schema file, or of a revision of a package.
 
     Args:
-        console: Where it is printed.
-        name: The revision, the file or the folder of the package.
-        revision: Which revision of a package.
-        errata: Whether published schemas are corrected.
-        rpc: Whether the document is one of OpenRPC, not JSON Schema.
+        console: The output.
+        name: The revision, the schema file, or the folder of the package.
+        revision: The revision of a package.
+        errata: Whether defects of published schemas are corrected.
+        rpc: Whether to print OpenRPC in place of JSON Schema.
 
     Raises:
-        McpgenError: There is no such source, or it is malformed.
+        McpgenError: There is no source of that name, or it is malformed.
     """
     source, beside = _source(name, revision)
-    whole = _exported(source, schema_sources.load(source, errata), beside)
+    whole = _collect_export(source, schema_sources.load(source, errata), beside)
     document = openrpc(whole) if rpc else json_schema(whole)
     console.text(json.dumps(document, indent=2, ensure_ascii=False))
 
 
 def _source(name: str, revision: str | None) -> tuple[Source, Sequence[ExtensionFile]]:
-    """The source, and the extensions beside it."""
+    """The source of a revision, and its extensions."""
     path = Path(name)
     if path.is_file():
         return schema_sources.of_file(path), ()
@@ -86,7 +86,9 @@ def _source(name: str, revision: str | None) -> tuple[Source, Sequence[Extension
     return sources[wanted], build_request.recorded_extensions(path, record)
 
 
-def _exported(source: Source, loaded: schema.Schema, beside: Sequence[ExtensionFile]) -> Exported:
+def _collect_export(
+    source: Source, loaded: schema.Schema, beside: Sequence[ExtensionFile]
+) -> Exported:
     if source.origin == "mcpgen":
         stated = facts.load(source.revision)
         later = (row.name for row in schema.revisions() if row.name > source.revision)
@@ -133,7 +135,7 @@ def openrpc(whole: Exported) -> Node:
         "methods": [_method(same, whole.definitions) for same in rows.values()],
         "components": {"schemas": _definitions(whole)},
     }
-    rebased: Node = _rebased(document)
+    rebased: Node = _rebase_references(document)
     return rebased
 
 
@@ -184,7 +186,7 @@ def _message(method: Method, definitions: Mapping[str, Node]) -> Node:
 
 
 def _params(node: Node, definitions: Mapping[str, Node]) -> _Params:
-    """The members of an object and those that are required, through references and `allOf`."""
+    """The members and the required members of an object, through references and `allOf`."""
     members: dict[str, Node] = {}
     required: list[str] = []
     for part in _parts(node, definitions):
@@ -201,13 +203,13 @@ def _parts(node: Node, definitions: Mapping[str, Node]) -> Iterable[Node]:
     yield node
 
 
-def _rebased(node: Json) -> Json:
-    """JSON with references into the components of a document."""
+def _rebase_references(node: Json) -> Json:
+    """Point the references in JSON to the components of an OpenRPC document."""
     if is_array(node):
-        return [_rebased(part) for part in node]
+        return [_rebase_references(part) for part in node]
     if not is_object(node):
         return node
-    whole = {key: _rebased(part) for key, part in node.items()}
+    whole = {key: _rebase_references(part) for key, part in node.items()}
     if isinstance(node.get("$ref"), str):
         whole["$ref"] = node["$ref"].replace(_DEFINITIONS, _SCHEMAS, 1)
     return whole

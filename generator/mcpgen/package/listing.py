@@ -1,4 +1,4 @@
-"""The lists of `mcpgen list`: revisions and what each has, extensions, features, modules."""
+"""The lists of `mcpgen list`: revisions with their contents, extensions, features, modules."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FEATURE_HEADS = ("feature", "by default", "needs", "brings")
 
 @dataclass(frozen=True)
 class _Counts:
-    """How many methods one side may send."""
+    """The number of methods that one side may send."""
 
     requests: int
     notifications: int
@@ -59,10 +59,10 @@ class _Row:
 
 
 def list_modules(console: Console, directory: Path) -> None:
-    """List the modules of a package by room, each with its lines and what imports it first.
+    """List the modules of a package by folder, each with its lines and its first importer.
 
     Raises:
-        UsageError: There is no package, or a module is no UTF-8 or imports what is not there.
+        UsageError: There is no package; or a module is not UTF-8, or imports a missing module.
     """
     if not (directory / manifest.NAME).is_file():
         raise UsageError(f"{directory}: expected a package of mcpgen, got no {manifest.NAME} in it")
@@ -89,7 +89,7 @@ def list_modules(console: Console, directory: Path) -> None:
 
 
 def list_revisions(console: Console) -> None:
-    """List the revisions and what each has, the extensions that have a name, and the features."""
+    """List the revisions with their contents, the extensions that have a name, and the features."""
     rows = [_row(entry) for entry in schema.revisions()]
     console.table(_HEADS, [row.cells() for row in rows])
     console.text("")

@@ -1,4 +1,4 @@
-"""`mcpgen.json`: what a package was made from, and the fingerprints to tell what changed since.
+"""`mcpgen.json`: the inputs of a package, and the fingerprints that show later changes.
 
 Fingerprints are taken over text with `\\n` line ends, so a checkout on any system has the same.
 """
@@ -28,10 +28,10 @@ from mcpgen.toml_records import Place, convert
 NAME = "mcpgen.json"
 
 GITATTRIBUTES = ".gitattributes"
-"""The file that has reviews on GitHub and GitLab fold the package."""
+"""The file that makes reviews on GitHub and GitLab fold the package."""
 
 FILE_PATH = "a relative path of letters, digits, '.', '-' and '_' between single '/'"
-"""The form of a path of a file within a package; see `is_file_path`."""
+"""Matches the path of a file within a package; see `is_file_path`."""
 
 _PART = r"\w(?:[\w.-]*[\w-])?"
 _is_file_path = re.compile(rf"{_PART}(?:/{_PART})*", re.ASCII).fullmatch
@@ -45,7 +45,7 @@ class Origin:
     Attributes:
         origin: Data of mcpgen, or a file that the user named.
         structure: Digest of the schema's structure.
-        inputs: Fingerprint of all files it was made from: schema, corrections, facts.
+        inputs: Fingerprint of all input files: schema, corrections, facts.
         schema: Path of the user's schema file, from the package's directory; else empty.
         facts: Path of the user's facts file, likewise.
     """
@@ -65,10 +65,10 @@ class Options:
         errata: Whether schemas were corrected.
         parts: The parts that were chosen.
         transports: The transports that were chosen.
-        models: What the models are written for; no member of the file for msgspec.
-        features: The features that were chosen, as in `Selection`; no member of the file for all
-            of them. What a version of mcpgen makes a default feature, packages of earlier versions
-            have: they do not name it.
+        models: The library of the models; no member of the file for msgspec.
+        features: The features that were chosen, as in `Selection`; no member of the file for all of
+            them. Packages of earlier versions do not name features that became a default later, but
+            have them.
         gitattributes: Whether a file tells Git that the package is generated; no member if so.
         runtime: The form of the package; no member if it is vendored.
     """
@@ -85,17 +85,17 @@ class Options:
         """The parts, the transports, the library of the models, the features and the form.
 
         Raises:
-            UsageError: They are none that could have been chosen.
+            UsageError: The recorded words are not a valid choice.
         """
         return selection(self.parts, self.transports, self.models, self.features, self.runtime)
 
 
 @dataclass(frozen=True)
 class Templates:
-    """The templates of the user's that took the place of mcpgen's.
+    """The user's templates that replaced mcpgen's.
 
     Attributes:
-        directory: Where they lie, from the package's directory; empty if there are none.
+        directory: Their directory, from the package's directory; empty if there are none.
         files: SHA-256 of each, by its name.
     """
 
@@ -146,17 +146,16 @@ class Manifest:
         templates: The templates of the user's.
         patch: The hand edits that were applied.
         names: Its public names, sorted.
-        old_names: Public names of earlier packages in its place, sorted, which it goes on to offer
-            as long as they have new names.
-        renamed_types: Types of earlier packages in its place by the names that they had then, with
-            the names that took their place. `models` offers an old name as long as no type has it
-            and the new one is there.
-        old_revisions: Revisions that the package in its place had, with those whose modules the
-            modules of the old ones give, with a warning.
-        requires: The distribution that it imports, with the range of its versions, as pip takes
-            both; empty, and no member of the file, if it is vendored.
+        old_names: Public names of earlier versions of the package, sorted, which the package still
+            offers while they have new names.
+        renamed_types: Old names of types of earlier versions of the package, with their new names.
+            `models` offers an old name while no type has it and the new one exists.
+        old_revisions: Removed revisions, each with the revision whose modules the old modules
+            re-export with a warning.
+        requires: The requirement of the runtime's distribution, in the form of pip; empty, and no
+            member of the file, if the package is vendored.
 
-    The file leaves out the last six where they are empty.
+    The file leaves out the last six if they are empty.
     """
 
     mcpgen: str
@@ -212,7 +211,7 @@ def new(
     renamed_types: Mapping[str, str] | None = None,
     old_revisions: Mapping[str, str] | None = None,
 ) -> Manifest:
-    """The manifest for files made now, given by path and text."""
+    """The manifest for new files, given by path and text."""
     return Manifest(
         mcpgen=__version__,
         generator=generator_fingerprint(),
@@ -248,13 +247,13 @@ def read(directory: Path) -> Manifest | None:
     if is_object(document) and "adopted" in document:
         expected = "a patch in its place: remove it, mcpgen update --force, edit, mcpgen patch"
         raise place.at("adopted").error(expected, "rules of an earlier version")
-    record = convert(_completed(document), Manifest, place)
+    record = convert(_complete_members(document), Manifest, place)
     _check_texts(record, place)
     return record
 
 
-def _completed(document: Any) -> Any:
-    """A manifest with the members that those of earlier releases lack."""
+def _complete_members(document: Any) -> Any:
+    """Add the members that manifests of earlier releases lack."""
     if is_object(document):
         document.setdefault("extensions", {})
         options, revisions = document.get("options"), document.get("revisions")
@@ -277,7 +276,7 @@ def _completed(document: Any) -> Any:
 
 
 def _check_texts(record: Manifest, place: Place) -> None:
-    """Refuse texts that mcpgen never writes: they become paths, code and lines on a terminal."""
+    """Refuse texts that mcpgen never writes, for they become paths, code and terminal output."""
     if not _is_version(record.mcpgen):
         raise place.at("mcpgen").error("a version", record.mcpgen)
     if not all(part.isidentifier() for part in record.package.split(".")):
@@ -326,23 +325,23 @@ def is_file_path(path: str) -> bool:
 
 
 def fingerprint(text: str) -> str:
-    """SHA-256, in hex, of a text with `\\n` line ends."""
+    """SHA-256, in hex, of a text with line ends as `\\n`."""
     return hashlib.sha256(text.replace("\r\n", "\n").encode()).hexdigest()
 
 
 def file_fingerprint(path: Path) -> str:
-    """The fingerprint of a file's text; of its bytes, where they are not UTF-8."""
+    """The fingerprint of a file's text; of its bytes, if they are not UTF-8."""
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
-def combined(files: Iterable[tuple[str, Path]]) -> str:
-    """The fingerprint of several files, each under a name of its own."""
+def combine_fingerprints(files: Iterable[tuple[str, Path]]) -> str:
+    """The fingerprint of several files by their names."""
     rows = sorted((name, file_fingerprint(path)) for name, path in files)
     return fingerprint("".join(f"{name} {digest}\n" for name, digest in rows))
 
 
 def generator_fingerprint() -> str:
-    """The fingerprint of everything that decides what a given schema becomes."""
+    """The fingerprint of the generator: its code, its templates and its documentation."""
     roots = {"mcpgen": paths.PACKAGE, "templates": paths.templates_dir()}
     files = [row for name, root in roots.items() for row in _files(name, root)]
     files += [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
@@ -350,19 +349,19 @@ def generator_fingerprint() -> str:
 
 
 def _state(path: Path) -> tuple[int, int]:
-    """The time at which a file was written, and its size in bytes."""
+    """The modification time of a file, and its size in bytes."""
     status = path.stat()
     return status.st_mtime_ns, status.st_size
 
 
 @lru_cache(maxsize=4)
 def _fingerprint_as_of(files: tuple[tuple[str, Path, tuple[int, int]], ...]) -> str:
-    """The fingerprint of files, each by its name, its path and its state."""
-    return combined((name, path) for name, path, _ in files)
+    """The fingerprint of files by name, path and state, cached for the process."""
+    return combine_fingerprints((name, path) for name, path, _ in files)
 
 
 def _files(name: str, root: Path) -> Iterator[tuple[str, Path]]:
-    """The files of the generator below a folder, by name: no byte code, no copied data folder."""
+    """The files of the generator below a folder, by name, without byte code and copied data."""
     top = str(root)
     for folder, folders, names in os.walk(top):
         skipped = {"__pycache__", "_data"} if folder == top else {"__pycache__"}

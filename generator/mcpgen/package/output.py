@@ -1,8 +1,8 @@
 """Writing a package to disk: all of it, or nothing.
 
-A whole new tree is made beside the directory and takes its place by two renames, so a failure at
-any point leaves the directory as it was. What the user added to it moves along; what an earlier
-run wrote and this one does not is left behind. Runs on one directory wait for each other.
+A new tree is made beside the directory and replaces it by two renames, so a failure at any point
+leaves the directory unchanged. Files that the user added are copied; files that only an earlier run
+wrote are removed. Runs on one directory wait for each other.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpgen.errors import OutputError, shown
+from mcpgen.errors import OutputError, format_value
 from mcpgen.package import directory as directories
 from mcpgen.package import manifest
 
@@ -25,10 +25,10 @@ class Written:
     """The result of writing a package, as paths within it.
 
     Attributes:
-        created: Files that were not there.
-        updated: Files with another text than before.
+        created: New files.
+        updated: Files whose text changed.
         removed: Files of an earlier run that this one does not write.
-        unchanged: How many files stayed as they were.
+        unchanged: The number of files that did not change.
     """
 
     created: tuple[str, ...]
@@ -38,15 +38,15 @@ class Written:
 
     @property
     def changed(self) -> bool:
-        """Whether anything on disk is other than before."""
+        """Whether any file on disk changed."""
         return bool(self.created or self.updated or self.removed)
 
 
 def write(directory: Path, files: Mapping[str, str], *, force: bool = False) -> Written:
-    """Make a directory hold a package.
+    """Write a package to a directory.
 
     Args:
-        directory: Where; missing, empty, or a package that mcpgen wrote before.
+        directory: The directory: missing, empty, or a package that mcpgen wrote before.
         files: Text by path within the package; the manifest is one of them.
         force: Overwrite files that were edited by hand.
 
@@ -57,8 +57,8 @@ def write(directory: Path, files: Mapping[str, str], *, force: bool = False) -> 
     _refuse_outside(target, files)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with directories.locked(target) as no_lock:
-            old = _recorded(target)
+        with directories.hold_lock(target) as no_lock:
+            old = _recorded_fingerprints(target)
             directories.refuse_links(target, files)
             if not force:
                 _refuse_edited(target, old, files)
@@ -74,18 +74,18 @@ def write(directory: Path, files: Mapping[str, str], *, force: bool = False) -> 
 
 
 def expect_own(directory: Path) -> None:
-    """Check that a directory is one that mcpgen may write a package to.
+    """Check that mcpgen may write a package to a directory.
 
     Raises:
         OutputError: The directory holds something that mcpgen did not write.
     """
     target = directory.resolve()
-    with directories.locked(target):
-        _recorded(target)
+    with directories.hold_lock(target):
+        _recorded_fingerprints(target)
 
 
-def _recorded(target: Path) -> Mapping[str, str]:
-    """The fingerprints of the files that mcpgen last wrote to a directory, none if it is new."""
+def _recorded_fingerprints(target: Path) -> Mapping[str, str]:
+    """The fingerprints of the files that mcpgen last wrote to a directory; none if it is new."""
     if not target.exists():
         return {}
     if not target.is_dir():
@@ -101,8 +101,8 @@ def _recorded(target: Path) -> Mapping[str, str]:
     return {}
 
 
-def edited(target: Path, record: Mapping[str, str]) -> list[str]:
-    """Recorded files that are on disk with another text than was written."""
+def edited_files(target: Path, record: Mapping[str, str]) -> list[str]:
+    """Recorded files whose text on disk differs from the written text."""
     return [
         path
         for path, digest in record.items()
@@ -114,14 +114,17 @@ def _refuse_outside(target: Path, files: Mapping[str, str]) -> None:
     for path in files:
         if not manifest.is_file_path(path):
             raise OutputError(
-                f"{target}: expected {manifest.FILE_PATH} to write, got {shown(path)}"
+                f"{target}: expected {manifest.FILE_PATH} to write, got {format_value(path)}"
             )
 
 
 def _refuse_edited(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> None:
-    """Refuse to overwrite what a user wrote: edited files, and own files that stand in the way."""
+    """Refuse to overwrite files of the user: edited files, and own files at the same paths."""
     in_the_way = [path for path in files if path not in old and path != manifest.NAME]
-    suspects = [*edited(target, old), *(path for path in in_the_way if (target / path).is_file())]
+    suspects = [
+        *edited_files(target, old),
+        *(path for path in in_the_way if (target / path).is_file()),
+    ]
     lost = [path for path in suspects if _differs(target / path, files.get(path))]
     if lost:
         named = ", ".join(sorted(lost)[:_SHOWN])
@@ -153,7 +156,7 @@ def _replace(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> 
     fresh, aside = directories.temporary_folders(target)
     try:
         fresh.mkdir()
-        # Written first: what is copied afterwards, links included, finds their places taken.
+        # Written before the user's files are copied, so that no link can redirect a write.
         for path, text in files.items():
             _write_file(fresh / path, text)
         if target.exists():
@@ -165,7 +168,7 @@ def _replace(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> 
 
 
 def _keep_own(source: Path, fresh: Path, written: set[str]) -> None:
-    """Copy the files of a directory that mcpgen did not write; byte code is made anew."""
+    """Copy the files of a directory that mcpgen did not write, without byte code."""
     import shutil  # as above
 
     for folder, names, files in os.walk(source):
@@ -187,7 +190,7 @@ def _write_file(path: Path, text: str) -> None:
 
 
 def _swap(target: Path, fresh: Path, aside: Path) -> None:
-    """Put `fresh` in the place of `target`, which ends up as `aside` if it existed."""
+    """Replace `target` by `fresh`; an old `target` is moved to `aside`."""
     if not target.exists():
         fresh.rename(target)
         return

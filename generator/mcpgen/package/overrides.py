@@ -1,9 +1,9 @@
-"""Templates of a user's own, in place of single ones of mcpgen's.
+"""Templates of the user that replace single templates of mcpgen.
 
-`DIR/package/client/async_client.py.jinja` takes the place of the template of that name. A copy of
-the template that it replaces lies in `DIR/.originals` under the same name. So mcpgen can tell that
-the template has changed since, and show how; an override that is out of date is an error, since the
-package would lack a correction without a word.
+`DIR/package/client/async_client.py.jinja` replaces the template of that name. A copy of the
+replaced template lies in `DIR/.originals` under the same name. With this copy, mcpgen detects and
+shows later changes of the template; an outdated override is an error, since the package would
+silently lack a correction.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ State: TypeAlias = Literal["current", "outdated"]
 
 @dataclass(frozen=True)
 class Overrides:
-    """The templates of one directory that take the place of mcpgen's.
+    """The templates of one directory that replace mcpgen's.
 
     Attributes:
-        directory: Where they lie.
+        directory: The directory.
         digests: SHA-256 of each, by the template's name.
-        path: The directory as a manifest records it: from the package's.
+        path: The directory as a manifest records it: relative to the package's directory.
     """
 
     directory: Path
@@ -55,8 +55,8 @@ def read(directory: Path, package: Path) -> Overrides:
 
     Raises:
         UsageError: There is no such directory.
-        TemplateError: A file has not the name of a template, the template that it replaces is not
-            recorded, or has changed since it was copied.
+        TemplateError: A file does not have the name of a template, or the template that it replaces
+            is not recorded, or has changed since it was copied.
     """
     for name, state in states(directory).items():
         if state == "outdated":
@@ -83,7 +83,7 @@ def digests(directory: Path) -> dict[str, str]:
 
 
 def _files(directory: Path) -> list[str]:
-    """The files in a directory, those that are hidden left out."""
+    """The files in a directory, without hidden ones."""
     paths_within = (path.relative_to(directory) for path in directory.rglob("*") if path.is_file())
     return sorted(
         path.as_posix()
@@ -93,12 +93,12 @@ def _files(directory: Path) -> list[str]:
 
 
 def states(directory: Path) -> dict[str, State]:
-    """Whether each override in a directory is of the template as it is now, by name.
+    """Whether each override in a directory is current or outdated, by name.
 
     Raises:
         UsageError: There is no such directory.
-        TemplateError: A file has not the name of a template, or the template that it replaces is
-            not recorded.
+        TemplateError: A file does not have the name of a template, or the template that it replaces
+            is not recorded.
     """
     by_name: dict[str, State] = {}
     for name in digests(directory):
@@ -127,11 +127,11 @@ def _expect_name(name: str, place: str) -> None:
 
 
 def copy(name: str, directory: Path) -> Path:
-    """Begin an override: write a template to a directory, with the record of what it replaces.
+    """Begin an override: copy a template to a directory, and record the original.
 
     Raises:
         TemplateError: There is no such template.
-        OutputError: There is an override of it already, or the directory cannot be written.
+        OutputError: The override exists already, or the directory cannot be written.
     """
     _expect_name(name, str(directory))
     place = directory / name
@@ -144,11 +144,11 @@ def copy(name: str, directory: Path) -> Path:
 
 
 def accept(name: str, directory: Path) -> None:
-    """Record that an override fits the template that it replaces as that is now.
+    """Record that an override fits the current version of the template that it replaces.
 
     Raises:
         TemplateError: There is no such template.
-        UsageError: The directory has no override of it.
+        UsageError: The directory has no override of the template.
         OutputError: The directory cannot be written.
     """
     _expect_name(name, str(directory))
@@ -167,7 +167,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def changes(directory: Path) -> str:
-    """A unified diff of what has changed in the templates since overrides of them were made.
+    """A unified diff of the changes of templates since overrides of them were made.
 
     Raises:
         UsageError: There is no such directory.

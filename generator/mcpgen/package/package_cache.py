@@ -1,12 +1,12 @@
-"""Packages that were built before: the same inputs, tools and options give the same files.
+"""The cache of built packages: the same inputs, tools and options give the same files.
 
 A key covers everything that a build reads: mcpgen's code, templates and documentation, the versions
-of the libraries that write output, Python's version, every known schema and its facts (the names of
-later revisions count in earlier ones), the files of the user, the options, and the place of the
-package, which its manifest records paths from.
+of the libraries that write output, Python's version, every known schema and its facts (later
+revisions give names to earlier ones), the files of the user, the options, and the directory of the
+package, to which paths in its manifest are relative.
 
-The models of revisions are kept by themselves too (`render.datamodel`): packages of other parts
-have the same.
+The models of revisions have cache entries of their own (`render.datamodel`): packages of other
+parts share them.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from mcpgen.schema.structure import canonical
 _KIND = "package"
 _INPUTS = "inputs"
 _LIBRARIES = ("black", "datamodel-code-generator", "jinja2", "jsonschema", "tree-sitter-typescript")
-"""Distributions that decide what is written or refused."""
+"""Distributions whose versions affect the written files or errors."""
 
 
-def built(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
-    """The files of a package, from the cache if they are there.
+def build_package(request: BuildRequest, report: Callable[[str], None]) -> dict[str, str]:
+    """Build the files of a package, or read them from the cache.
 
-    The models are made in a process that starts before all else, unless this one can.
+    The models are made in a process that starts first, unless this process has the library.
 
     Args:
         request: The package.
-        report: Is called with what a user should know of a schema file, as `pipeline.build` does.
+        report: Called with each note about a schema file; see `pipeline.build`.
 
     Raises:
         McpgenError: A schema, its corrections or its facts are wrong.
@@ -77,23 +77,23 @@ def _build(request: BuildRequest, report: Callable[[str], None], inputs: str) ->
 
 
 def _inputs(request: BuildRequest) -> str:
-    """Digest of everything that the package is built from but the request.
+    """Digest of all inputs of the package except the request.
 
-    A request shows all of its fields, with digests where they stand for files, save for the files
-    that `build_request.inputs` covers.
+    The request is in the key by its `repr`, which has digests of the files that it names, except
+    those that `build_request.inputs` covers.
     """
     files = [
         (build_request.inputs(source, request.errata), _content(source))
         for source in request.sources
     ]
-    schemas = [manifest.combined(_files(paths.schema_dir()))]
+    schemas = [manifest.combine_fingerprints(_files(paths.schema_dir()))]
     own = paths.own_schema_dir()
-    schemas += [manifest.combined(_files(own))] if own is not None else []
+    schemas += [manifest.combine_fingerprints(_files(own))] if own is not None else []
     return _digest(files, _tools(), schemas)
 
 
 def _tools() -> list[str]:
-    """Versions of what writes output."""
+    """Versions of the tools that affect the output."""
     return [manifest.generator_fingerprint(), platform.python_version(), *_versions()]
 
 
@@ -107,7 +107,7 @@ def _digest(*values: object) -> str:
 
 
 def _content(source: Source) -> str:
-    """The content that was read of a schema file, which may have changed since."""
+    """The content that was read from a schema file, which may have changed since."""
     file = source.file
     if file is None:
         return ""

@@ -1,9 +1,9 @@
 """Hand edits of a package as a patch: a unified diff that lies beside it.
 
-A hunk is found by its lines, not by its line numbers: what mcpgen wrote there, the context and the
-lines that the hunk removes, has to stand in a new text exactly once. Where the context changed,
-less of it has to fit, at least one line before and one after. A hunk that fits nowhere, or at
-several places, is a conflict: nothing is written, and both sides are shown.
+A hunk is located by its lines, not by its line numbers: its context and the lines that it removes
+must occur in a new text exactly once. If the context changed, fewer lines of it have to match, at
+least one before and one after. A hunk that matches nowhere, or at several places, is a conflict:
+nothing is written, and both sides are shown.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ SUFFIX = ".patch"
 """The end of the file's name, behind the name of the package."""
 
 MAX_BYTES = 1 << 20
-"""Size of a patch, at most."""
+"""Size of the largest patch, in bytes."""
 
 MAX_HUNKS = 2_000
-"""Hunks of a patch, at most: each is looked for by itself."""
+"""Limit of the hunks of a patch, each of which costs a search."""
 
 _CONTEXTS = (3, 6, 12, 25, 50)
-"""Lines of context, as many as make each hunk of a file unique in it."""
+"""Numbers of context lines to try until each hunk of a file is unique in it."""
 
 _SHOWN = 40
-"""Lines of each side of a conflict that are shown."""
+"""Limit of the lines of each side of a conflict that are shown."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class Patch:
     """The edits of a package.
 
     Attributes:
-        path: Where the file lies.
-        recorded: The same as the manifest records it: from the package's directory.
+        path: The file.
+        recorded: The path as the manifest records it: relative to the package's directory.
         digest: SHA-256 of its text.
-        text: What it held when it was read.
+        text: Its content when it was read.
     """
 
     path: Path
@@ -108,7 +108,7 @@ def read(path: Path, directory: Path) -> Patch:
 
 
 def recorded_path(directory: Path, recorded: str) -> Path:
-    """Where a manifest says that the patch of a package is, from here if it lies below.
+    """Resolve the recorded path of the patch of a package; relative to here if below.
 
     Raises:
         UsageError: There is no file.
@@ -126,8 +126,8 @@ def difference(written: Mapping[str, str], edited: Mapping[str, str]) -> str:
     """The edits, as a patch.
 
     Args:
-        written: The files as mcpgen writes them.
-        edited: The edited ones of them.
+        written: The files that mcpgen writes.
+        edited: The edited files.
     """
     return "".join(
         _file_difference(path, written[path], edited[path])
@@ -141,7 +141,7 @@ def _file_difference(path: str, before: str, after: str) -> str:
     text = ""
     for context in (*_CONTEXTS, len(old)):
         rows = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}", n=context)
-        text = "".join(_ended(row) for row in rows)
+        text = "".join(_terminate_line(row) for row in rows)
         hunks = PatchSet.from_string(text)[0]
         if all(len(_places(_sides(hunk)[0], before)) == 1 for hunk in hunks):
             break
@@ -149,26 +149,25 @@ def _file_difference(path: str, before: str, after: str) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines of a text with their ends, which are line feeds alone."""
+    """The lines of a text, split at line feeds only, which are kept."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _ended(row: str) -> str:
+def _terminate_line(row: str) -> str:
     return row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n"
 
 
-def applied(
+def apply_patch(
     patch: Patch, files: Mapping[str, str], report: Callable[[str], None]
 ) -> dict[str, str]:
-    """The files of a package with the edits in them.
+    """Apply the edits to the files of a package.
 
-    The edits of a module of a revision that the package has no longer go to the same module of the
-    next newer one.
+    The edits of a module of a removed revision go to the same module of the next newer revision.
 
     Args:
         patch: The edits.
-        files: What mcpgen writes, the manifest left out.
-        report: Is called with what a user should know of edits that go elsewhere, or nowhere.
+        files: The files that mcpgen writes, without the manifest.
+        report: Called with each note about edits that were moved or dropped.
 
     Raises:
         PatchError: The patch is malformed, or has conflicts.
@@ -190,7 +189,7 @@ def applied(
                 conflicts.append(_conflict(patch, path, hunk, edit, result[path]))
             else:
                 edits.append(edit)
-        result[path] = _edited(edits, result[path])
+        result[path] = _apply_edits(edits, result[path])
     if conflicts:
         raise PatchError(
             patch.source,
@@ -204,7 +203,7 @@ def applied(
 
 
 def _path_now(path: str, files: Mapping[str, str]) -> str | None:
-    """The file that edits go to; `None` if there is none."""
+    """The file that the edits of a path go to; `None` if there is none."""
     if path in files:
         return path
     folder, _, rest = path.partition("/")
@@ -218,27 +217,27 @@ def _path_now(path: str, files: Mapping[str, str]) -> str | None:
 
 
 def _is_of_revision(folder: str) -> bool:
-    """Whether a folder of a package is that of a revision, and no room of its own."""
+    """Whether a folder of a package belongs to a revision."""
     return folder.startswith("r") and not (paths.templates_dir() / "package" / folder).is_dir()
 
 
 @dataclass(frozen=True, order=True)
 class _Edit:
-    """A part of a text, by the numbers of its characters, and what takes its place."""
+    """A span of a text, by character offsets, and its replacement."""
 
     start: int
     end: int
     text: str
 
 
-def _edited(edits: Sequence[_Edit], text: str) -> str:
+def _apply_edits(edits: Sequence[_Edit], text: str) -> str:
     for edit in sorted(edits, reverse=True):
         text = text[: edit.start] + edit.text + text[edit.end :]
     return text
 
 
 def _edit(hunk: Hunk, text: str) -> _Edit | str:
-    """The edit that a hunk makes of a text, or why it makes none."""
+    """The edit of a hunk in a text, or the reason of a conflict."""
     old, new = _sides(hunk)
     for before, after in _trims(hunk):
         part, replacement = old[before : len(old) - after], new[before : len(new) - after]
@@ -252,7 +251,7 @@ def _edit(hunk: Hunk, text: str) -> _Edit | str:
 
 
 def _sides(hunk: Hunk) -> tuple[list[str], list[str]]:
-    """The lines before and after a hunk, without the end of line where a text has none."""
+    """The old and the new lines of a hunk, without the last line end if a text has none."""
     old: list[str] = []
     new: list[str] = []
     last: tuple[list[str], ...] = ()
@@ -268,7 +267,7 @@ def _sides(hunk: Hunk) -> tuple[list[str], list[str]]:
 
 
 def _trims(hunk: Hunk) -> Iterator[tuple[int, int]]:
-    """How many lines of context to leave out before and after, from none on."""
+    """The numbers of context lines to leave out before and after, from none on."""
     kinds = [line.line_type for line in hunk if line.line_type != "\\"]
     changed = [number for number, kind in enumerate(kinds) if kind in "+-"]
     before, after = changed[0], len(kinds) - 1 - changed[-1]
@@ -277,7 +276,7 @@ def _trims(hunk: Hunk) -> Iterator[tuple[int, int]]:
 
 
 def _places(part: Sequence[str], text: str) -> list[int]:
-    """Where whole lines stand in a text: none, the one place, or the first two."""
+    """The offsets at which whole lines occur in a text, at most the first two."""
     joined = "".join(part)
     places: list[int] = []
     start = text.find(joined)
@@ -298,17 +297,17 @@ def _conflict(patch: Patch, path: str, hunk: Hunk, why: str, text: str) -> str:
         (
             f"{path}: the hunk for line {hunk.source_start} {why}",
             f"<<<<<<< {patch.source}",
-            *_shown(new),
+            *_excerpt(new),
             "||||||| as mcpgen wrote it when the patch was made",
-            *_shown(old),
+            *_excerpt(old),
             "======= as mcpgen writes it now",
-            *_shown(now[start : start + len(old)]),
+            *_excerpt(now[start : start + len(old)]),
             ">>>>>>>",
         )
     )
 
 
-def _shown(lines: Sequence[str]) -> Iterator[str]:
+def _excerpt(lines: Sequence[str]) -> Iterator[str]:
     yield from (safe_text(line.removesuffix("\n")) for line in lines[:_SHOWN])
     if len(lines) > _SHOWN:
         yield f"... {len(lines) - _SHOWN} more lines"

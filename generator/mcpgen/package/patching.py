@@ -1,7 +1,7 @@
-"""`mcpgen patch`: the hand edits of a package become a patch beside it.
+"""`mcpgen patch`: write the hand edits of a package to a patch beside it.
 
-Edits can be told from other differences only while the package is otherwise what mcpgen writes, so
-anything else that changed since comes first.
+Edits can be distinguished from other differences only if the package is otherwise what mcpgen
+writes. So any other change is an error, to be resolved first.
 """
 
 from __future__ import annotations
@@ -15,51 +15,53 @@ from mcpgen.errors import McpgenError, OutputError, UsageError
 from mcpgen.package import commands, manifest, output, package_cache, patches
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.package.commands import Wanted
+from mcpgen.package.commands import PackageOptions
 from mcpgen.package.patches import Patch
 
 
 def patch(console: Console, directory: Path, file: Path | None) -> None:
-    """Keep the edits of a package in a patch, which every later generation applies.
+    """Write the edits of a package to a patch, which every later generation applies.
 
     Args:
-        console: Where it is said which files the patch has.
+        console: The output, which lists the patched files.
         directory: The package.
-        file: Where the patch is kept if the package has none yet; `NAME.patch` beside the package
-            by default.
+        file: The path of the patch if the package has none yet; by default `NAME.patch` beside the
+            package.
 
     Raises:
-        McpgenError: The directory is not a package of mcpgen's, something else than edits changed,
-            or a file cannot be written; nothing is written then.
+        McpgenError: The directory is not a package of mcpgen's, there are changes besides edits, or
+            a file cannot be written. Nothing is written then.
     """
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
-    request = commands.updated(Wanted(keeps_old_modules=True), directory)
+    request = commands.update_request(PackageOptions(keeps_old_modules=True), directory)
     place = _place(request, directory, file)
-    if not output.edited(directory, record.files):
+    if not output.edited_files(directory, record.files):
         _expect_whole(directory, record)
         _say(console, directory, request.patch)
         return
-    written = package_cache.built(replace(request, patch=None), _ignore)
+    written = package_cache.build_package(replace(request, patch=None), _ignore)
     _expect_only_edits(request, directory, record, written)
-    text = patches.difference(written, _edited(directory, record, written))
+    text = patches.difference(written, _edited_files(directory, record, written))
     if len(text.encode()) > patches.MAX_BYTES:
         raise UsageError(
             f"{directory}: expected edits of {patches.MAX_BYTES} bytes at most, got more: put what"
             " is large into a module of your own"
         )
     kept = Patch.of(place, directory, text) if text else None
-    _write(directory, place, kept, package_cache.built(replace(request, patch=kept), _ignore))
+    _write(
+        directory, place, kept, package_cache.build_package(replace(request, patch=kept), _ignore)
+    )
     _say(console, directory, kept)
 
 
 def _ignore(note: str) -> None:
-    """Notes were given when the package was generated."""
+    """Drop a note, which was shown when the package was generated."""
 
 
 def _place(request: BuildRequest, directory: Path, file: Path | None) -> Path:
-    """Where the patch is, or will be."""
+    """The path of the patch, which may not exist yet."""
     if request.patch is None:
         path = file or directory.with_name(directory.resolve().name + patches.SUFFIX)
         if path.exists():
@@ -81,7 +83,7 @@ def _place(request: BuildRequest, directory: Path, file: Path | None) -> Path:
 
 
 def _expect_near(path: Path, directory: Path) -> None:
-    """Refuse to write to a file elsewhere that only the record of a package names."""
+    """Refuse to write to a distant file that only the manifest of a package names."""
     place = path.resolve()
     near = (Path.cwd().resolve(), directory.resolve().parent)
     if not any(place.is_relative_to(folder) for folder in near):
@@ -104,10 +106,10 @@ def _expect_whole(directory: Path, record: manifest.Manifest) -> None:
 def _expect_only_edits(
     request: BuildRequest, directory: Path, record: manifest.Manifest, written: dict[str, str]
 ) -> None:
-    """Refuse a package that mcpgen would write otherwise than it did."""
+    """Refuse a package that differs from mcpgen's output by more than edits."""
     _expect_whole(directory, record)
     if request.patch is not None:
-        written = package_cache.built(request, _ignore)
+        written = package_cache.build_package(request, _ignore)
     for path in sorted({*written, *record.files} - {manifest.NAME}):
         now = manifest.fingerprint(written[path]) if path in written else ""
         if now != record.files.get(path):
@@ -118,8 +120,10 @@ def _expect_only_edits(
             )
 
 
-def _edited(directory: Path, record: manifest.Manifest, written: dict[str, str]) -> dict[str, str]:
-    """The files that are not as mcpgen writes them without a patch."""
+def _edited_files(
+    directory: Path, record: manifest.Manifest, written: dict[str, str]
+) -> dict[str, str]:
+    """The files whose text differs from what mcpgen writes without a patch."""
     edited: dict[str, str] = {}
     for path in record.files:
         place = directory / path
@@ -144,7 +148,7 @@ def _write(directory: Path, place: Path, kept: Patch | None, files: dict[str, st
 
 
 def _put(path: Path, text: str | None) -> None:
-    """Put a file with a text into place by one rename; remove it if there is none."""
+    """Write a file by one rename; remove the file if the text is `None`."""
     part = path.with_name(f".{path.name}.part")
     try:
         if text is None:

@@ -1,4 +1,4 @@
-"""From the names of revisions to the text of every file of a package. Writes nothing.
+"""Builds the text of every file of a package from the names of its revisions. Writes nothing.
 
 The steps of one revision, each once: schema, facts -> normalize -> methods -> unions,
 docstrings, rpc_api -> spec.
@@ -36,7 +36,7 @@ from mcpgen.render.formatting import format_modules
 from mcpgen.schema import docs, facts
 
 _GUESS = 400
-"""Characters of a guess that are shown."""
+"""Limit of the characters of a guess in a report."""
 
 
 def build(
@@ -49,10 +49,10 @@ def build(
 
     Args:
         request: The package.
-        report: Is called with what a user should know of a schema file: what was read as something
-            else than it says, which facts are guesses, and how many are carried over.
-        worker: The process that makes the models; this one without it.
-        form: Gives rendered modules their written form.
+        report: Called with each note about a schema file: deviations from the schema, guessed
+            facts, and the number of facts carried over.
+        worker: The process that makes the models; this process if `None`.
+        form: Converts rendered modules to their written form.
 
     Raises:
         McpgenError: A schema, its corrections, its facts, a template or a patch are wrong.
@@ -87,7 +87,7 @@ def build(
     if request.patch is not None:
         from mcpgen.package import patches  # few packages have one
 
-        files = patches.applied(request.patch, files, report)
+        files = patches.apply_patch(request.patch, files, report)
     if request.gitattributes:
         files[manifest.GITATTRIBUTES] = "* linguist-generated\n"
     record = manifest.new(
@@ -109,10 +109,10 @@ def build(
 def _report_unfit(
     request: BuildRequest, specs: Sequence[spec.RevisionSpec], report: Callable[[str], None]
 ) -> None:
-    """Report the revisions that an extension does not go with.
+    """Report the revisions that an extension does not fit.
 
     Raises:
-        SchemaError: It goes with none of them.
+        SchemaError: An extension fits none of the revisions.
     """
     for file in request.extensions:
         errors = [each.unfit.get(file.identifier) for each in specs]
@@ -130,7 +130,7 @@ def _spec_of(
     texts: docs.Docs,
     report: Callable[[str], None],
 ) -> spec.RevisionSpec:
-    """Everything about one revision of a package; reports on one from a file of the user's."""
+    """Everything about one revision of a package; reports notes about a user's schema file."""
     if source.origin == "mcpgen":
         built = revision_spec(
             loaded, facts.load(source.revision), texts, extension_files=request.extensions
@@ -166,7 +166,7 @@ def _spec_of(
 
 
 def _report_extensions(built: spec.RevisionSpec, report: Callable[[str], None]) -> None:
-    """Report what of the extensions of a revision was read as something else than it says."""
+    """Report where a package deviates from the extensions of a revision."""
     for extension in built.extensions:
         normal = extension.models.normal
         for note in normal.notes:
@@ -187,13 +187,13 @@ def revision_spec(
         loaded: Its schema.
         stated: Its facts.
         texts: The documentation of types.
-        newer: The definitions of the revisions after it, for their names; those that mcpgen has
-            unless given.
-        extension_files: The extensions to have beside it, as far as their types fit.
+        newer: The definitions of the revisions after it, for their names; by default those of
+            mcpgen's revisions.
+        extension_files: The extensions to add if their types fit.
 
     Raises:
-        SchemaError: The schema has no plain form, a method no result, or a union no test; or an
-            extension does not go with it.
+        SchemaError: The schema has no plain form, a method has no result, a union has no test, or
+            an extension does not fit.
     """
     if newer is None:
         newer = [
@@ -237,7 +237,7 @@ def _params_and_results(derived: methods.Methods) -> frozenset[str]:
 
 
 def facts_text(source: Source) -> str:
-    """All facts that are used for a schema file, as a facts file.
+    """All facts for a schema file, as the text of a facts file.
 
     Raises:
         SchemaError: The schema is malformed.

@@ -1,7 +1,7 @@
 """`[tool.mcpgen]` of a pyproject.toml: the packages of a project, for commands without options.
 
 One package stands in the table itself, several in `[[tool.mcpgen.packages]]`. Paths are relative to
-the file. Keys that mcpgen does not know are errors: a misspelt one would be without effect.
+the file. Unknown keys are errors, since a misspelt key would have no effect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_object
 from mcpgen.model.parts import NONE, changed_features, selection
-from mcpgen.toml_records import MAX_BYTES, Place, convert, parsed_toml
+from mcpgen.toml_records import MAX_BYTES, Place, convert, parse_toml
 
 FILE = "pyproject.toml"
 
@@ -45,12 +45,11 @@ class PackageSettings:
         facts: The facts file of the one schema file.
         errata: Whether known defects of published schemas are corrected.
         strict: Whether a fact that can only be guessed is an error.
-        templates: Directory with templates that take the place of mcpgen's; empty for none.
-        hooks: Commands that are run after each generation, as lists of arguments; `{output}` in an
+        templates: Directory with templates that replace mcpgen's; empty for none.
+        hooks: Commands to run after each generation, as lists of arguments; `{output}` in an
             argument stands for the directory of the package.
         extensions: Schema files of extensions, as for `--extension`.
-        patch: The patch of `mcpgen patch`; empty for the one that the package was
-            made with.
+        patch: The patch of `mcpgen patch`; empty for the patch that the package was made with.
         gitattributes: Whether a file tells Git that the package is generated.
         keep_old_modules: As for `--keep-old-modules`.
     """
@@ -76,13 +75,13 @@ class PackageSettings:
 
 @dataclass(frozen=True)
 class MirrorSettings:
-    """A server that the project is made from.
+    """A server that the project mirrors.
 
     Attributes:
         output: Directory of the generated modules, beside that of the first package.
         file: A file with its lists; empty if the server is asked.
         server: Its URL, the command that starts it, or `FILE#NAME` for an entry of a configuration.
-        directory: Where the command is run.
+        directory: The working directory of the command.
     """
 
     output: str
@@ -109,7 +108,7 @@ class Settings:
 
     @contextmanager
     def own_revisions(self) -> Generator[None]:
-        """Take the revisions of the user's folder too, unless the command names another one."""
+        """Use the revisions of the user's folder too, unless the command names another folder."""
         if not self.schemas_dir or paths.own_schema_dir() is not None:
             yield
             return
@@ -121,18 +120,18 @@ class Settings:
         return _from_here(self.root / package.output)
 
     def templates(self, package: PackageSettings) -> Path | None:
-        """The directory of a package's own templates, if it has some."""
+        """The directory of a package's own templates, if any."""
         return _from_here(self.root / package.templates) if package.templates else None
 
     def patch(self, package: PackageSettings) -> Path | None:
-        """The patch of a package, if it is named."""
+        """The patch of a package, if the settings name one."""
         return _from_here(self.root / package.patch) if package.patch else None
 
     def refusal(self, features: Sequence[str] = ()) -> str:
-        """The error text for options of a command, with what to write in their place.
+        """The error text that refuses options of a command, with the settings to write instead.
 
         Args:
-            features: Words of `--features`, if there are some.
+            features: Words of `--features`, if any.
         """
         text = f"{FILE}: [tool.mcpgen] configures this project; "
         if features and len(self.packages) == 1:
@@ -144,7 +143,7 @@ class Settings:
 
     @property
     def mirror_directory(self) -> Path:
-        """The directory of the mirror; there has to be one."""
+        """The directory of the mirror, which must exist in the settings."""
         assert self.mirror is not None
         return _from_here(self.root / self.mirror.output)
 
@@ -155,7 +154,7 @@ class Settings:
 
 
 def find(start: Path) -> Settings | None:
-    """The settings of the project that a folder lies in; `None` if no file has any.
+    """The settings of the project around a folder; `None` if no file has settings.
 
     Raises:
         SettingsError: The file that comes first, from the folder upwards, is malformed.
@@ -167,11 +166,11 @@ def find(start: Path) -> Settings | None:
     return None
 
 
-def around(start: Path) -> Settings:
-    """The settings of the project that a folder lies in.
+def require(start: Path) -> Settings:
+    """The settings of the project around a folder.
 
     Raises:
-        UsageError: No file has any.
+        UsageError: No file has settings.
         SettingsError: The file that comes first, from the folder upwards, is malformed.
     """
     settings = find(start)
@@ -183,7 +182,7 @@ def around(start: Path) -> Settings:
 
 
 def owner(directory: Path) -> Settings | None:
-    """The settings of the project that a package belongs to; `None` if it belongs to none.
+    """The settings of the project that lists a package; `None` if no project does.
 
     Raises:
         SettingsError: The file that comes first, from its folder upwards, is malformed.
@@ -225,7 +224,7 @@ def read(folder: Path) -> Settings | None:
 
 
 def _table_in(text: str, source: str) -> Any:
-    tool = parsed_toml(text, source, SettingsError).get("tool")
+    tool = parse_toml(text, source, SettingsError).get("tool")
     return tool.get("mcpgen") if is_object(tool) else None
 
 
@@ -251,7 +250,7 @@ class _Packages:
 
 
 def _check_outputs(folder: Path, packages: Sequence[PackageSettings], place: Place) -> None:
-    """Refuse packages without a revision or a place within the project, and two in one place."""
+    """Refuse packages without revisions, outside of the project, or in the same directory."""
     seen: set[Path] = set()
     for number, package in enumerate(packages):
         at = place.at("packages").at(number) if len(packages) > 1 else place
@@ -280,14 +279,14 @@ def _check_hook(hook: Sequence[str], place: Place) -> None:
 
 
 def _expect_inside(folder: Path, path: str, place: Place, instead: str) -> None:
-    """Refuse a path that leads out of the project: a checkout may come from anyone."""
+    """Refuse a path that leads out of the project, since a checkout may come from a stranger."""
     if not is_inside(folder, folder / path):
         expected = f"a path within the folder of {FILE}, links followed ({instead})"
         raise place.error(expected, path)
 
 
 def is_inside(folder: Path, path: Path) -> bool:
-    """Whether a path leads into a folder, links followed."""
+    """Whether a path lies in a folder after links are resolved."""
     try:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, RuntimeError, ValueError):  # links in a circle, or a NUL
@@ -311,6 +310,6 @@ def _check_mirror(
 
 
 def _from_here(path: Path) -> Path:
-    """A path from the current directory, where it lies below that."""
+    """A path relative to the current directory if it lies below."""
     here = Path.cwd()
     return path.relative_to(here) if path.is_relative_to(here) else path

@@ -1,8 +1,8 @@
-"""The changes of the protocol between a package and the one that is generated in its place.
+"""The changes of the protocol between a package and its update.
 
-The package before is known by its manifest: revisions, and the digest of the structure of each. A
-schema of mcpgen's, or of the user's folder, is found by that digest; of a schema file that changed
-since, the state before is in the cache.
+The manifest of the old package has its revisions, and the digest of the structure of each. A schema
+of mcpgen's or of the user's folder is found by that digest; the old state of a schema file that
+changed since is in the cache.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from mcpgen.schema.facts import Facts
 
 _STRUCTURE = "structure"
 _NAMES = 12
-"""Names that one line shows."""
+"""Limit of the names in one line."""
 _ELEMENTS = frozenset({"method", "notification", "type"})
 _KINDS = ("methods", "notifications", "types")
 
 
 @dataclass(frozen=True)
 class Report:
-    """The names that are new, gone and changed from one schema to another.
+    """The names that are new, removed and changed from one schema to another.
 
     Attributes:
         diff: The comparison.
         new: Names by kind: methods, notifications, types.
-        gone: The same of what is not there any more.
-        changed: The same of what is otherwise than before.
+        gone: Names that were removed, by kind.
+        changed: Names that changed, by kind.
     """
 
     diff: Diff
@@ -56,16 +56,16 @@ class Report:
         words = {"new": self.new, "gone": self.gone, "changed": self.changed}
         return {"old": self.diff.old, "new": self.diff.new, "counts": dict(self.diff.counts)} | {
             f"{word}_{kind}": list(names)
-            for word, held in words.items()
-            for kind, names in held.items()
+            for word, kinds in words.items()
+            for kind, names in kinds.items()
         }
 
     def lines(self) -> Iterator[str]:
         """The report as text."""
         yield report.headline(self.diff)
         words = {"new": self.new, "gone": self.gone, "changed": self.changed}
-        for word, held in words.items():
-            for kind, names in held.items():
+        for word, kinds in words.items():
+            for kind, names in kinds.items():
                 more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
                 shown = ", ".join(safe_text(name) for name in names[:_NAMES])
                 yield f"  {word} {kind}: {shown}{more}"
@@ -74,14 +74,14 @@ class Report:
 def renamed_types(
     before: Manifest, request: BuildRequest, names: Collection[str]
 ) -> dict[str, str]:
-    """Types that a newer revision calls otherwise, by the names that a package has for them.
+    """Types that a newer revision renamed, by their names in a package.
 
-    A revision that the package had may name a type otherwise in the newest one that is built, or
-    may hold inline what a newer one gives a name to.
+    A type of a revision of the package may have another name in the newest revision of the update,
+    or may be inline and get a name from a newer revision.
 
     Args:
         before: The manifest of the package.
-        request: What is built in its place.
+        request: The request of the update.
         names: The types of the package.
     """
     after = {source.revision: source for source in request.sources}
@@ -89,17 +89,17 @@ def renamed_types(
     pairs += [(name, max(after)) for name in before.revisions if name not in after]
     renames: dict[str, str] = {}
     for name, origin in before.revisions.items():
-        side = _known(name, origin.structure, errata=before.options.errata)
+        side = _find_side(name, origin.structure, errata=before.options.errata)
         if side is None:
             continue
         renames |= _renamed_inline(side)
         for new in sorted({new for old, new in pairs if old == name}):
-            renames |= _renamed_between(side, _loaded(after[new], request.errata))
+            renames |= _renamed_between(side, _load_side(after[new], request.errata))
     return {old: new for old, new in sorted(renames.items()) if old in names}
 
 
 def _renamed_between(old: _Side, new: _Side) -> dict[str, str]:
-    """The types that a comparison of two revisions finds under other names."""
+    """The types that have another name in a newer revision, by comparison."""
     if old.schema.digest == new.schema.digest:
         return {}
     changes = compare(*_sides(old, new)).changes
@@ -107,7 +107,7 @@ def _renamed_between(old: _Side, new: _Side) -> dict[str, str]:
 
 
 def _renamed_inline(side: _Side) -> dict[str, str]:
-    """Names of inline types that they have as long as not all newer revisions are known."""
+    """The names of inline types before and after newer revisions were known."""
     newer = schema_sources.newer_than(side.base, side.schema)
     now = normalize.normalize(side.schema, side.facts, newer)
     renames: dict[str, str] = {}
@@ -119,7 +119,7 @@ def _renamed_inline(side: _Side) -> dict[str, str]:
 
 
 def _renamed_below(old: Node, new: Node) -> Iterator[tuple[str, str]]:
-    """The names of types in one of two schemas of the same values, with those in the other."""
+    """The pairs of different type names in two schemas of the same values."""
     if "$ref" in old and "$ref" in new:
         names = target(old), target(new)
         if names[0] != names[1]:
@@ -137,7 +137,7 @@ def _renamed_below(old: Node, new: Node) -> Iterator[tuple[str, str]]:
 
 
 def remember(request: BuildRequest) -> None:
-    """Keep the structure of each schema file for the report of the next run."""
+    """Store the structure of each schema file for the report of the next run."""
     for source in request.sources:
         if source.file is not None:
             document = schema.canonical(source.file.document).encode()
@@ -145,30 +145,30 @@ def remember(request: BuildRequest) -> None:
 
 
 def reports(before: Manifest, request: BuildRequest) -> list[Report]:
-    """The changes from a package to the one that is built in its place; none for unknown schemas.
+    """The changes from a package to its update; none for unknown schemas.
 
-    A revision that stays is compared with itself. If the newest revision is another one, the
-    newest ones are compared.
+    A revision of both packages is compared with itself. If the newest revisions differ, these two
+    are compared too.
 
     Args:
         before: The manifest of the package.
-        request: What is built.
+        request: The request of the update.
     """
     after = {source.revision: source for source in request.sources}
     changes: list[Report] = []
     for old, new in _pairs(before, after):
-        side = _loaded(after[new], request.errata)
+        side = _load_side(after[new], request.errata)
         digest = before.revisions[old].structure
         if side.schema.digest == digest:
             continue
-        other = _known(old, digest, errata=before.options.errata)
+        other = _find_side(old, digest, errata=before.options.errata)
         if other is not None:
             changes.append(_report(other, side))
     return changes
 
 
 def _pairs(before: Manifest, after: Mapping[str, Source]) -> list[tuple[str, str]]:
-    """The revisions to compare: each that stays with itself, and the newest ones."""
+    """The revisions to compare: each revision of both with itself, and the newest ones."""
     pairs = [(name, name) for name in before.revisions if name in after]
     newest = max(before.revisions), max(after)
     return pairs if newest[0] == newest[1] else [*pairs, newest]
@@ -181,7 +181,7 @@ class _Side:
     Attributes:
         schema: The schema.
         facts: Its facts.
-        base: The revision that it is, or that a schema file starts from.
+        base: Its revision, or the revision that a schema file is based on.
     """
 
     schema: Schema
@@ -189,7 +189,7 @@ class _Side:
     base: str
 
 
-def _loaded(source: Source, errata: bool) -> _Side:
+def _load_side(source: Source, errata: bool) -> _Side:
     loaded = schema_sources.load(source, errata)
     if source.origin == "mcpgen":
         return _Side(loaded, facts.load(source.revision), source.base)
@@ -198,8 +198,8 @@ def _loaded(source: Source, errata: bool) -> _Side:
     return _Side(loaded, fitted.facts, source.base)
 
 
-def _known(name: str, digest: str, *, errata: bool) -> _Side | None:
-    """The schema with a digest and its facts, if it is known."""
+def _find_side(name: str, digest: str, *, errata: bool) -> _Side | None:
+    """The schema with a digest and its facts, if the schema is known."""
     row = next((row for row in schema.revisions() if row.digest == digest), None)
     if row is not None:
         return _Side(schema.load(row.name, errata=errata), facts.load(row.name), row.name)
@@ -213,7 +213,7 @@ def _known(name: str, digest: str, *, errata: bool) -> _Side | None:
 
 
 def _sides(one: _Side, other: _Side) -> tuple[Protocol, Protocol]:
-    """Both sides of a comparison, each with the other's names for what it has inline."""
+    """Both sides of a comparison, each with the other's names for its inline types."""
     return _protocol(one, other), _protocol(other, one)
 
 

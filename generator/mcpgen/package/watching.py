@@ -1,7 +1,7 @@
-"""Generating again whenever an input changes.
+"""Generate again whenever an input changes.
 
-Each run is a process of its own: a run that fails leaves nothing behind in the next one. Changes
-are noticed by watchfiles, which takes those of a moment together.
+Each run is a separate process, so a failed run cannot affect the next one. The library watchfiles
+reports changes, and groups those of the same moment.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from mcpgen import paths
 from mcpgen.errors import UsageError
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import named_extensions, recorded_extension
-from mcpgen.package.commands import Wanted
+from mcpgen.package.commands import PackageOptions
 
 _DEBOUNCE = 200
-"""Milliseconds for which changes are collected before a run."""
+"""Milliseconds during which changes are collected before a run."""
 
 _ROUND = 500
 """Milliseconds after which a wait for changes starts anew."""
 
 
-def inputs(wanted: Wanted, directory: Path) -> tuple[Path, ...]:
+def inputs(options: PackageOptions, directory: Path) -> tuple[Path, ...]:
     """The files and folders that a package is made from.
 
-    These are mcpgen's own schemas and templates, and the files of the user: those that the options
-    name, or else those that the package's manifest names.
+    These are mcpgen's own schemas and templates, and the files of the user that the options or else
+    the package's manifest name.
 
     Args:
-        wanted: What the options ask for.
+        options: The options of the command line.
         directory: The package; it need not be there.
     """
-    optional = (wanted.facts, wanted.templates)
-    named = [*wanted.schemas, *(path for path in optional if path is not None)]
-    extensions = [each.path for each in named_extensions(wanted.extensions)]
+    optional = (options.facts, options.templates)
+    named = [*options.schemas, *(path for path in optional if path is not None)]
+    extensions = [each.path for each in named_extensions(options.extensions)]
     record = directories.read_manifest(directory) if directory.is_dir() else None
     if record is not None and not named:
         for origin in record.revisions.values():
@@ -48,8 +48,8 @@ def inputs(wanted: Wanted, directory: Path) -> tuple[Path, ...]:
             named.append(directory / record.templates.directory)
     folders = (paths.schema_dir(), paths.templates_dir(), paths.own_schema_dir())
     own = tuple(folder.resolve() for folder in folders if folder is not None)
-    if wanted.patch is not None:
-        named.append(wanted.patch)
+    if options.patch is not None:
+        named.append(options.patch)
     elif record is not None and record.patch.file:
         named.append(directory / record.patch.file)
     if record is not None and not extensions:
@@ -105,7 +105,7 @@ def watch(arguments: Sequence[str], watched: Sequence[Path]) -> None:
 
 
 def _folders(path: Path) -> Iterator[Path]:
-    """The folder of a file; a folder with all folders in it."""
+    """The folder of a file, or a folder with all folders in it."""
     if not path.is_dir():
         yield path.parent
         return

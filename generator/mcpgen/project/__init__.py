@@ -1,1 +1,1 @@
-"""Projects that are written once and then belong to their user: `mcpgen new`."""
+"""New projects, whose files then belong to the user, and commands on whole projects."""

@@ -1,7 +1,7 @@
 """Known vulnerabilities of packages that versions of mcpgen wrote.
 
-A package is part of its user's project, so no package index can report on it: `mcpgen doctor`
-compares the version in its manifest with the table.
+A package is part of its user's project, so no package index can report its vulnerabilities:
+`mcpgen doctor` looks up the version in its manifest in a table.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from mcpgen import __version__
-from mcpgen.errors import InputError, ManifestError, shown
+from mcpgen.errors import InputError, ManifestError, format_value
 from mcpgen.package import manifest
 from mcpgen.toml_records import convert, read_toml
 
@@ -27,8 +27,8 @@ class Advisory:
 
     Attributes:
         id: Its name in the changelog.
-        versions: Versions of mcpgen whose packages have it, as a version specifier.
-        fixed: The first version whose packages do not.
+        versions: Versions of mcpgen whose packages are affected, as a version specifier.
+        fixed: The first version whose packages are not affected.
         summary: One line on the damage and on the packages concerned.
     """
 
@@ -38,7 +38,7 @@ class Advisory:
     summary: str
 
     def advice(self, folder: Path) -> str:
-        """The commands that write the package anew without the vulnerability."""
+        """The commands that generate the package without the vulnerability."""
         update = f"mcpgen update {folder}"
         concerned = SpecifierSet(self.versions).contains(__version__, prereleases=True)
         return f"install mcpgen {self.fixed} or newer, then {update}" if concerned else update
@@ -46,10 +46,10 @@ class Advisory:
 
 @dataclass(frozen=True)
 class Table:
-    """The file.
+    """The content of the file.
 
     Attributes:
-        advisory: Each vulnerability.
+        advisory: The vulnerabilities.
     """
 
     advisory: tuple[Advisory, ...] = ()
@@ -59,12 +59,12 @@ def advisories_for(version: str) -> Iterator[Advisory]:
     """The vulnerabilities of packages that a version of mcpgen wrote.
 
     Raises:
-        ManifestError: The version is none.
+        ManifestError: The version is malformed.
     """
     try:
         number = Version(version)
     except InvalidVersion:
-        raise ManifestError(manifest.NAME, "/mcpgen", "a version", shown(version)) from None
+        raise ManifestError(manifest.NAME, "/mcpgen", "a version", format_value(version)) from None
     table, place = read_toml(FILE, InputError)
     for advisory in convert(table, Table, place).advisory:
         if SpecifierSet(advisory.versions).contains(number, prereleases=True):

@@ -21,7 +21,7 @@ from mcpgen.model.schema_queries import properties
 from mcpgen.package import commands, package_cache
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
-from mcpgen.package.commands import Wanted
+from mcpgen.package.commands import PackageOptions
 from mcpgen.package.settings import MirrorSettings, PackageSettings, Settings
 from mcpgen.project import hooks, live_server, publishing, server_lists, writing
 from mcpgen.project import mirror as mirrors
@@ -38,14 +38,14 @@ class NewProject:
     Attributes:
         side: Whether it is a server or a client.
         name: Its name.
-        directory: Where it is written.
+        directory: The directory to write to.
         revisions: Names, `latest` and `all` among them.
         transports: Words of `--transport`.
         features: Words of `--features`.
-        from_file: A file with the lists of a server to start from.
-        from_server: A server to start from.
-        mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
-        publish: The namespace in the registry; `None` without files to publish with.
+        from_file: A file with the lists of a server to mirror.
+        from_server: A server to mirror.
+        mcpgen: The requirement by which pip installs mcpgen in CI; `None` for CI without mcpgen.
+        publish: The namespace in the registry; `None` for no files for publishing.
         app: Whether the tool of a server has a user interface.
     """
 
@@ -76,10 +76,10 @@ def complete_options(
     publish: str | None = None,
     app: bool = False,
 ) -> NewProject:
-    """The options of the command line; the missing ones are asked for on a terminal.
+    """The options of the command line; on a terminal, missing options are asked for.
 
     Raises:
-        UsageError: There is no name, and nobody to ask.
+        UsageError: There is no name, and no terminal to ask for it.
     """
     asks = sys.stdin.isatty() and sys.stdout.isatty()
     if name is None:
@@ -111,49 +111,49 @@ def complete_options(
     )
 
 
-def new(console: Console, wanted: NewProject) -> None:
+def new(console: Console, options: NewProject) -> None:
     """Write a new project.
 
     Raises:
-        McpgenError: An option is wrong, the directory is not free, or the server to start from
-            cannot be read; nothing is written then.
+        McpgenError: An option is wrong, the directory is not free, or the server to mirror cannot
+            be read. Nothing is written then.
     """
-    module = projects.module_name(wanted.name)
-    sources = schema_sources.by_name(wanted.revisions)
-    is_mirrored = wanted.from_file is not None or wanted.from_server is not None
-    features = (*wanted.features, *(("schemas",) if is_mirrored else ()))
-    if wanted.app:
+    module = projects.module_name(options.name)
+    sources = schema_sources.by_name(options.revisions)
+    is_mirrored = options.from_file is not None or options.from_server is not None
+    features = (*options.features, *(("schemas",) if is_mirrored else ()))
+    if options.app:
         _check_app(sources[-1])
         features = (*features, "apps")
-    if wanted.side == "server" or is_mirrored:
+    if options.side == "server" or is_mirrored:
         features = (*features, "prompts", "resources")
-    if wanted.side == "server" and selection((), wanted.transports).transports != ("stdio",):
+    if options.side == "server" and selection((), options.transports).transports != ("stdio",):
         features = (*features, "routes", "workers")  # as its own `serving` uses
-    chosen = selection((), wanted.transports, features=features)
-    if Path.cwd().is_relative_to(wanted.directory.resolve()):
-        raise UsageError(f"-o {wanted.directory} holds the current directory; name a new one")
-    writing.expect_free(wanted.directory)
+    chosen = selection((), options.transports, features=features)
+    if Path.cwd().is_relative_to(options.directory.resolve()):
+        raise UsageError(f"-o {options.directory} holds the current directory; name a new one")
+    writing.expect_free(options.directory)
     revisions = tuple(source.revision for source in sources)
     request = BuildRequest(f"{module}.{projects.PROTOCOL}", sources, selection=chosen)
-    with console.progress(f"generating {wanted.name} ({', '.join(revisions)})"):
-        package = package_cache.built(request, console.summary)
-        mirror, snapshot = _build_mirror(console, wanted, request, package)
+    with console.progress(f"generating {options.name} ({', '.join(revisions)})"):
+        package = package_cache.build_package(request, console.summary)
+        mirror, snapshot = _build_mirror(console, options, request, package)
         project = Project(
-            wanted.name,
-            wanted.side,
+            options.name,
+            options.side,
             revisions,
             chosen.transports,
-            _mirror_settings(wanted),
+            _mirror_settings(options),
             mirror is not None and mirror.expands,
-            _own_schemas(wanted.directory.resolve(), revisions),
-            wanted.mcpgen,
+            _own_schemas(options.directory.resolve(), revisions),
+            options.mcpgen,
             short_words(chosen.features),
-            wanted.publish,
-            wanted.app,
+            options.publish,
+            options.app,
         )
         files = projects.user_files(project, mirror)
-        if wanted.publish is not None:
-            files |= publishing.files(project, wanted.publish)
+        if options.publish is not None:
+            files |= publishing.files(project, options.publish)
     own = len(files)
     inner = projects.folder(project, projects.PROTOCOL)
     files |= {f"{inner}/{path}": text for path, text in package.items()}
@@ -163,21 +163,21 @@ def new(console: Console, wanted: NewProject) -> None:
         files |= {f"{beside}/{path}": text for path, text in written.items()}
         differences = _differences(console, project, files, snapshot)
         _report(console, mirror, differences)
-    writing.write_project(wanted.directory, files)
+    writing.write_project(options.directory, files)
     console.summary(
-        f"{wanted.directory}: {count_of(own, 'file')} of yours,"
+        f"{options.directory}: {count_of(own, 'file')} of yours,"
         f" {count_of(len(package), 'file')} in {inner}"
     )
     console.summary(
-        f"next: cd {shlex.quote(str(wanted.directory))} && pip install -e '.[dev]' && pytest"
+        f"next: cd {shlex.quote(str(options.directory))} && pip install -e '.[dev]' && pytest"
     )
 
 
 def _check_app(newest: schema_sources.Source) -> None:
-    """Check that the newest revision can have user interfaces: in `_meta` of its tools.
+    """Check that the newest revision supports user interfaces, by `_meta` of its tools.
 
     Raises:
-        UsageError: It can't.
+        UsageError: It does not.
     """
     tool = schema_sources.load(newest, errata=True).definitions["Tool"]
     if "_meta" not in properties(tool):
@@ -189,7 +189,7 @@ def _check_app(newest: schema_sources.Source) -> None:
 def _differences(
     console: Console, project: Project, files: Mapping[str, str], snapshot: Snapshot
 ) -> list[str]:
-    """How the lists of a new project differ from those of the server; the project is imported."""
+    """The differences of the lists of a new project from the server's; imports the project."""
     root = projects.folder(project, "")
     own = {path.removeprefix(root): text for path, text in files.items() if path.startswith(root)}
     modules = (projects.MIRROR, project.side)
@@ -198,16 +198,16 @@ def _differences(
 
 
 def _build_mirror(
-    console: Console, wanted: NewProject, request: BuildRequest, package: Mapping[str, str]
+    console: Console, options: NewProject, request: BuildRequest, package: Mapping[str, str]
 ) -> tuple[Mirror, Snapshot] | tuple[None, None]:
-    """The mirror of the server that a project starts from, if it starts from one."""
-    if wanted.from_file is None and wanted.from_server is None:
+    """The mirror of the server that a project starts from, if any."""
+    if options.from_file is None and options.from_server is None:
         return None, None
     settings = MirrorSettings(
-        projects.MIRROR, str(wanted.from_file or ""), wanted.from_server or "", "."
+        projects.MIRROR, str(options.from_file or ""), options.from_server or "", "."
     )
     lists, limits = _server_lists(console, settings, Path.cwd(), request, package)
-    title = projects.module_name(wanted.name).replace("_", "-").title()
+    title = projects.module_name(options.name).replace("_", "-").title()
     [calls_class] = names.class_names([title], mirrors.RESERVED).values()
     snapshot = Snapshot(lists, limits, calls_class)
     return mirrors.build(snapshot, projects.PROTOCOL), snapshot
@@ -220,14 +220,14 @@ def _server_lists(
     request: BuildRequest,
     package: Mapping[str, str],
 ) -> tuple[ServerLists, Limits]:
-    """The lists of the server to mirror, and what of them a package cannot register.
+    """The lists of the server to mirror, and the items that a package cannot register.
 
     Args:
-        console: Where progress is told.
+        console: The output for progress.
         settings: The server.
-        root: What paths of the settings start from.
-        request: What the package of the project is made from.
-        package: That package, by path and text.
+        root: The base of paths in the settings.
+        request: The request of the project's package.
+        package: The files of that package, by path and text.
     """
     if settings.file:
         lists = server_lists.read_file(root / settings.file)
@@ -243,34 +243,34 @@ def _server_lists(
 def _every_revision(request: BuildRequest, package: Mapping[str, str]) -> Mapping[str, str]:
     """A package with a client of every revision, to talk to servers of any age.
 
-    That is the package of the project, if it has all of them; else one is made for the moment.
+    This is the package of the project if it has all revisions; else a temporary package.
     """
     sources = schema_sources.by_name(("all",))
     if request.sources == sources and request.selection.transports == selection().transports:
         return package
-    return package_cache.built(
+    return package_cache.build_package(
         BuildRequest("peer", sources, selection=selection(("client",))), _ignore
     )
 
 
 def _ignore(note: str) -> None:
-    """Published schemas need no notes."""
+    """Drop a note: published schemas need none."""
 
 
-def _mirror_settings(wanted: NewProject) -> Code | None:
-    """The lines of `[tool.mcpgen.mirror]` that name the server, seen from the project."""
-    root = wanted.directory.resolve()
-    if wanted.from_file is not None:
-        path = Path(os.path.relpath(wanted.from_file.resolve(), root)).as_posix()
+def _mirror_settings(options: NewProject) -> Code | None:
+    """The lines of `[tool.mcpgen.mirror]` that name the server, relative to the project."""
+    root = options.directory.resolve()
+    if options.from_file is not None:
+        path = Path(os.path.relpath(options.from_file.resolve(), root)).as_posix()
         return Code(f"file = {toml(path)}")
-    if wanted.from_server is None:
+    if options.from_server is None:
         return None
     place = Path(os.path.relpath(Path.cwd(), root)).as_posix()
-    return Code(f"server = {toml(wanted.from_server)}\ndirectory = {toml(place)}")
+    return Code(f"server = {toml(options.from_server)}\ndirectory = {toml(place)}")
 
 
 def _own_schemas(root: Path, revisions: Sequence[str]) -> Code | None:
-    """The user's folder of revisions, seen from the project, if a revision is from there."""
+    """The user's folder of revisions, relative to the project, if a revision comes from it."""
     own = paths.own_schema_dir()
     if own is None or not any(map(paths.is_own_revision, revisions)):
         return None
@@ -278,7 +278,7 @@ def _own_schemas(root: Path, revisions: Sequence[str]) -> Code | None:
 
 
 def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> None:
-    """Say what was mirrored, what could not become types, and what is listed otherwise."""
+    """Report the mirrored items, those without types, and those that are listed differently."""
     counts = (
         count_of(len(mirror.tools), "tool"),
         count_of(len(mirror.resources), "resource"),
@@ -290,7 +290,7 @@ def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> Non
 
 
 def generate(console: Console, settings: Settings, *, force: bool) -> None:
-    """Write the packages of a project by its settings, and its mirror from what is recorded.
+    """Write the packages of a project by its settings, and its mirror from the recorded lists.
 
     Raises:
         McpgenError: A setting or an input is wrong, or a directory cannot be written.
@@ -311,10 +311,10 @@ def _write_packages(console: Console, settings: Settings, *, force: bool) -> Non
 
 
 def update(console: Console, settings: Settings, *, force: bool) -> None:
-    """Write the packages of a project anew; ask the server that it mirrors, and say what changed.
+    """Update the packages of a project; query the mirrored server again, and report changes.
 
     Raises:
-        McpgenError: As for `generate`; or the server cannot be asked.
+        McpgenError: As for `generate`; or the server cannot be queried.
     """
     with settings.own_revisions():
         _write_packages(console, settings, force=force)
@@ -325,7 +325,7 @@ def update(console: Console, settings: Settings, *, force: bool) -> None:
 def _update_mirror(
     console: Console, settings: Settings, mirror: MirrorSettings, *, force: bool
 ) -> None:
-    """Ask the mirrored server again, say what changed, and write the mirror anew."""
+    """Query the mirrored server again, report changes, and rewrite the mirror."""
     old = mirrors.read(settings.mirror_directory)
     request = _request(settings, settings.packages[0])
     package = directories.texts(settings.directory(settings.packages[0]))
@@ -344,14 +344,14 @@ def _write_mirror(
     *,
     force: bool,
 ) -> None:
-    """Write the mirror from a snapshot, then say what changed on the server."""
+    """Write the mirror from a snapshot, then report the changes of the server."""
     directory = settings.mirror_directory
     mirror = mirrors.build(snapshot, settings.protocol)
     files = mirrors.files(mirror, snapshot)
     if not force:
         mirrors.refuse_edited(directory, old, files)
     differences: Sequence[str] = ()
-    if writing.differing(directory.resolve(), files):
+    if writing.differing_files(directory.resolve(), files):
         differences = _differences_of_mirror(settings, files, snapshot)
     changed = writing.write_files(directory, files)
     for line in changes:
@@ -364,7 +364,7 @@ def _write_mirror(
 def _differences_of_mirror(
     settings: Settings, files: Mapping[str, str], snapshot: Snapshot
 ) -> list[str]:
-    """How the lists of a mirror differ from those of the server; the mirror is imported."""
+    """The differences of the lists of a mirror from the server's; imports the mirror."""
     package = directories.texts(settings.directory(settings.packages[0]))
     own = {f"{settings.protocol}/{path}": text for path, text in package.items()}
     own |= {f"{projects.MIRROR}/{path}": text for path, text in files.items()}
@@ -378,7 +378,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
     for path in (*files, *([settings.root / package.facts] if package.facts else [])):
         if not path.is_file():
             raise UsageError(f"{settings.root / 'pyproject.toml'}: expected a file, got {path}")
-    wanted = Wanted(
+    options = PackageOptions(
         package.revisions,
         files,
         settings.root / package.facts if package.facts else None,
@@ -395,11 +395,11 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.keep_old_modules,
     )
     directory = settings.directory(package)
-    return commands.requested(wanted, directory, errata=package.errata, strict=package.strict)
+    return commands.new_request(options, directory, errata=package.errata, strict=package.strict)
 
 
 def check(console: Console, settings: Settings) -> bool:
-    """Whether all of a project is what mcpgen would write; says so.
+    """Report whether all generated files of a project are what mcpgen would write.
 
     Raises:
         McpgenError: A directory is not a package of mcpgen's, or an input is wrong.
@@ -408,7 +408,7 @@ def check(console: Console, settings: Settings) -> bool:
         current = True
         for package in settings.packages:
             directory = settings.directory(package)
-            current &= commands.check(console, directory, Wanted())
+            current &= commands.check(console, directory, PackageOptions())
             changed = _other_settings(_request(settings, package), directory)
             if changed:
                 console.summary(f"the settings changed: {', '.join(changed)}; run mcpgen")
@@ -419,7 +419,7 @@ def check(console: Console, settings: Settings) -> bool:
 
 
 def _check_mirror(console: Console, settings: Settings) -> bool:
-    """Whether the mirror is what mcpgen would write from what is recorded."""
+    """Report whether the mirror is what mcpgen would write from the recorded lists."""
     directory = settings.mirror_directory
     differing = _mirror_differences(settings)
     for path in differing:
@@ -430,21 +430,20 @@ def _check_mirror(console: Console, settings: Settings) -> bool:
 
 
 def _mirror_differences(settings: Settings) -> Sequence[str]:
-    """The files of the mirror that mcpgen would write otherwise."""
+    """The files of the mirror that differ from what mcpgen would write."""
     snapshot = mirrors.read(settings.mirror_directory)
     files = mirrors.files(mirrors.build(snapshot, settings.protocol), snapshot)
-    return writing.differing(settings.mirror_directory, files)
+    return writing.differing_files(settings.mirror_directory, files)
 
 
 def differences(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Yield the packages and the mirror of a project that were made with other settings than its
-    own.
+    """Yield the packages and the mirror of a project that do not match its settings.
 
     Yields:
-        What differs, and what to do.
+        The difference, and the command that resolves it.
 
     Raises:
-        McpgenError: A setting names something that is not there, or the mirror cannot be read.
+        McpgenError: A setting names a missing file, or the mirror cannot be read.
     """
     with settings.own_revisions():
         for package in settings.packages:
@@ -459,7 +458,7 @@ def differences(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
-    """The names of the settings of a package that differ from those it was made with."""
+    """The names of the settings that have changed since a package was made."""
     record = directories.read_manifest(directory)
     if record is None:
         return []
@@ -476,4 +475,4 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
         "patch": (request.patch_origin.file, record.patch.file),
         "extensions": ([*request.extension_origins], [*record.extensions]),
     }
-    return [name for name, (wanted, recorded) in pairs.items() if wanted != recorded]
+    return [name for name, (stated, recorded) in pairs.items() if stated != recorded]

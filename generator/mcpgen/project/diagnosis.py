@@ -1,6 +1,6 @@
 """Possible faults of an installation of mcpgen, of projects and of generated packages.
 
-Each finding is one line: what was looked at, what was found, and what to do if that is wrong.
+Each finding is one line: the subject, its state, and advice if something is wrong.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from mcpgen.package import build_request, check, manifest, overrides, settings
 from mcpgen.project import advisories
 
 _SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__"})
-"""Folders that are not searched for packages; nor are those whose name starts with a dot."""
+"""Folders that are not searched for packages, besides hidden folders."""
 
 _FOLDERS = 20_000
-"""Folders that are searched for packages at most."""
+"""Limit of the folders that are searched for packages."""
 
 State = Literal["ok", "missing", "wrong"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One result of the diagnosis.
 
     Attributes:
-        subject: What was looked at.
-        state: `ok`; `missing` if it is optional and not there; `wrong` if something must be done.
-        text: What was found.
-        advice: What to do; empty if nothing.
+        subject: The examined subject.
+        state: `ok`; `missing` if it is optional and absent; `wrong` if the user must act.
+        text: The details.
+        advice: The advice; empty if nothing is to be done.
     """
 
     subject: str
@@ -51,7 +51,7 @@ class Finding:
 
 
 def diagnose(console: Console, directory: Path) -> bool:
-    """Show what is found of the installation and of the packages below a directory.
+    """Print the findings about the installation and the packages below a directory.
 
     Returns:
         Whether nothing is wrong.
@@ -73,7 +73,7 @@ def _installation() -> Iterator[Finding]:
 
 
 def _requirements() -> Iterator[Finding]:
-    """The requirements of the distribution, against the installed distributions."""
+    """Findings about the requirements of mcpgen: compare them with the installed distributions."""
     try:
         lines = requires("mcpgen") or []
     except PackageNotFoundError:
@@ -85,7 +85,7 @@ def _requirements() -> Iterator[Finding]:
         requirement = Requirement(line)
         extra = next((extra for extra in ("", *extras) if _applies(requirement, extra)), None)
         if extra is None:
-            continue  # meant for another system
+            continue  # for another system
         name, wanted = requirement.name, str(requirement.specifier)
         advice = f"pip install '{name}{wanted}'"
         try:
@@ -101,12 +101,12 @@ def _requirements() -> Iterator[Finding]:
 
 
 def _applies(requirement: Requirement, extra: str) -> bool:
-    """Whether a requirement is needed here, with an extra; with none where that is empty."""
+    """Whether a requirement applies to this system with an extra; without one if empty."""
     return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 
 def _schemas() -> Iterator[Finding]:
-    """Each revision that mcpgen has: its schema against the digest on record."""
+    """Findings about each revision of mcpgen: compare its schema with the recorded digest."""
     advice = "install mcpgen again"
     for entry in schema.revisions():
         try:
@@ -120,7 +120,7 @@ def _schemas() -> Iterator[Finding]:
 
 
 def _projects(directory: Path) -> Iterator[Finding]:
-    """Each project with settings and each package of mcpgen's below a directory."""
+    """Findings about each project with settings and each package below a directory."""
     for folder, kind in _folders(directory):
         if kind == "project":
             yield from _project(folder)
@@ -152,7 +152,7 @@ def _folders(directory: Path) -> Iterator[tuple[Path, Literal["project", "packag
 
 
 def _project(folder: Path) -> Iterator[Finding]:
-    """The settings in a folder, if there are some, with what they name."""
+    """Findings about the settings in a folder, if any, and the files and programs they name."""
     subject = f"settings {safe_text(str(folder / settings.FILE))}"
     try:
         project = settings.read(folder)
@@ -180,19 +180,19 @@ def _project(folder: Path) -> Iterator[Finding]:
 
 
 def _program(name: str, folder: Path) -> str | None:
-    """The program of a hook: a path from the folder of the settings, or a name on the path."""
+    """The program of a hook: a path relative to the folder of the settings, or a name on PATH."""
     return shutil.which(folder / name if "/" in name or os.sep in name else name)
 
 
 def _package(subject: str, folder: Path) -> Iterator[Finding]:
-    """One package of mcpgen's: the user's files that shaped it, then what is on disk."""
+    """Findings about a package: the user's files that it was made from, then its own files."""
     record = manifest.read(folder)
     if record is not None:
         yield from _vulnerabilities(subject, folder, record.mcpgen)
     outdated = list(_outdated_templates(folder, record)) if record is not None else []
     yield from outdated
     if outdated:
-        return  # the package cannot be compared before they are up to date
+        return  # the package can be compared once they are up to date
     report = check.check(folder)
     if report.current:
         yield Finding(subject, "ok", "up to date")
@@ -209,14 +209,14 @@ def _package(subject: str, folder: Path) -> Iterator[Finding]:
 
 
 def _vulnerabilities(subject: str, folder: Path, version: str) -> Iterator[Finding]:
-    """The known vulnerabilities of a package that a version of mcpgen wrote."""
+    """Findings about known vulnerabilities of a package by its version of mcpgen."""
     for advisory in advisories.advisories_for(version):
         text = f"written by mcpgen {safe_text(version)}, {advisory.id}: {advisory.summary}"
         yield Finding(subject, "wrong", text, advisory.advice(folder))
 
 
 def _outdated_templates(folder: Path, record: manifest.Manifest) -> Iterator[Finding]:
-    """The overrides of a package that were made for other templates than those of today."""
+    """Findings about the overrides of a package whose templates have changed."""
     directory = build_request.templates_directory(folder, record)
     if directory is None:
         return

@@ -1,7 +1,7 @@
-"""Commands of the user's that are run after each generation.
+"""Commands of the user that run after each generation.
 
-A hook may do anything but change the package: `mcpgen check` compares the package with what mcpgen
-writes, and runs no hook. What one changes in the package is put back, and the hook has failed.
+A hook must not change the package, since `mcpgen check` compares the package with mcpgen's output,
+and runs no hook. Changes of the package are undone, and the hook counts as failed.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from mcpgen.package import directory as directories
 from mcpgen.package import manifest, output
 
 _LINES = 40
-"""Lines of the output of a hook that failed, the last ones, that are shown."""
+"""Limit of the last lines of a failed hook's output that are shown."""
 
 
 def run(console: Console, hooks: Sequence[Sequence[str]], directory: Path, project: Path) -> None:
     """Run the hooks of a package, in order, until one fails.
 
     Args:
-        console: Where they are told of.
-        hooks: A program and its arguments each; `{output}` stands for the package's directory. No
-            shell reads them.
+        console: The output for progress.
+        hooks: Programs with their arguments, run without a shell; `{output}` stands for the
+            package's directory.
         directory: The package.
-        project: Where they are run.
+        project: The working directory.
 
     Raises:
         HookError: A program cannot be started, exits with another code than 0, or changes the
@@ -48,7 +48,7 @@ def run(console: Console, hooks: Sequence[Sequence[str]], directory: Path, proje
             with console.progress(f"hook: {shown}"):
                 _run(words, shown, project)
         finally:
-            records = [record.name] if _puts_back(record, before[manifest.NAME]) else []
+            records = [record.name] if _restore(record, before[manifest.NAME]) else []
             put_back = output.write(directory, before, force=True)
         if put_back.changed or records:
             paths = ", ".join((*put_back.created, *put_back.updated, *records))
@@ -59,14 +59,14 @@ def run(console: Console, hooks: Sequence[Sequence[str]], directory: Path, proje
         console.summary(f"hook: {shown}: ok")
 
 
-def _puts_back(file: Path, text: str) -> bool:
-    """Whether a file had another text, which is undone."""
+def _restore(file: Path, text: str) -> bool:
+    """Restore the text of a file; return whether the file had changed."""
     try:
         if file.read_text(encoding="utf-8") == text:
             return False
     except (OSError, ValueError):
         pass
-    file.unlink(missing_ok=True)  # perhaps a link
+    file.unlink(missing_ok=True)  # the file may have become a link
     file.write_text(text, encoding="utf-8")
     return True
 

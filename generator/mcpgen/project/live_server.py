@@ -1,9 +1,8 @@
-"""Talking to servers with a package that is generated for the moment.
+"""Connect to servers with a temporarily generated package.
 
-mcpgen is installed without a package that speaks the protocol. A package with every revision is
-made in some seconds, speaks with servers of any age, follows the same schemas as what is written
-for the user, and is no second copy of anything; so one is written to a temporary folder and
-imported from there.
+mcpgen is installed without a package that speaks the protocol. So a package with every revision is
+generated into a temporary folder and imported from there. That takes some seconds, works with
+servers of any age, and follows the same schemas as the packages for users.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from mcpgen.project.server_lists import KINDS, WORDS, ServerLists, parse
 from mcpgen.schema.structure import difference, resolve
 
 SECONDS = 60.0
-"""How long a server may take for its start, and for each page of a list."""
+"""Seconds that a server may take to start, and for each page of a list."""
 
 MAX_PAGES = 100
-"""Pages of one list."""
+"""Limit of the pages of one list."""
 
 MAX_ENTRIES = 5000
-"""Entries of one list."""
+"""Limit of the entries of one list."""
 
 _SHOWN = 5
-"""Entries with the same difference that one line names."""
+"""Limit of the entries with the same difference in one line."""
 
 _LONGEST = 200
-"""Characters of a place that are shown."""
+"""Limit of the characters of a place that are shown."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Target:
 
     Attributes:
         shown: The words of the user, for messages.
-        address: Its URL, or the command that starts it.
+        address: The URL, or the command that starts it.
         options: Keywords of `connect`: environment, directory, header fields.
     """
 
@@ -65,13 +64,13 @@ def target(words: str, directory: Path) -> Target:
     """The server that a user names.
 
     Args:
-        words: A URL; a file with `mcpServers`, with `#` and a name where it has several; or the
+        words: A URL; a file with `mcpServers`, with `#` and a name if it has several; or the
             command that starts the server.
-        directory: Where the command is run, and where the file is looked for.
+        directory: The working directory of the command, and the folder of the file.
 
     Raises:
         UsageError: There are no words, or quotes are left open.
-        MirrorError: The file has no such entry.
+        MirrorError: The file has no entry of that name.
     """
     if words.startswith(("http://", "https://")):
         return Target(safe_text(words), words)
@@ -127,13 +126,13 @@ def _texts(value: object, source: str, member: str) -> dict[str, str]:
 
 @contextmanager
 def import_package(files: Mapping[str, str]) -> Generator[Any]:
-    """A generated package, imported from a temporary folder.
+    """Import a generated package from a temporary folder.
 
     Args:
         files: Text by path within the package; imports within it are relative.
 
     Yields:
-        The package. What it has not imported by the end cannot be imported any more.
+        The package. At the end of the block, its folder is deleted, and it can import nothing more.
     """
     with tempfile.TemporaryDirectory(prefix="mcpgen-") as folder:
         name = f"mcpgen_peer_{secrets.token_hex(4)}"
@@ -160,7 +159,7 @@ def lists(package: Any, server: Target) -> ServerLists:
         server: The server.
 
     Raises:
-        MirrorError: The server does not start or answer, or answers with nonsense.
+        MirrorError: The server does not start or answer, or its answers are malformed.
     """
     import anyio  # only to talk to servers
 
@@ -199,7 +198,7 @@ def _list_requests(package: Any) -> dict[str, Any]:
 async def _pages(
     request: Callable[..., Awaitable[Any]], kind: str, method: str, server: Target, package: Any
 ) -> list[Any]:
-    """All entries of one list; of a template list that a server does not know, none."""
+    """All entries of one list; none of a template list that a server does not know."""
     entries: list[Any] = []
     params: dict[str, str] = {}
     for _ in range(MAX_PAGES):
@@ -278,18 +277,18 @@ def limits(package: Any, listed: ServerLists) -> Limits:
 def mirror_differences(
     files: Mapping[str, str], modules: Sequence[str], protocol: str, snapshot: Snapshot
 ) -> list[str]:
-    """How the lists of a server made with a mirror differ from the mirrored ones, one line each.
+    """The differences of the lists of a mirror from the mirrored server's, one line each.
 
     The mirror serves its lists in memory, in the newest revision of its package.
 
     Args:
         files: The project: text by path within its package.
-        modules: The modules to import besides: the mirror first, by their names in the package.
+        modules: The further modules to import, by name in the package: the mirror first.
         protocol: Name of the generated package in the project.
         snapshot: The lists.
 
     Raises:
-        MirrorError: The project cannot be imported, or does not list anything.
+        MirrorError: The project cannot be imported, or cannot serve its lists.
     """
     import anyio  # only to talk to servers
 
@@ -310,10 +309,10 @@ def mirror_differences(
 async def _lists_of_mirror(package: Any, testing: Any, mirror: Any) -> dict[str, Any]:
     """The lists of a server with handlers that do nothing."""
 
-    async def unused(self: Any, *arguments: Any) -> None: ...
+    async def do_nothing(self: Any, *arguments: Any) -> None: ...
 
     handlers = type(
-        "Trial", (mirror.Handlers,), dict.fromkeys(mirror.Handlers.__abstractmethods__, unused)
+        "Trial", (mirror.Handlers,), dict.fromkeys(mirror.Handlers.__abstractmethods__, do_nothing)
     )
     server = package.Server("trial", instructions=mirror.INSTRUCTIONS)
     mirror.register(server, handlers())
@@ -368,7 +367,7 @@ def _registers(
     parameters: Any,
     **options: Any,
 ) -> bool:
-    """Whether a function with some parameters can be registered; any, where they are `None`."""
+    """Whether a function with some parameters can be registered; with any if `None`."""
 
     async def handler(**members: Any) -> None: ...
 

@@ -1,8 +1,8 @@
 """Files to publish a server with: `server.json` for the registry, `manifest.json` for a bundle.
 
-`mcpgen new server --publish` writes both, and `mcpgen publish check` holds them against the
-official schemas and against the project. The schema of bundles (MCPB 0.4) requires `mcp_config`
-for servers that uv runs, although its document calls that optional.
+`mcpgen new server --publish` writes both, and `mcpgen publish check` compares them with the
+official schemas and with the project. The schema of bundles (MCPB 0.4) requires `mcp_config` for
+servers that uv runs, although its documentation calls that optional.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCHEMAS = {SERVER: "server.json", BUNDLE: "bundle.json"}
 _NAMESPACE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+", re.IGNORECASE | re.ASCII)
 _MARK = re.compile(r"mcp-name:\s*(\S+)")
 _EXACT = re.compile(r"[0-9][0-9A-Za-z.+-]*", re.ASCII)
-_DESCRIPTION = 100  # characters that the registry takes
+_DESCRIPTION = 100  # limit of characters in the registry
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Published:
 
     Attributes:
         name: Its name as a distribution.
-        version: Its version; `None` where a build computes it.
+        version: Its version; `None` if a build computes it.
         readme: The text of its README, which an index shows.
     """
 
@@ -51,10 +51,10 @@ class Published:
 
 
 def check_namespace(text: str) -> str:
-    """The namespace of a server in the registry, once it is checked.
+    """Check and return the namespace of a server in the registry.
 
     Raises:
-        UsageError: It is no reverse domain name.
+        UsageError: The text is no reverse domain name.
     """
     if not _NAMESPACE.fullmatch(text):
         raise UsageError(
@@ -65,7 +65,7 @@ def check_namespace(text: str) -> str:
 
 
 def files(project: Project, namespace: str) -> dict[str, str]:
-    """The files that a new server is published with, by path; no bundle for HTTP alone."""
+    """The files for publishing a new server, by path; without a bundle for HTTP only."""
     description = f"The MCP server {project.name}"[:_DESCRIPTION]
     transport: dict[str, Any] = {"type": "stdio"}
     if not project.stdio:
@@ -109,13 +109,13 @@ def _text(document: object) -> str:
 
 
 def check(console: Console, directory: Path) -> bool:
-    """Show what keeps a project from being published.
+    """Report the problems that prevent a project from being published.
 
     Returns:
-        Whether nothing does.
+        Whether there are none.
 
     Raises:
-        UsageError: The directory has no project, or none of the files.
+        UsageError: The directory has no project, or no files for publishing.
     """
     present = [name for name in (SERVER, BUNDLE) if (directory / name).is_file()]
     if not present:
@@ -123,7 +123,7 @@ def check(console: Console, directory: Path) -> bool:
             f"{directory}: expected {SERVER} or {BUNDLE}, got neither; mcpgen new server --publish"
             " NAMESPACE writes both"
         )
-    project = _published(directory)
+    project = _read_project(directory)
     problems = [problem for name in present for problem in _problems(directory, name, project)]
     for problem in problems:
         console.text(safe_text(problem, 400))
@@ -135,7 +135,7 @@ def check(console: Console, directory: Path) -> bool:
     return not problems
 
 
-def _published(directory: Path) -> Published:
+def _read_project(directory: Path) -> Published:
     path = directory / "pyproject.toml"
     try:
         project = tomllib.loads(path.read_text("utf-8"))["project"]
@@ -153,7 +153,7 @@ def _published(directory: Path) -> Published:
 
 
 def _problems(directory: Path, name: str, project: Published) -> Iterator[str]:
-    """The problems of a file: by its schema first, and only then by its content."""
+    """The problems of a file: violations of its schema, or else problems of its content."""
     document = read_json(directory / name, SettingsError)
     violations = [*_violations(name, document)]
     yield from violations
@@ -193,7 +193,7 @@ def _version_problems(name: str, place: str, version: str, project: Published) -
 
 
 def _server_problems(document: dict[str, Any], project: Published) -> Iterator[str]:
-    """Content that the registry refuses though the schema allows it, or that the project lacks."""
+    """Content that the schema allows but the registry refuses, or that contradicts the project."""
     packages = document.get("packages", [])
     if not packages and not document.get("remotes"):
         yield f"{SERVER}: expected packages or remotes, got neither"

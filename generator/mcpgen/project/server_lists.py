@@ -1,7 +1,7 @@
 """The lists of a server: tools, resources, resource templates and prompts, read from JSON.
 
-Only the members that the specification has are kept, each with the type that it must have. What is
-left out is in the notes.
+Only members that the specification defines are kept, if they have the specified type. Notes list
+the members that are left out.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from mcpgen.json_types import is_array, is_object
 Entry: TypeAlias = dict[str, Any]
 
 MAX_TEXT = 10_000
-"""Characters of a description or of instructions that are kept."""
+"""Limit of the characters of a description or of instructions."""
 
 MAX_NAME = 200
-"""Characters of the name of a tool, prompt or argument, and ten times that of a URI."""
+"""Limit of the characters of a name of a tool, prompt or argument; ten times as many for a URI."""
 
 KINDS: Mapping[str, str] = {
     "tools": "name",
@@ -29,7 +29,7 @@ KINDS: Mapping[str, str] = {
     "resourceTemplates": "uriTemplate",
     "prompts": "name",
 }
-"""The lists of a server by the member of their results; what tells their entries apart."""
+"""The lists of a server, by the member of the result; the member that identifies an entry."""
 
 _INSTRUCTIONS = "instructions"
 
@@ -116,10 +116,10 @@ _SHAPES: Mapping[str, _Object] = {
     "resourceTemplates": _Object(_OF_RESOURCES),
     "prompts": _Object({**_COMMON, "arguments": _Array(_ARGUMENT)}),
 }
-"""The entries by their list, beside what tells them apart."""
+"""The checks of the entries by list, besides the identifying member."""
 
 _GENERAL = _Object({_INSTRUCTIONS: _is_text})
-"""The checks of the members beside the lists."""
+"""The checks of the members besides the lists."""
 
 _ESSENTIAL = frozenset({"name", "src"})
 """Members without which an object in an array is left out."""
@@ -131,8 +131,8 @@ class ServerLists:
 
     Attributes:
         entries: The entries by the name of their list; see `KINDS`.
-        notes: What was left out, one line each.
-        instructions: How to use the server, for a model; empty if it does not say.
+        notes: The left out members, one line each.
+        instructions: The server's instructions for a model; empty if there are none.
     """
 
     entries: Mapping[str, tuple[Entry, ...]]
@@ -149,17 +149,17 @@ def read_file(path: Path) -> ServerLists:
     """The lists in a file.
 
     Raises:
-        MirrorError: The file has no JSON, or no lists.
+        MirrorError: The file contains no JSON, or no lists.
     """
     return parse(read_json(path, MirrorError), str(path))
 
 
 def parse(document: object, source: str) -> ServerLists:
-    """The lists in a JSON value: results of list requests, or an array of tools.
+    """Parse the lists in a JSON value: results of list requests, or an array of tools.
 
     Args:
         document: The value; several results may be merged into one object.
-        source: Where it is from, for errors.
+        source: The origin of the value, for errors.
 
     Raises:
         MirrorError: There are no lists, or an entry has no name.
@@ -202,13 +202,13 @@ def _entries(listed: object, kind: str, source: str, notes: list[str]) -> tuple[
 def _members(
     item: Entry, shape: _Object, pointer: str, notes: list[str], known: Collection[str] = ()
 ) -> Entry:
-    """The members of an object that have the right shape; notes say what is left out.
+    """The members of an object that pass their checks; notes list the others.
 
     Args:
         item: The object.
-        shape: What its members must be.
-        pointer: Where it stands.
-        notes: Where notes go.
+        shape: The checks of the members.
+        pointer: The place of the object.
+        notes: Receives the notes.
         known: Members that are read elsewhere.
     """
     kept: Entry = {}
@@ -236,7 +236,7 @@ def _members(
 def _objects(
     listed: Sequence[object], shape: _Object, pointer: str, notes: list[str]
 ) -> list[Entry]:
-    """The objects of an array that have what they need, those with a name once."""
+    """The objects of an array that have an essential member, without repeated names."""
     kept: list[Entry] = []
     for number, item in enumerate(listed):
         place = f"{pointer}/{number}"
@@ -268,7 +268,7 @@ WORDS: Mapping[str, str] = {
     "resourceTemplates": "resource template",
     "prompts": "prompt",
 }
-"""The word for an entry of each list."""
+"""The noun for an entry of each list."""
 
 _MEMBERS: Mapping[str, str] = {"inputSchema": "arguments", "outputSchema": "result"}
 

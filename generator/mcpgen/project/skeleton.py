@@ -1,7 +1,7 @@
 """A project of a server or a client: its name, its choices, and the text of the user's files.
 
-The files lie as `templates/project` has them; `_FILES` says where each goes. The generated package
-is a subpackage, `src/NAME/protocol`.
+The templates lie in `templates/project`; `_FILES` maps them to the files of the project. The
+generated package is a subpackage, `src/NAME/protocol`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ REQUIREMENTS: Mapping[str, str] = {
     "valkey": "valkey>=6.1",
     "watchfiles": "watchfiles>=1.1",
 }
-"""Distributions that a generated package may need, with the oldest version that is tested."""
+"""Requirements of generated packages, with the oldest tested version."""
 
 TOOLS = ("mypy>=1.15", "pre-commit>=4.2", "pyright>=1.1.400", "pytest>=8.4", "ruff>=0.12")
 """The tools that test and check a project."""
@@ -59,7 +59,7 @@ _OVER_HTTP: Mapping[Side, tuple[str, ...]] = {
     "client": ("aiohttp", "httpx2"),
 }
 _RESERVED = frozenset({"tests", "mcp", "pytest", "mypy", "pyright", "ruff", "hatchling"})
-"""Names of packages that a project is tested with, or that it could be confused with."""
+"""Names of packages that a project is tested with, or could be confused with."""
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9]|[-_.](?=[a-z0-9])){0,59}")
 _SHARED = {
@@ -93,7 +93,7 @@ _MIRRORED: Mapping[str, str] = {
     "client/client.py.jinja": "client/mirrored_client.py.jinja",
     "client/test_client.py.jinja": "client/test_mirrored_client.py.jinja",
 }
-"""Templates that take the place of others where a server is mirrored."""
+"""Templates that replace others if a server is mirrored."""
 
 _OF_APP = {"src/NAME/view.html": "server/view.html"}
 """Further files of a server with a user interface."""
@@ -103,7 +103,7 @@ _EMPTY = "src/NAME/py.typed"
 
 @dataclass(frozen=True)
 class Project:
-    """The values that a project is rendered from.
+    """The values for the templates of a project.
 
     Attributes:
         name: Its name as a distribution.
@@ -112,8 +112,9 @@ class Project:
         transport_names: The transports of its package, or `all`.
         mirror: Lines of `[tool.mcpgen.mirror]`; `None` without a mirrored server.
         needs_uritemplate: Whether the mirrored server has resource templates.
-        schemas_dir: The user's folder of revisions as TOML, from the project; `None` for none.
-        mcpgen: What pip installs mcpgen from in CI; `None` for CI without mcpgen.
+        schemas_dir: The user's folder of revisions as TOML, relative to the project; `None` for
+            none.
+        mcpgen: The requirement by which pip installs mcpgen in CI; `None` for CI without mcpgen.
         feature_names: The features of its package.
         namespace: Its namespace in the registry; `None` if it is not published there.
         app: Whether the tool of a server has a user interface.
@@ -185,7 +186,7 @@ class Project:
 
     @property
     def dev_requirements(self) -> Code:
-        """The tools of development, as TOML, and the types that parameters of `connect` have."""
+        """The requirements for development, as TOML: tools, and libraries for type checkers."""
         names = _OVER_HTTP["client"] if self.http and self.side == "client" else ()
         return toml([*(REQUIREMENTS[name] for name in names), *TOOLS])
 
@@ -220,7 +221,7 @@ def module_name(name: str) -> str:
     """The import name for the name of a project.
 
     Raises:
-        UsageError: The name is no name of a distribution, or hides a module that is needed.
+        UsageError: The name is not that of a distribution, or hides a required module.
     """
     if not _NAME.fullmatch(name):
         raise UsageError(
@@ -237,7 +238,7 @@ def module_name(name: str) -> str:
 
 
 def check_requirement(text: str) -> str:
-    """The requirement by which pip installs a distribution, once it is checked.
+    """Check and return a requirement for pip.
 
     Raises:
         UsageError: The text is empty, has several lines, or is an option of pip.
@@ -273,5 +274,5 @@ def _text(source: str, project: Project, mirror: Mirror | None) -> str:
 
 
 def folder(project: Project, name: str) -> str:
-    """Where a generated package of a project lies, within the project."""
+    """The folder of a generated package within a project."""
     return f"src/{project.module}/{name}"

@@ -1,10 +1,9 @@
 """JSON Schemas of tools as Python types: a Struct for each object, a hint for anything else.
 
 Objects with properties, arrays, scalars, enums, nullable values, unions and references within the
-schema become types. What restricts values further (bounds, patterns) is left to whoever validates
-against the schema. Whatever has no type of its own is `dict[str, Any]`, `list[Any]` or `Any`, with
-a note. Names and texts of a schema reach code only as names of `mcpgen.names`, literals and
-docstrings.
+schema become types. Further restrictions (bounds, patterns) are left to validation against the
+schema. Schemas without a type become `dict[str, Any]`, `list[Any]` or `Any`, with a note. Names and
+texts of a schema reach code only as names of `mcpgen.names`, literals and docstrings.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from mcpgen.literals import Code, literal
 from mcpgen.model.docstrings import docstring
 
 MAX_CLASSES = 200
-"""Classes of one schema; one that needs more has no types."""
+"""Limit of the classes of one schema; a schema that needs more gets no types."""
 
 MAX_LEVELS = 50
-"""How deep types stand in each other, references included."""
+"""Limit of the nesting of types, references included."""
 
 _MAX_CODE = 1000
 _MAX_SAMPLE = 400
@@ -33,7 +32,7 @@ _INDENT = 4
 
 
 class NoTypesError(Exception):
-    """A schema that cannot become a Struct; the text says why."""
+    """A schema cannot become a Struct; the text is the reason."""
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,8 @@ class Hint:
         family: The kind of JSON value: `string`, `number`, `boolean`, `null`, `array`, `object`, or
             `any`; several for a union.
         choices: The values of a `Literal`.
-        sample: An expression for some value of the type, if there is a short one.
-        wire: That value as JSON.
+        sample: An expression for a sample value of the type, if there is a short one.
+        wire: The sample value as JSON.
     """
 
     code: Code
@@ -63,8 +62,8 @@ class StructField:
     Attributes:
         name: Its name in Python.
         type: Its annotation.
-        value: What stands behind the annotation in the class: ` = ...`, or nothing.
-        default: What stands behind the annotation in a parameter, likewise.
+        value: The text after the annotation in the class: ` = ...`, or empty.
+        default: The text after the annotation of a parameter, likewise.
         doc: Its docstring, if there is one.
     """
 
@@ -90,7 +89,7 @@ class Types:
 
     Attributes:
         taken: Names that are used in the module.
-        classes: The classes, those that others refer to first.
+        classes: The classes; referenced classes come first.
     """
 
     taken: set[str]
@@ -104,11 +103,11 @@ class Types:
         Args:
             schema: The schema.
             name: The name that the class should have.
-            doc: What the class is.
-            note: Is called with what could not become a type.
+            doc: The docstring of the class.
+            note: Called with a note about each schema without a type.
 
         Raises:
-            NoTypesError: The schema describes no object with named members; nothing was added.
+            NoTypesError: The schema describes no object with named members. No class is added then.
         """
         classes, taken = len(self.classes), set(self.taken)
         try:
@@ -120,7 +119,7 @@ class Types:
         return next(each for each in self.classes if each.name == hint.code), hint
 
     def free_name(self, wish: str) -> str:
-        """A class name that is not taken; it is taken from now on."""
+        """Reserve a class name that is not taken, and return it."""
         [name] = names.class_names([wish], self.taken).values()
         self.taken.add(name)
         return name
@@ -142,9 +141,9 @@ class _Reader:
     """Reads one schema.
 
     Args:
-        types: Where classes go.
+        types: Receives the classes.
         document: The schema.
-        note: Is called with what could not become a type.
+        note: Called with a note about each schema without a type.
     """
 
     def __init__(self, types: Types, document: Any, note: Callable[[str], None]) -> None:
@@ -162,7 +161,7 @@ class _Reader:
         """The class of the schema itself.
 
         Raises:
-            NoTypesError: It describes no object with named members.
+            NoTypesError: The schema describes no object with named members.
         """
         schema, pointer = self._document, "#"
         visited: set[str] = set()
@@ -295,7 +294,7 @@ class _Reader:
         """The schema that a reference within the schema leads to.
 
         Raises:
-            NoTypesError: It leads elsewhere.
+            NoTypesError: The reference leads elsewhere.
         """
         if target != "#" and not target.startswith("#/"):
             raise NoTypesError("it refers to another document")
@@ -325,7 +324,7 @@ class _Reader:
         return self._union(hints, pointer)
 
     def _union(self, hints: Sequence[Hint], pointer: str) -> Hint:
-        """One type for several: a kind of JSON value has one member, for a value to tell them."""
+        """Merge types into a union with one member per kind of JSON value."""
         if not hints or any("any" in hint.family for hint in hints):
             return ANY
         members: dict[str, list[Hint]] = {}
@@ -366,7 +365,7 @@ _NO_FIELD = re.compile(r'["\\\x00-\x1f]')
 
 
 def _no_struct(schema: dict[str, Any]) -> str:
-    """Why objects cannot be a Struct; empty if they can."""
+    """The reason why objects cannot be a Struct; empty if they can."""
     for wire in schema.get("properties") or ():
         if _NO_FIELD.search(wire):
             return f"has a member that no field can be named by: {safe_text(wire)!r}"
@@ -374,7 +373,7 @@ def _no_struct(schema: dict[str, Any]) -> str:
 
 
 def _open_members(schema: dict[str, Any]) -> str:
-    """Why a Struct would lose members of an object; empty if it would not."""
+    """The reason why a Struct would lose members of an object; empty if it would not."""
     more = schema.get("additionalProperties")
     if more is True or is_object(more):
         return (
@@ -397,7 +396,7 @@ def _widest(kinds: Iterable[Any]) -> Hint:
 
 
 def _literal(family: str, choices: tuple[str | int, ...]) -> Hint:
-    """A `Literal`, or the scalar type where the choices are too many or too long."""
+    """A `Literal`; the scalar type if the choices are too many or too long."""
     values = ", ".join(literal(choice) for choice in choices)
     code = Code(f"Literal[{values}]")
     fits = all(isinstance(choice, str) or -(2**63) <= choice < 2**63 for choice in choices)
@@ -407,7 +406,7 @@ def _literal(family: str, choices: tuple[str | int, ...]) -> Hint:
 
 
 def field_names(wires: Iterable[str]) -> dict[str, str]:
-    """Names of fields and parameters by the names on the wire, no two alike."""
+    """Unique names of fields and parameters, by wire name."""
     reserved = {"self": "self_", "ctx": "ctx_"}
     plain = names.members(wires)
     taken = set(plain.values())
@@ -459,7 +458,7 @@ def _default(schema: Any, hint: Hint) -> Code | None:
 
 
 def _with_sample(name: str, required: dict[str, Hint], python_names: dict[str, str]) -> Hint:
-    """The type of a class, with a sample of its required fields."""
+    """The type of a class, with a sample value of its required fields."""
     hint = Hint(Code(name), DICT.family)
     if any(each.sample is None for each in required.values()):
         return hint
@@ -472,7 +471,7 @@ def _with_sample(name: str, required: dict[str, Hint], python_names: dict[str, s
 
 
 def _text(value: object) -> str:
-    """A description, cut at a length that a docstring bears; nothing for anything else."""
+    """A description, cut to a length that suits a docstring; empty for other values."""
     limit = 2000
     text = value.strip() if isinstance(value, str) else ""
     return text if len(text) <= limit else f"{text[:limit]}..."

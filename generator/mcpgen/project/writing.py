@@ -1,7 +1,6 @@
-"""Writing a new project: the whole of it, or nothing.
+"""Write a new project: all files or none.
 
-All files are written to a folder beside the place of the project, which one rename makes the
-project.
+All files are written to a folder beside the project's directory, which is then renamed.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from mcpgen.package import manifest
 
 
 def expect_free(directory: Path) -> None:
-    """Check that a new project may be written to a directory: one that is missing or empty.
+    """Check that a directory for a new project is missing or empty.
 
     Raises:
-        OutputError: There is something in it, or it is a file.
+        OutputError: The directory has content, or is a file.
     """
     if os.path.lexists(directory) and not directory.is_dir():
         raise OutputError(f"{directory}: expected a new or an empty directory, got a file")
@@ -39,7 +38,7 @@ def write_project(directory: Path, files: Mapping[str, str]) -> None:
     """Write a new project.
 
     Args:
-        directory: Where; missing or empty.
+        directory: The directory, missing or empty.
         files: Text by path within the project.
 
     Raises:
@@ -48,7 +47,7 @@ def write_project(directory: Path, files: Mapping[str, str]) -> None:
     target = directory.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with directories.locked(target) as no_lock:
+        with directories.hold_lock(target) as no_lock:
             expect_free(target)
             if no_lock is not None:
                 raise no_lock
@@ -68,11 +67,11 @@ def write_project(directory: Path, files: Mapping[str, str]) -> None:
         raise OutputError(f"{directory}: nothing was written: {reason}") from error
 
 
-def differing(directory: Path, files: Mapping[str, str]) -> list[str]:
-    """The files that are missing in a directory, or have another text there.
+def differing_files(directory: Path, files: Mapping[str, str]) -> list[str]:
+    """The files that are missing in a directory, or whose text differs.
 
     Raises:
-        OutputError: One of them is a link.
+        OutputError: A file is a link.
     """
     directories.refuse_links(directory, files)
     return [
@@ -84,17 +83,17 @@ def differing(directory: Path, files: Mapping[str, str]) -> list[str]:
 
 
 def write_files(directory: Path, files: Mapping[str, str]) -> bool:
-    """Write files into a directory, each by a rename; whether one had to be changed.
+    """Write changed files into a directory, each by a rename; return whether any changed.
 
     Raises:
-        OutputError: One of them is a link, or cannot be written.
+        OutputError: A file is a link, or cannot be written.
     """
     target = directory.resolve()
-    changed = differing(target, files)
+    changed = differing_files(target, files)
     if not changed:
         return False
     try:
-        with directories.locked(target) as no_lock:
+        with directories.hold_lock(target) as no_lock:
             if no_lock is not None:
                 raise no_lock
             fresh, _ = directories.temporary_folders(target)

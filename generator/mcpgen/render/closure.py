@@ -1,7 +1,7 @@
-"""The modules that a package needs: those it begins with, and what they import.
+"""The modules that a package needs: its entry modules, and the modules that they import.
 
-Imports count wherever they stand in a module: at its top, within functions, and under
-`TYPE_CHECKING`, since a type checker of the user's reads those too.
+All imports of a module count: at its top, within functions, and under `TYPE_CHECKING`, which type
+checkers of users read.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ def needed_files(
     """The text of each needed file by its path, the package's own `__init__.py` left out.
 
     Args:
-        entries: Paths of the files to begin with.
+        entries: Paths of the entry files.
         available: Paths of all files there are.
-        text_of: Makes the text of one; called once for each that is needed.
-        late: Paths of files whose text takes time to be ready: they come after all others.
+        text_of: Returns the text of a file; called once for each needed file.
+        late: Paths of files whose text takes time to make: they are read after all others.
 
     Raises:
         LookupError: A module imports one of the package's that is not available.
@@ -55,13 +55,14 @@ def needed_files(
 
 
 def importers(files: Mapping[str, str]) -> dict[str, str]:
-    """The module that brings each module of a package in, on the shortest way from its root.
+    """The module that imports each module of a package, on the shortest path from the root.
 
     Args:
         files: The modules by their paths, the root module and its stub among them.
 
     Returns:
-        Paths by paths. Those of modules that are loaded by name, and of `__init__.py`, are empty.
+        The path of the importer by the path of the module; empty for modules that are loaded by
+        name, and for `__init__.py`.
 
     Raises:
         LookupError: A module imports one that the package lacks.
@@ -116,7 +117,7 @@ def _file(module: list[str], available: Collection[str]) -> str | None:
     return next((path for path in candidates if path in available), None)
 
 
-@lru_cache(maxsize=512)  # what a process writes again is mostly the same: copied modules
+@lru_cache(maxsize=512)  # a process reads the same copied modules again
 def _imports(text: str, path: str) -> tuple[ast.ImportFrom, ...]:
     """The relative imports of a module: only these statements of it are parsed."""
     relative: list[ast.ImportFrom] = []
@@ -129,9 +130,9 @@ def _imports(text: str, path: str) -> tuple[ast.ImportFrom, ...]:
 
 
 def dependencies(files: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """The distributions that modules import from others: always, and only to speak HTTP.
+    """The distributions that modules import: those for every use, and those for HTTP only.
 
-    What is imported within a function is of use to some alone, and an error says so then.
+    Other imports within functions are left out: an error names them to the users who need them.
     """
     always: set[str] = set()
     over_http: set[str] = set()

@@ -1,11 +1,10 @@
 """datamodel-code-generator: the source of models from plain definitions, here or in a process.
 
-Importing and running it takes longer than everything else that a package of types needs. A process
-of its own, started first, does that while schemas are read and other modules are rendered. Sources
-that were made before come out of the cache, so that other parts of a package need no such process.
+Importing and running it takes longer than everything else that a package of types needs. A separate
+process, started first, does that while schemas are read and other modules are rendered. Sources of
+earlier runs come from the cache, so that other parts of a package need no such process.
 
-What it is given has no references to anything else, so the result does not depend on where it
-runs.
+Its input has no references to other files, so the result does not depend on the process.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _EVERY = "#all#"
 _LIBRARY = "datamodel_code_generator"
 _KIND = "models"
 _MADE_BY = ("render/datamodel.py", "literals.py", "names.py")
-"""The modules that decide what becomes of a job, beside the templates of models."""
+"""The modules that decide the result of a job, beside the templates of models."""
 _SERVE = (
     "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.render.datamodel import serve; serve()"
 )
@@ -54,13 +53,13 @@ class Job(TypedDict):
 
     Attributes:
         definitions: The definitions, each under its name.
-        extra: What the templates get to know about each beyond its schema.
+        extra: Values for the templates about each definition, beyond its schema.
         aliases: Python names of members, by definition and wire name: `Tool.inputSchema`.
-        imports: What only the templates of ours write.
+        imports: Imports for names that only our templates write.
         title: The module's docstring.
         modules: The module of each name that `imports` and definitions have from elsewhere, as
             `package.NAME`.
-        library: What the models are written for.
+        library: The library of the models.
     """
 
     definitions: Mapping[str, Node]
@@ -73,10 +72,10 @@ class Job(TypedDict):
 
 
 def source_of(job: Job) -> str:
-    """The source of a module, not yet formatted, which is kept.
+    """The source of a module, not yet formatted; it is stored in the cache.
 
     Raises:
-        Exception: Of whatever kind: datamodel-code-generator has no Python for a definition.
+        Exception: Of any class: datamodel-code-generator cannot translate a definition.
     """
     pickled = pickle.dumps(job)
     source = _read_kept(pickled)
@@ -87,7 +86,7 @@ def source_of(job: Job) -> str:
 
 
 def _read_kept(job: bytes) -> str | None:
-    """The source for a pickled job that was made before, or `None`."""
+    """The cached source for a pickled job, or `None`."""
     kept = cache.read(_KIND, _key(job))
     return None if kept is None else kept.decode()
 
@@ -102,7 +101,7 @@ def _key(job: bytes) -> str:
 
 @computed_once
 def _tools() -> bytes:
-    """Digests and versions of what makes a source of a job."""
+    """Digests and versions of the modules and libraries that make a source from a job."""
     files = [paths.PACKAGE / name for name in _MADE_BY]
     files += (path for path in sorted((paths.templates_dir() / "models").rglob("*")))
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files if path.is_file()]
@@ -165,13 +164,13 @@ def _make_source(pickled: bytes, templates: Path) -> str:
 
 
 class Worker:
-    """A process that makes sources; a context manager, which ends it.
+    """A process that makes sources; a context manager that ends the process.
 
-    A source that it does not give, for whatever reason, is `None`: whoever asked makes it in this
+    A source that the process fails to return is `None`: the caller then makes the source in this
     process, where an error can be explained.
 
     Args:
-        here: Whether this process makes them after all: it has the library.
+        here: Whether this process makes the sources, since it has imported the library.
     """
 
     def __init__(self, *, here: bool = False) -> None:
@@ -208,7 +207,7 @@ class Worker:
             self._process.communicate()
 
     def start(self, jobs: Mapping[str, Job]) -> None:
-        """Begin with all jobs there are, by path; without those whose sources are kept."""
+        """Start all jobs, by path, except those whose sources are in the cache."""
         for path, job in jobs.items():
             text = pickle.dumps(job)
             source = _read_kept(text)
@@ -224,11 +223,11 @@ class Worker:
             self._exchange.start()
 
     def _communicate(self, process: subprocess.Popen[bytes], jobs: bytes) -> None:
-        """Write the jobs and read the answer, so that no side waits for a pipe that is full."""
+        """Write the jobs and read the answer at once, so that no side blocks on a full pipe."""
         self._answer, _ = process.communicate(jobs)
 
     def source(self, path: str) -> str | None:
-        """The source for a job; waits until all are made."""
+        """The source for a job; waits until all sources are made."""
         if path in self._known:
             return self._known[path]
         if self._exchange is not None:
@@ -249,16 +248,16 @@ class Worker:
 
 
 def serve() -> None:
-    """Write the sources for the jobs on standard input; what fails is left out."""
-    gc.disable()  # of the many objects made here, next to none is garbage
+    """Write the sources for the jobs on standard input; jobs that fail are left out."""
+    gc.disable()  # almost none of the many objects made here is garbage
     import_library()
-    with cache.disabled():  # the process that asks keeps them
+    with cache.disable():  # the process that asks keeps them
         sources = _sources_of(pickle.load(sys.stdin.buffer))
     sys.stdout.buffer.write(json.dumps(sources).encode())
 
 
 def _sources_of(jobs: Mapping[str, bytes]) -> dict[str, str]:
-    """The sources for jobs; what fails is left out."""
+    """The sources for jobs; jobs that fail are left out."""
     sources: dict[str, str] = {}
     for path, job in jobs.items():
         with suppress(Exception):  # of whatever kind: see Worker
@@ -267,11 +266,11 @@ def _sources_of(jobs: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def has_library() -> bool:
-    """Whether this process has imported what makes sources, which takes longer than a source."""
+    """Whether this process has imported the library that makes sources, which takes long."""
     return f"{_LIBRARY}.parser.jsonschema" in sys.modules
 
 
 def import_library() -> None:
-    """Import what `generate` imports when it is called."""
+    """Import the modules that `generate` imports when it is called."""
     for name in ("config", "parser.jsonschema", "model.msgspec"):
         importlib.import_module(f"{_LIBRARY}.{name}")

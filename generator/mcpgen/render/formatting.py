@@ -1,10 +1,10 @@
-"""The written form of modules: formatted by Black, each under a comment that says where it is from.
+"""The written form of modules: formatted by Black, each under a comment about its origin.
 
-Black has settings of mcpgen's alone. It takes longer than the rest of writing a package, so it gets
-modules in pieces, a class or function each, and knows pieces that it formatted before: in this
-process, or when a long module of the same path was written. A second process formats half of much.
-Revisions of a package share many pieces, and generating again formats what changed. The comment
-also keeps formatters and linters of the user's project away: Black and Ruff obey `fmt: off`, isort
+Black has mcpgen's settings only. It takes longer than the rest of writing a package, so modules are
+formatted in pieces, a class or function each. Formatted pieces are remembered in the process, and
+for long modules in the cache; a second process formats half of a large number. Revisions of a
+package share many pieces, and generating again formats only changed ones. The comment also keeps
+formatters and linters of the user's project away: Black and Ruff obey `fmt: off`, isort obeys
 `isort: skip_file`, and Ruff's linter `ruff: noqa`.
 """
 
@@ -42,7 +42,7 @@ _ROWS = 1_000  # pieces in an entry: those of several packages with a module of 
 _KNOWN = 8_000  # pieces that a process remembers
 _SHARED = 200_000  # characters of sources that are worth a second process, which starts for 0.3 s
 _WHOLE = re.compile(r"[\r\f]|# *(fmt|yapf):")
-"""Signs that the form of a piece depends on others, or that lines differ from those of Python."""
+"""Texts by which the form of a piece depends on others, or lines differ from Python's."""
 _DEFINITION = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 _SERVE = (
     "import sys; sys.path[:] = sys.argv[1:]; from mcpgen.render.formatting import serve; serve()"
@@ -91,13 +91,13 @@ _known: dict[str, str] = {}
 
 
 def format_modules(sources: Mapping[str, str]) -> dict[str, str]:
-    """Modules as Black formats them, by their paths.
+    """Format modules with Black, by their paths.
 
     Args:
         sources: The modules; a path is a file path within a package.
 
     Raises:
-        OutputError: Black takes a module for no Python.
+        OutputError: Black cannot parse a module as Python.
     """
     if len(_known) > _KNOWN:
         _known.clear()
@@ -118,12 +118,12 @@ def format_modules(sources: Mapping[str, str]) -> dict[str, str]:
     return texts
 
 
-@lru_cache(maxsize=512)  # of what a process writes again, most is the same
+@lru_cache(maxsize=512)  # a process formats mostly the same modules again
 def _pieces(source: str) -> tuple[str, ...]:
-    """Parts of a module whose form does not depend on one another: one if there is no other way.
+    """Parts of a module that can be formatted independently; a single part if there is no split.
 
-    A part ends where Black has two empty lines whatever stands there: before and after classes and
-    functions that an empty line sets apart.
+    A part ends where Black always writes two empty lines: before and after classes and functions
+    that an empty line separates.
     """
     try:
         body = [] if _WHOLE.search(source) else ast.parse(source).body
@@ -139,7 +139,7 @@ def _pieces(source: str) -> tuple[str, ...]:
 
 
 def _cuts(body: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[int]:
-    """The first lines of parts of a module, but for the first part."""
+    """The first lines of all parts of a module except the first part."""
     for before, statement in pairwise(body):
         decorators = getattr(statement, "decorator_list", ())
         first = min(each.lineno for each in (statement, *decorators)) - 1
@@ -154,14 +154,14 @@ def _cuts(body: Sequence[ast.stmt], lines: Sequence[str]) -> Iterator[int]:
 
 
 def _join(path: str, source: str, parts: Sequence[str]) -> str:
-    """A module of its formatted parts."""
+    """Join the formatted parts of a module."""
     if all(part in _known for part in parts):
         return "\n\n".join(_known[part] for part in parts)
     return _format(path, source)  # with the error of Black, or a part is no module by itself
 
 
 def _read_pieces(path: str) -> dict[str, str]:
-    """The pieces of a module that were formatted before, by their digests."""
+    """The cached pieces of a module, by their digests."""
     data = cache.read(_KIND, _key(path))
     return {} if data is None else dict(json.loads(data))
 
@@ -188,7 +188,7 @@ def _version() -> str:
 
 
 def _format_all(parts: Iterable[str]) -> dict[str, str]:
-    """Pieces as Black formats them, half of many in another process; without what is no Python."""
+    """Format pieces with Black, half of many in another process; invalid Python is left out."""
     rest = sorted(parts, key=lambda part: (-len(part), part))
     passed_on = rest[1::2] if sum(map(len, rest)) >= _SHARED else []
     own = rest[::2] if passed_on else rest
@@ -200,7 +200,7 @@ def _format_all(parts: Iterable[str]) -> dict[str, str]:
 
 
 def _format_each(parts: Iterable[str]) -> dict[str, str]:
-    """Pieces as Black formats them in this process; without what is no Python."""
+    """Format pieces with Black in this process; invalid Python is left out."""
     texts: dict[str, str] = {}
     for part in parts:
         with suppress(OutputError):
@@ -209,12 +209,12 @@ def _format_each(parts: Iterable[str]) -> dict[str, str]:
 
 
 def _format(path: str, source: str) -> str:
-    """A module as Black formats it.
+    """Format a module with Black.
 
     Raises:
-        OutputError: It is no Python.
+        OutputError: The module is no valid Python.
     """
-    from black import format_str  # takes long to import, and what was kept does not need it
+    from black import format_str  # takes long to import, and cached pieces do not need it
     from black.mode import Mode, TargetVersion
     from black.parsing import InvalidInput
 
@@ -226,7 +226,7 @@ def _format(path: str, source: str) -> str:
 
 
 def _format_elsewhere(parts: Sequence[str]) -> dict[str, str]:
-    """Pieces as another process formats them; what fails is left out."""
+    """Format pieces in another process; pieces that fail are left out."""
     if not parts:
         return {}
     command = [sys.executable, "-c", _SERVE, *sys.path]
@@ -240,5 +240,5 @@ def _format_elsewhere(parts: Sequence[str]) -> dict[str, str]:
 
 
 def serve() -> None:
-    """Format the pieces on standard input; what fails is left out."""
+    """Format the pieces on standard input; pieces that fail are left out."""
     json.dump(_format_each(json.load(sys.stdin)), sys.stdout)

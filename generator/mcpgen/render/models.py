@@ -1,8 +1,8 @@
-"""The message models of one revision: one job for datamodel-code-generator, and its source checked.
+"""The message models of one revision: a job for datamodel-code-generator, and checks of its source.
 
-It gets a schema in plain form, whose every object and union has a name, and templates of ours for
-what it writes (`templates/models`). What it is told beside the schema: Python names, tags, how to
-decide unions without tags, what else to check, and the documentation.
+The generator gets a schema in plain form, where every object and union has a name, and our
+templates (`templates/models`). Beside the schema, it gets Python names, tags, tests for unions
+without tags, further checks, and the documentation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 from mcpgen import names
-from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.errors import SchemaError, format_value, safe_text
 from mcpgen.json_types import Json, Node
 from mcpgen.model.docstrings import Doc
 from mcpgen.model.normalized import (
@@ -52,14 +52,15 @@ def job(
 
     Args:
         normal: The definitions.
-        unions: Those that need tests.
+        unions: The unions that need tests.
         docs: Documentation of every definition.
         title: The module's docstring.
-        lacking: Members by definition that other revisions of the package have; they are `None`.
+        lacking: Members that only other revisions of the package have, by definition; they are
+            `None`.
         core: Definitions that an extension's module imports from the models of its revision.
-        values: Definitions of what tools return, which have a value.
-        library: What the models are written for.
-        runtime: The beginning of what the module imports the package's other modules by.
+        values: Definitions of tool results, which have a value.
+        library: The library of the models.
+        runtime: The prefix by which the module imports the package's other modules.
     """
     extra: dict[str, dict[str, Any]] = {}
     aliases: dict[str, str] = {}
@@ -92,7 +93,7 @@ def job(
 
 
 def _with_imports(node: Node, core: Collection[str]) -> Node:
-    """A schema with an import in place of each reference to a definition of the revision."""
+    """Replace each reference to a definition of the revision in a schema by an import."""
     if not core:
         return node
     if "$ref" in node:
@@ -114,26 +115,26 @@ def render(normal: NormalizedSchema, job: Job, worker: Worker | None = None, pat
 
     Args:
         normal: The definitions.
-        job: What the module is made from.
-        worker: The process that was given the job.
-        path: The job's path there.
+        job: The job of the module.
+        worker: The process that received the job.
+        path: The path of the job in the worker.
 
     Raises:
-        SchemaError: A definition cannot become what its name says.
+        SchemaError: No module can be made of the definitions.
     """
     source = None if worker is None else worker.source(path)
     if source is None:
         try:
             source = source_of(job)
         except Exception as error:
-            # Of whatever kind: the schema is to blame, and the user is told where.
+            # Any error means that a definition is unsupported: the error for the user names it.
             raise _refusal(normal, job, error) from error
     _check(source, normal, job)
     return source
 
 
 def _refusal(normal: NormalizedSchema, job: Job, error: Exception) -> SchemaError:
-    """The error for definitions that no module can be made of, with the first one to blame."""
+    """The error for definitions that cannot become a module, which names the first bad one."""
     blank: Mapping[str, Node] = {name: {"type": "object"} for name in job["definitions"]}
     pointer = "/$defs"
     for name, node in job["definitions"].items():
@@ -147,7 +148,7 @@ def _refusal(normal: NormalizedSchema, job: Job, error: Exception) -> SchemaErro
 
 
 def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
-    """Check that each definition has its own name and members, and hides no import.
+    """Check that each definition kept its name and members, and shadows no import.
 
     Raises:
         SchemaError: A definition was renamed, left out, or changed in its members.
@@ -160,12 +161,12 @@ def _check(source: str, normal: NormalizedSchema, job: Job) -> None:
         same = name in written and written[name] == (members if definition.is_object else None)
         if not same or name in imported:
             expected = "a definition whose names Python can use"
-            raise normal.schema.error(definition.pointer, expected, shown(name))
+            raise normal.schema.error(definition.pointer, expected, format_value(name))
 
 
-@lru_cache(maxsize=32)  # a process that builds again has the same models
+@lru_cache(maxsize=32)  # a process that builds again checks the same models
 def _names(source: str) -> tuple[Mapping[str, set[str] | None], set[str]]:
-    """The names that a module defines, as `_defined_names` gives them, and those it imports."""
+    """The names that a module defines, as in `_defined_names`, and the names that it imports."""
     body = ast.parse(source).body
     imported = {
         name.asname or name.name
@@ -177,7 +178,7 @@ def _names(source: str) -> tuple[Mapping[str, set[str] | None], set[str]]:
 
 
 def _defined_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | None]]:
-    """The names that a module defines; for a Struct with its members."""
+    """The names that a module defines, each Struct with its members."""
     for statement in body:
         match statement:
             case ast.ClassDef(name=name, bases=[ast.Name(id="Struct")]):
@@ -195,10 +196,10 @@ def _defined_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, set[str] | N
 
 
 def _input(definition: Definition, normal: NormalizedSchema) -> Node:
-    """A definition as datamodel-code-generator gets it.
+    """The form of a definition that datamodel-code-generator gets.
 
-    Tag, constants and the default of optional members are left to the template, so all but the
-    members for which null is a value count as required; those that must be given come first.
+    Tag, constants and the default of optional members are left to the template. So all members
+    count as required, except those for which null is a value; members without a default come first.
     """
     if not definition.is_object:
         return definition.node
@@ -221,12 +222,12 @@ def _input(definition: Definition, normal: NormalizedSchema) -> Node:
 
 
 def _hide_constant(node: Node) -> Node:
-    """A constant in a form that datamodel-code-generator makes no tag of: the tag is ours."""
+    """Write a constant in a form that datamodel-code-generator does not take as a tag."""
     return {"anyOf": [node]} if "const" in node else node
 
 
 def _always_sent(definition: Definition) -> Mapping[str, Json]:
-    """Members that need not be given and are sent nevertheless, by wire name, with their value."""
+    """Members with a default that are always sent, by wire name, with their value."""
     return {
         wire: node["default"] if "default" in node else node["const"]
         for wire, node in definition.properties.items()
@@ -251,7 +252,7 @@ def _extra(
     variants: tuple[Variant, ...],
     python: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The values that the templates get about a definition beyond its schema."""
+    """The values about a definition that templates get beyond its schema."""
     return {
         "always_sent": {
             python[wire]: {"wire": wire, "value": value}
@@ -291,9 +292,9 @@ def _checks(definition: Definition, python: Mapping[str, str], kind: type[Check]
 
 
 def _expectation(check: Check) -> str:
-    """The text for the error of a member: the values that it may have."""
+    """The values that a member may have, as text for an error."""
     if isinstance(check, Constant):
-        return f"the constant {shown(check.value)}"
+        return f"the constant {format_value(check.value)}"
     if isinstance(check, Range):
         return f"{_span(check)}, got "
     return f'a JSON Schema with "{safe_text(check.keyword)}": "{safe_text(check.value)}"'
@@ -313,9 +314,9 @@ def _span(check: Range) -> str:
 def _discriminator(
     definition: Definition, normal: NormalizedSchema, reserved: Collection[str]
 ) -> str | None:
-    """Python name of the tag that tells all members of a union from each other, if they have one.
+    """Python name of the tag that distinguishes all members of a union, if they have one.
 
-    The tag has one name on the wire, and one in Python, for pydantic looks for it by both.
+    All members have the same name of the tag on the wire and in Python: pydantic needs both.
     """
     tags = {
         (
@@ -330,7 +331,7 @@ def _discriminator(
 
 
 def _objects(definition: Definition, normal: NormalizedSchema) -> Iterator[Definition | None]:
-    """The objects in a union and in the unions in it; `None` for anything else."""
+    """The objects of a union and of nested unions; `None` for any other member."""
     for node in definition.members:
         member = normal.resolve(node)
         if member is not None and member.members and not member.is_object:
@@ -352,7 +353,7 @@ def _imports(
     extra: Mapping[str, Mapping[str, Any]],
     library: Library,
 ) -> list[str]:
-    """The imports for names that only our templates write, so that nobody else imports them."""
+    """The imports for names that only our templates write."""
     used: list[str] = []
     if unions:
         used += ["package.Untagged", "package.Variant"]

@@ -1,10 +1,10 @@
 """The templates: files below `templates/` with Jinja in them, and the values that they may write.
 
-A template is named by its path from there, such as `package/revision/client.py.jinja`. Every value
-that one writes is source made by the generator, a number, or a plain name; see `literals.checked`.
+A template is named by its path from there, such as `package/revision/client.py.jinja`. Each value
+that it writes is source made by the generator, a number or a plain name: `literals.source_text`.
 
-A template may be that of a checkout of others, which `mcpgen check` renders: it runs in Jinja's
-sandbox, and reaches neither modules, classes nor files.
+A template may come from the checkout of a stranger, which `mcpgen check` renders: it runs in
+Jinja's sandbox, and reaches neither modules, classes nor files.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from mcpgen import cache, paths
 from mcpgen.errors import TemplateError, safe_text
-from mcpgen.literals import checked, docstring, literal
+from mcpgen.literals import docstring, literal, source_text
 
 _KIND = "template"
 
@@ -44,8 +44,8 @@ def render(name: str, overrides: Path | None = None, **values: object) -> str:
 
     Args:
         name: Its name.
-        overrides: A directory whose templates take the place of those of the same name.
-        values: What it may use, by name.
+        overrides: A directory whose templates replace those of the same name.
+        values: The values for the template, by name.
 
     Raises:
         TemplateError: An override names a value that does not exist, writes one that is not safe,
@@ -67,7 +67,7 @@ def render(name: str, overrides: Path | None = None, **values: object) -> str:
 
 
 def _place_in(directory: Path, error: Exception) -> tuple[str, int] | None:
-    """The innermost line of an override that an error comes from; Jinja keeps file and line."""
+    """The innermost line of an override in the traceback of an error."""
     if isinstance(error, TemplateSyntaxError):
         places = [(error.filename or "", error.lineno)]
     else:
@@ -82,9 +82,9 @@ def _safe_text(value: object) -> str:
 
     Raises:
         UndefinedError: There is no such value; its text names it.
-        ValueError: See `literals.checked`.
+        ValueError: See `literals.source_text`.
     """
-    return str(value) if isinstance(value, Undefined) else checked(value)
+    return str(value) if isinstance(value, Undefined) else source_text(value)
 
 
 def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
@@ -92,7 +92,7 @@ def _is_mapping(value: object) -> TypeGuard[Mapping[Any, Any]]:
 
 
 class SandboxedEnvironment(ImmutableSandboxedEnvironment):
-    """The environment of templates: no code but theirs runs, and a mapping has items alone."""
+    """The environment of templates: sandboxed, and without attributes of mappings."""
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether a template may read an attribute."""
@@ -100,10 +100,10 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
         return not outside and super().is_safe_attribute(obj, attr, value)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """The item of a mapping, or what Jinja gives of anything else.
+        """The item of a mapping, or Jinja's value for any other object.
 
-        Jinja falls back to an attribute of the name, and so do filters such as `map`: a mapping,
-        whose keys may come from a schema, has attributes such as `items`.
+        Jinja and filters such as `map` fall back to an attribute of the name. That is wrong for a
+        mapping, whose keys may come from a schema: it has attributes such as `items`.
         """
         if not _is_mapping(obj):
             return super().getitem(obj, argument)
@@ -114,20 +114,20 @@ class SandboxedEnvironment(ImmutableSandboxedEnvironment):
 
 
 class _CompiledTemplates(BytecodeCache):
-    """Templates as Jinja compiles them, in the cache of mcpgen."""
+    """Compiled templates of Jinja in the cache of mcpgen."""
 
     def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill a bucket with what was kept, if there is some."""
+        """Fill a bucket from the cache, if it has an entry."""
         kept = cache.read(_KIND, self._key(bucket))
         if kept is not None:
             bucket.bytecode_from_string(kept)
 
     def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what a bucket holds."""
+        """Store the content of a bucket in the cache."""
         cache.write(_KIND, self._key(bucket), bucket.bytecode_to_string())
 
     def _key(self, bucket: Bucket) -> str:
-        """The name of a template, its text, and what compiled it; Python is in the bucket."""
+        """The key of a template: its name, its text and versions; the bucket has that of Python."""
         return hashlib.sha256(f"{bucket.key}{bucket.checksum}{_version()}".encode()).hexdigest()
 
 

@@ -1,8 +1,8 @@
 """From specs to the text of every file of a package.
 
-Files of `templates/package` are copied as they are, and so are the classes of facts; what ends in
-`.jinja` is rendered, what lies in `revision/` once per revision, in `extension/` once per extension
-of a revision, and formatted by Black. Parts that several templates include lie in
+Files of `templates/package` are copied unchanged, and so are the classes of facts. Files with the
+suffix `.jinja` are rendered and formatted by Black: those in `revision/` once per revision, those
+in `extension/` once per extension of a revision. Parts that several templates include lie in
 `templates/stubs`. Only files that the selected parts need are made, and each gets a header.
 """
 
@@ -30,7 +30,7 @@ _SKIPPED = "__pycache__"
 _SHARED = frozenset({"method_facts.py", "revision_facts.py"})
 """Modules of mcpgen that packages have a copy of."""
 Form = Callable[[Mapping[str, str]], dict[str, str]]
-"""Modules in the form in which they are written, of rendered ones; both by their paths."""
+"""Converts rendered modules to their written form; both by their paths."""
 
 
 def render_package(
@@ -47,15 +47,15 @@ def render_package(
     """The text of every file of a package by its path, sorted.
 
     Args:
-        revisions: What it speaks.
+        revisions: The revisions of the package.
         package_name: Its import name.
         selection: The parts, the transports and the features to write.
-        worker: The process that makes the models; this one without it.
-        overrides: A directory with templates that take the place of mcpgen's.
-        old_names: Public names of earlier packages that it goes on to offer.
-        renamed_types: Old names of types, with the names that took their place.
-        old_revisions: Revisions whose modules give those of others, with a warning.
-        form: Gives rendered modules their written form.
+        worker: The process that makes the models; this process if `None`.
+        overrides: A directory with templates that replace mcpgen's.
+        old_names: Public names of earlier packages that the package still offers.
+        renamed_types: Old names of types, with their new names.
+        old_revisions: Removed revisions, whose modules re-export those of others with a warning.
+        form: Converts rendered modules to their written form.
 
     Raises:
         UsageError: No revision has a transport that was selected.
@@ -99,7 +99,7 @@ def is_copied(path: str) -> bool:
 def _makers(
     spec: PackageSpec, jobs: Mapping[str, Job], worker: Worker | None, overrides: Path | None
 ) -> dict[str, Callable[[], str]]:
-    """The function that makes the text of each file that a package may have, by the file's path."""
+    """The function that makes the text of each possible file of a package, by the file's path."""
     makers: dict[str, Callable[[], str]] = {}
 
     def add(path: str, source: str, **values: object) -> None:
@@ -131,7 +131,7 @@ def _makers(
 
 
 def _old_modules(spec: PackageSpec, old: str, new: str, files: Mapping[str, str]) -> dict[str, str]:
-    """Modules in place of those of a revision that is gone, for each module of a newer one."""
+    """Modules that replace those of a removed revision, one for each module of a newer revision."""
     modules: dict[str, str] = {}
     for path in files:
         room, _, rest = path.partition("/")
@@ -183,12 +183,12 @@ def _models_job(spec: PackageSpec, revision: RevisionSpec) -> Job:
 
 
 def _runtime(spec: PackageSpec, path: str) -> str:
-    """The beginning of the names by which a file imports modules that are in every package."""
+    """The prefix by which a file imports modules that every package has."""
     return f"{runtime.PACKAGE}." if spec.has.installed else "." * (path.count("/") + 1)
 
 
 def _runtime_names(spec: PackageSpec, path: str) -> Mapping[str, str]:
-    """The names by which a template imports such modules: of the package, and their beginning."""
+    """The names for imports of such modules in a template: that of the package, and the prefix."""
     beginning = _runtime(spec, path)
     package = runtime.PACKAGE if spec.has.installed else beginning
     return {"runtime": beginning, "runtime_package": package}
@@ -205,9 +205,9 @@ def _verbatim() -> Iterator[Path]:
 
 
 def _in_place(has: Features) -> Iterator[tuple[str, str]]:
-    """Templates that take the place of modules of `templates/package`, as `_templates` gives them.
+    """Templates that replace modules of `templates/package`, in the form of `_templates`.
 
-    Those are for msgspec, and for a package with its runtime.
+    The replaced modules are for msgspec, and for a vendored package.
     """
     for name in (f"for_{has.models}", *((runtime.FOLDER,) if has.installed else ())):
         folder = paths.templates_dir() / name
@@ -217,7 +217,7 @@ def _in_place(has: Features) -> Iterator[tuple[str, str]]:
 
 
 def _templates(folder: str) -> Iterator[tuple[str, str]]:
-    """Templates of a folder: the path of what each renders, below that folder, and its name."""
+    """Templates of a folder: the path of the rendered file, below that folder, and the name."""
     for path in (_root() / folder).rglob(f"*{_SUFFIX}"):
         inner = path.relative_to(_root() / folder)
         if folder or inner.parts[0] not in (_PER_REVISION, _PER_EXTENSION):

@@ -1,8 +1,8 @@
 """Schemas of the protocol: loading, checking, correcting, comparing.
 
-`load` reads a revision that mcpgen has, `read_file` and `load_file` any schema file of the
-protocol's shape, in JSON or in TypeScript. `disagreements` compares the two.
-`digest` is the fingerprint that tells whether two schemas have the same structure.
+`load` reads a revision that mcpgen has; `read_file` and `load_file` read any schema file of the
+protocol's shape, in JSON or in TypeScript. `disagreements` compares the two. `digest` is the
+fingerprint that tells whether two schemas have the same structure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Rules for a schema beyond its meta-schema: bounds, names, and values that can become Python.
+"""Checks of a schema beyond its meta-schema: limits, names, and values that Python can express.
 
-They keep every later step short and its output sound. Each error names the place in the schema.
+They bound the time of later steps and make their output valid. Each error names the place in the
+schema.
 """
 
 from __future__ import annotations
@@ -13,25 +14,25 @@ from graphlib import CycleError, TopologicalSorter
 from typing import Any
 from urllib.parse import unquote
 
-from mcpgen.errors import SchemaError, shown
+from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Json, Node, is_object
 from mcpgen.schema.structure import escape, resolve, subschemas, unescape
 
 MAX_SUBSCHEMAS = 10_000
-"""Schemas within one file. Official files have up to 900."""
+"""Limit of the schemas within one file. Official files have up to 900."""
 
 MAX_CHAIN = 64
-"""Definitions in a row of which each is a reference to the next, or takes it in by `allOf`."""
+"""Limit of the definitions in a row that each refer to the next, directly or by `allOf`."""
 
 MAX_TEXT = 2000
-"""Characters of a text that becomes code: a constant, a value of an enum, a pattern."""
+"""Limit of the characters of a text that becomes code: a constant, an enum value, a pattern."""
 
 _CONTAINERS = ("definitions", "$defs")
 _PREFIXES = tuple(f"#/{key}/" for key in _CONTAINERS)
 
 
 def check_bounds(document: Json, source: str) -> None:
-    """Refuse what the check against the meta-schema takes too long for, or fails at.
+    """Refuse schemas for which the check against the meta-schema takes too long or fails.
 
     Raises:
         SchemaError: There are more than `MAX_SUBSCHEMAS` schemas; or a pattern cannot be compiled,
@@ -51,11 +52,10 @@ def check_bounds(document: Json, source: str) -> None:
 
 
 def check(document: Node, container: str, source: str) -> None:
-    """Check a document that fits its meta-schema.
+    """Check a document that is valid by its meta-schema.
 
     Raises:
-        SchemaError: A schema has a value that cannot become Python; or a reference leads nowhere or
-            back to itself.
+        SchemaError: Python cannot express a value; or a reference leads nowhere or back to itself.
     """
     for pointer, node in subschemas(document):
         _check_values(node, pointer, source)
@@ -69,14 +69,14 @@ def _check_pattern(pattern: str, pointer: str, source: str) -> None:
         if len(pattern) > MAX_TEXT:
             raise SchemaError(source, pointer, expected, f"{len(pattern)} characters")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what may mean something else some day
+            warnings.simplefilter("ignore")  # warnings about syntax that may change its meaning
             re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:
-        raise SchemaError(source, pointer, expected, shown(pattern)) from error
+        raise SchemaError(source, pointer, expected, format_value(pattern)) from error
 
 
 def _check_values(node: Node, pointer: str, source: str) -> None:
-    """Constants: what a `Literal` can hold."""
+    """Check that a `Literal` can hold the constants."""
     if "const" in node:
         _check_value(node["const"], f"{pointer}/const", source)
     values: Any = node.get("enum", [None])
@@ -94,9 +94,9 @@ def _check_value(value: Json, pointer: str, source: str) -> None:
 
 
 def target_name(target: str, definitions: Collection[str]) -> str | None:
-    """The definition that a reference means, under either key and in either spelling.
+    """The definition that a reference leads to, under either key and in either spelling.
 
-    `None` for one into another file, into the inside of a definition, or to nowhere.
+    `None` for references to another file, into a definition, or to nowhere.
     """
     prefix = next((one for one in _PREFIXES if target.startswith(one)), None)
     if prefix is None:
@@ -112,7 +112,7 @@ def _check_references(document: Node, container: str, source: str) -> None:
     for pointer, node in subschemas(document):
         if "$ref" in node and target_name(node["$ref"], definitions) is None:
             expected = f"a reference to a definition, #/{container}/<name>"
-            raise SchemaError(source, f"{pointer}/$ref", expected, shown(node["$ref"]))
+            raise SchemaError(source, f"{pointer}/$ref", expected, format_value(node["$ref"]))
 
 
 def _check_chains(document: Node, source: str) -> None:
@@ -142,7 +142,7 @@ def _check_chains(document: Node, source: str) -> None:
 
 
 def _definitions_within(node: Json, definitions: Collection[str]) -> Iterator[str]:
-    """The definitions that a schema is made of itself, not those of its members."""
+    """The definitions that a schema consists of, without those of its members."""
     if is_object(node):
         name = target_name(node["$ref"], definitions) if "$ref" in node else None
         if name is not None:

@@ -1,9 +1,9 @@
-"""Where a schema in TypeScript and the JSON that was published for it disagree.
+"""The disagreements of a schema in TypeScript and the JSON that was published for it.
 
-The TypeScript is the source of truth, so every disagreement is an erratum of the JSON. It is no
-disagreement that JSON says `integer` where TypeScript says `number`: TypeScript has no integers,
-and the specification is written with integers for numbers; only where any string, number and
-boolean may stand, numbers need not be whole.
+The TypeScript is the source of truth, so every disagreement is an erratum of the JSON. `integer` in
+JSON for `number` in TypeScript does not count: TypeScript has no integers, and the specification
+uses integers for numbers. It counts only where strings, numbers and booleans are all allowed, since
+numbers need not be whole there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcpgen import paths
-from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.errors import SchemaError, format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema.errata import Erratum
 from mcpgen.schema.load import read_document
@@ -29,12 +29,12 @@ _TYPE_NAMES = frozenset({"array", "boolean", "integer", "null", "number", "objec
 
 @dataclass(frozen=True)
 class Disagreements:
-    """Where two files disagree.
+    """The disagreements of two files.
 
     Attributes:
-        errata: Corrections that make the JSON say what the TypeScript says.
-        others: What an erratum cannot say, one sentence each: definitions that only one file has,
-            and values that TOML has no form for.
+        errata: Corrections that make the JSON equal to the TypeScript.
+        others: Differences that an erratum cannot express, one sentence each: definitions that
+            only one file has, and values that TOML cannot represent.
     """
 
     errata: tuple[Erratum, ...]
@@ -42,7 +42,7 @@ class Disagreements:
 
 
 def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
-    """Where a TypeScript file and a JSON file disagree, apart from prose and order of members.
+    """The disagreements of a TypeScript and a JSON file, except prose and order of members.
 
     Raises:
         TypeScriptError: The TypeScript cannot be read.
@@ -56,7 +56,9 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
     container = next((name for name in ("$defs", "definitions") if name in published), None)
     if container is None or not is_object(published[container]):
         source = paths.shown_path(json_file)
-        raise SchemaError(source, "", "definitions under $defs or definitions", shown([*published]))
+        raise SchemaError(
+            source, "", "definitions under $defs or definitions", format_value([*published])
+        )
     right: Node = structure(typescript.document(module, container, Fidelity.TYPESCRIPT))
     only_here, only_there = (
         sorted(one.keys() - other.keys())
@@ -81,8 +83,8 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
 
 
 def _pointers(published: Node, right: Node) -> Iterator[str]:
-    """Places that exist in both documents and together hold every difference, none in another."""
-    places = dict.fromkeys(_enclosing(published, right))
+    """The smallest places in both documents that together contain every difference, not nested."""
+    places = dict.fromkeys(_differing_pointers(published, right))
     return (
         place
         for place in places
@@ -90,7 +92,7 @@ def _pointers(published: Node, right: Node) -> Iterator[str]:
     )
 
 
-def _enclosing(published: Node, right: Node) -> Iterator[str]:
+def _differing_pointers(published: Node, right: Node) -> Iterator[str]:
     for pointer, _ in difference(published, right):
         parent, _, token = pointer.rpartition("/")
         try:
@@ -110,7 +112,7 @@ def _enclosing(published: Node, right: Node) -> Iterator[str]:
 
 
 def _says_number(published: list[Json], right: Json) -> bool:
-    """Whether two lists of types differ only where JSON keeps the `number` of TypeScript."""
+    """Whether two lists of types differ only by `number`, which JSON took from TypeScript."""
     whole: list[Json] = ["integer" if name == "number" else name for name in published]
     return bool(right == whole)
 
@@ -169,7 +171,7 @@ def _shorten(text: str) -> str:
 
 
 def errata_text(comparison: Disagreements) -> str:
-    """Disagreements as the text of an `errata.toml`; what an erratum cannot say is a comment."""
+    """Disagreements as the text of an `errata.toml`, with comments for other differences."""
     lines = [f"# {sentence}" for sentence in comparison.others]
     for erratum in comparison.errata:
         values: Mapping[str, Json] = vars(erratum)

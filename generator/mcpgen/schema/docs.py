@@ -1,6 +1,6 @@
 """The meaning of types and fields, in our own words (`schema/docs.toml`).
 
-One entry serves every revision that has the type; a revision may say something else. Pages are
+One entry serves every revision that has the type, but can be overridden for a revision. Pages are
 those of the specification, below `docs/specification/<revision>/`.
 """
 
@@ -19,7 +19,7 @@ from mcpgen.toml_records import Place, convert, read_toml
 NAME = "docs.toml"
 
 SITE = "https://modelcontextprotocol.io/specification"
-"""Where the pages of the specification are published, by revision."""
+"""The address of the published specification; pages are below it, by revision."""
 
 _PARTS: dict[str, Any] = {"doc": "", "page": "", "fields": {}}
 
@@ -29,8 +29,8 @@ class Text:
     """The documentation of one type.
 
     Attributes:
-        doc: The type itself; empty if nothing is said.
-        page: Topic of the page that binds it; empty if none is named.
+        doc: The description of the type; may be empty.
+        page: Topic of the page about the type; may be empty.
         fields: Its fields, by wire name.
     """
 
@@ -41,7 +41,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Entry:
-    """A type in all revisions, and what some of them say instead."""
+    """The documentation of a type, with overrides of some revisions."""
 
     text: Text
     revisions: Mapping[str, Text]
@@ -52,7 +52,7 @@ class Docs:
     """The documentation of all types.
 
     Attributes:
-        pages: Path of a topic's page by revision; the revision `default` stands for all others.
+        pages: Path of a topic's page by revision; the key `default` stands for all others.
         types: Entries by the name of the type.
     """
 
@@ -69,7 +69,7 @@ class Docs:
         return next((text.fields[wire_name] for text in texts if wire_name in text.fields), "")
 
     def page(self, revision: str, name: str) -> str:
-        """The page a type belongs to, such as `server/tools`, or an empty text."""
+        """The page about a type, such as `server/tools`, or an empty text."""
         topic = next((text.page for text in self._texts(revision, name) if text.page), "")
         return self.page_of_topic(revision, topic)
 
@@ -78,7 +78,7 @@ class Docs:
         return _page_in(self.pages.get(topic, {}), revision)
 
     def _texts(self, revision: str, name: str) -> tuple[Text, ...]:
-        """The texts about a type in a revision, the revision's own before the shared one."""
+        """The texts about a type in a revision: the revision's own, then the shared one."""
         entry = self.types.get(name)
         if entry is None:
             return ()
@@ -90,18 +90,20 @@ _NOTHING = Text("", "", {})
 
 
 def address(revision: str, page: str) -> str:
-    """Where a page of a revision is published."""
+    """The address of a page of a revision."""
     return f"{SITE}/{revision}/{page.removesuffix('/index')}"
 
 
 def load() -> Docs:
-    """The documentation that mcpgen has, and that of the user's folder for its revisions.
+    """The documentation of mcpgen, and that of the user's folder for its revisions.
 
     Raises:
         DocsError: The file is malformed.
     """
     shared = paths.schema_dir() / NAME
-    docs = _known(shared, shared.stat().st_mtime_ns) if shared.is_file() else load_file(shared)
+    docs = (
+        _load_cached(shared, shared.stat().st_mtime_ns) if shared.is_file() else load_file(shared)
+    )
     own = paths.own_schema_dir()
     if own is None or not (own / NAME).is_file():
         return docs
@@ -110,13 +112,13 @@ def load() -> Docs:
 
 
 @lru_cache(1)
-def _known(path: Path, changed_at: int) -> Docs:
-    """The documentation in a file of a time, for all builds of a process."""
+def _load_cached(path: Path, changed_at: int) -> Docs:
+    """The documentation in a file, cached by modification time."""
     return load_file(path)
 
 
 def _with_own(docs: Docs, own: Docs, revisions: Sequence[str]) -> Docs:
-    """Documentation in which the own one goes first, for some revisions alone."""
+    """Documentation in which the user's takes precedence, for some revisions only."""
     pages = dict(docs.pages)
     for topic, paths_of_topic in own.pages.items():
         added = {name: path for name in revisions if (path := _page_in(paths_of_topic, name))}
@@ -140,7 +142,7 @@ def _page_in(by_revision: Mapping[str, str], revision: str) -> str:
 
 
 def _merge(above: Text, below: Text) -> Text:
-    """A text, completed by another one where it is empty."""
+    """A text whose empty parts are filled from another one."""
     fields = {**below.fields, **above.fields}
     return Text(above.doc or below.doc, above.page or below.page, fields)
 

@@ -1,7 +1,7 @@
 """Corrections of published schemas (`errata.toml`), each with its reason and source.
 
-An entry names a place, the value found there and the right one. The value found must match: an
-entry that has nothing to correct any more is an error, so the list never outlives its reasons.
+An entry names a place, the published value and the right one. The published value must match: an
+entry with nothing to correct is an error, so that no outdated entry stays.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from mcpgen.errors import ErrataError, shown
+from mcpgen.errors import ErrataError, format_value
 from mcpgen.json_types import Json
 from mcpgen.schema.structure import canonical, replace_at, resolve
 from mcpgen.toml_records import convert, read_toml
@@ -22,10 +22,10 @@ class Erratum:
 
     Attributes:
         pointer: JSON pointer into the published schema.
-        old: What is published there.
-        new: What should stand there.
-        reason: Why, in one sentence.
-        source: What shows it.
+        old: The published value.
+        new: The right value.
+        reason: The reason, in one sentence.
+        source: The evidence.
     """
 
     pointer: str
@@ -59,25 +59,25 @@ def read_errata(path: Path) -> tuple[Erratum, ...]:
 
 
 def apply(document: Json, errata: Iterable[Erratum], source: str) -> Json:
-    """A copy of a schema with corrections applied, in order.
+    """Apply corrections to a copy of a schema, in order.
 
     Raises:
-        ErrataError: The value at an entry's place is not the old value it names.
+        ErrataError: The value at the place of an entry is not its old value.
     """
     for erratum in errata:
-        expected = f"{shown(erratum.old)} (the old value of an entry in errata.toml)"
+        expected = f"{format_value(erratum.old)} (the old value of an entry in errata.toml)"
         try:
             current = resolve(document, erratum.pointer)
         except LookupError as error:
             raise ErrataError(source, erratum.pointer, expected, "nothing") from error
         if canonical(current) != canonical(erratum.old):
-            raise ErrataError(source, erratum.pointer, expected, shown(current))
+            raise ErrataError(source, erratum.pointer, expected, format_value(current))
         document = replace_at(document, erratum.pointer, erratum.new)
     return document
 
 
 def select_fitting(document: Json, errata: Iterable[Erratum]) -> tuple[Erratum, ...]:
-    """Those corrections of another schema that have something to correct in this one."""
+    """Select the corrections of another schema that apply to this one."""
     applicable: list[Erratum] = []
     for erratum in errata:
         try:

@@ -1,9 +1,9 @@
 """Facts files: `schema/<revision>/facts.toml`, on top of `schema/facts.toml`.
 
-`revision_facts` defines the facts that packages have; here are those that shape what is generated.
-A file says what differs from the defaults there; `false` says that a revision has no
-such thing. `schema/facts.toml` holds what is the same in every revision that has a method. What the
-schema gives is not repeated: methods, directions, params, most results, batching, the kind of
+`revision_facts` defines the facts that packages have; this module has the facts that control
+generation. A file states the facts that differ from the defaults; `false` declares a fact absent.
+`schema/facts.toml` has facts about methods that are the same in every revision. Facts that the
+schema shows are not repeated: methods, directions, params, most results, batching, the kind of
 lifecycle.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from mcpgen import paths, schema
-from mcpgen.errors import FactsError, shown
+from mcpgen.errors import FactsError, format_value
 from mcpgen.json_types import is_object
 from mcpgen.schema import revision_facts
 from mcpgen.schema.method_facts import MethodFacts
@@ -109,7 +109,7 @@ class Facts(revision_facts.Facts):
     source: str
 
     def capability(self, method: str) -> tuple[str, ...]:
-        """The path of the capability that a method depends on, empty for none."""
+        """The path of the capability that a method depends on; empty for none."""
         path = self.capabilities.get(method)
         return tuple(path.split(".")) if path else ()
 
@@ -153,11 +153,11 @@ _CODES = {
     "UNSUPPORTED_PROTOCOL_VERSION": "unsupported_revision",
     "URL_ELICITATION_REQUIRED": "url_elicitation_required",
 }
-"""Conditions by the name of the constant that states their code in TypeScript."""
+"""Conditions by the name of the constant with their code in TypeScript."""
 
 
 def conditions(names: Iterable[str]) -> tuple[str, ...]:
-    """The conditions whose codes are stated by constants or errors of some names."""
+    """The conditions whose codes have constants or errors with some names."""
     return tuple(_CODES[name] for name in names if name in _CODES)
 
 
@@ -165,22 +165,22 @@ _RESERVED = range(-32099, -32019)
 
 
 def with_constants(facts: Facts, loaded: schema.Schema) -> Facts:
-    """The facts with the error codes that a schema states as constants, which only TypeScript does.
+    """Add the error codes that a schema in TypeScript states as constants to facts.
 
     Raises:
-        SchemaError: A constant of that name is no integer.
+        SchemaError: The constant of an error code is no integer.
     """
     stated: dict[str, int] = {}
     for name in _CODES.keys() & loaded.constants.keys():
         code = loaded.constants[name]
         if type(code) is not int:
-            raise loaded.error("", f"an integer as the error code {name}", shown(code))
+            raise loaded.error("", f"an integer as the error code {name}", format_value(code))
         stated[name] = code
     return with_codes(facts, stated)
 
 
 def with_codes(facts: Facts, stated: Mapping[str, int]) -> Facts:
-    """The facts with error codes by the name of the error: `HEADER_MISMATCH`."""
+    """Add error codes, by the name of the error such as `HEADER_MISMATCH`, to facts."""
     codes = {_CODES[name]: code for name, code in stated.items() if name in _CODES and code}
     if not codes:
         return facts
@@ -207,13 +207,13 @@ def load_file(path: Path, revision: str | None = None) -> Facts:
     for name in own.keys() & table.keys():
         raise place.at(name).error("a table of facts", table[name])
     shared, _ = read_toml(paths.schema_dir() / "facts.toml", FactsError)
-    return convert({**_overlaid(shared, table), **own}, Facts, place)
+    return convert({**_overlay(shared, table), **own}, Facts, place)
 
 
-def _overlaid(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """A table with the values of another one on top, table by table."""
+def _overlay(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Overlay a table with another one, nested tables likewise."""
     merged = {**below, **above}
     for name in below.keys() & above.keys():
         if is_object(below[name]) and is_object(above[name]):
-            merged[name] = _overlaid(below[name], above[name])
+            merged[name] = _overlay(below[name], above[name])
     return merged

@@ -1,7 +1,7 @@
-"""The keywords of JSON Schema, by what becomes of each in a package.
+"""The keywords of JSON Schema, by their treatment in a package.
 
-A keyword is carried by a type, bounds one, or annotates. Whatever is in none of the tables, unknown
-keywords among it, is noted with its pointer where a schema is read.
+A keyword is expressed by a type, limits a type, or annotates. Keywords in none of the tables,
+unknown ones included, are noted with their pointers when a schema is read.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ ANNOTATIONS = _PROSE | {
     *("$schema", "$id", "$anchor", "$vocabulary", "format", "deprecated", "readOnly", "writeOnly"),
     *("contentEncoding", "contentMediaType", "contentSchema"),
 }
-"""Keywords that allow every value: descriptions become docstrings, the others tell readers more."""
+"""Keywords that allow every value: descriptions, which become docstrings, and other notes."""
 
 OF_OBJECT = frozenset({"properties", "required", "additionalProperties"})
-"""Keywords that a type with members, or a map, carries."""
+"""Keywords that a type with members, or a map, expresses."""
 
 _IMPLYING: Mapping[str, frozenset[str]] = {
     "object": OF_OBJECT | {"patternProperties", "propertyNames", "minProperties", "maxProperties"},
     "array": frozenset({"items", "prefixItems", "contains", "minItems", "maxItems", "uniqueItems"}),
 }
-"""Keywords that say of a schema without a type which one is meant."""
+"""Keywords that imply the type of a schema without one."""
 
 _BOUNDS: Mapping[str, frozenset[str]] = {
     "string": frozenset({"minLength", "maxLength", "pattern"}),
@@ -34,17 +34,17 @@ _BOUNDS: Mapping[str, frozenset[str]] = {
     "array": frozenset({"minItems", "maxItems"}),
     "object": frozenset({"minProperties", "maxProperties"}),
 }
-"""Keywords that bind the values of a type; a number is bound by checks of the object it is in."""
+"""Keywords that limit the values of a type; numbers are checked by their object."""
 
 _EITHER = (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum"))
-"""Pairs of which a type carries one."""
+"""Pairs of keywords of which a type expresses one."""
 
 _LARGEST = 2**63
-"""The bounds of integers in a type are below it."""
+"""The exclusive limit of integer bounds in a type."""
 
 
 def bounds(kind: str, node: Node) -> dict[str, Json]:
-    """The keywords of a schema that a type of one kind carries as its bounds."""
+    """The keywords of a schema that a type of a kind expresses as bounds."""
     carried = {
         key: node[key] for key in sorted(_BOUNDS.get(kind, ())) if key in node and _fits(node[key])
     }
@@ -59,7 +59,7 @@ def _fits(value: Json) -> bool:
 
 
 def types(node: Node) -> list[str]:
-    """The types that a schema names."""
+    """The types in the keyword `type` of a schema."""
     named: Json = node.get("type", [])
     return [named] if isinstance(named, str) else named
 
@@ -70,30 +70,30 @@ def has_bounds(node: Node) -> bool:
 
 
 def implied_type(node: Node) -> str | None:
-    """The type that a schema without one is about; `None` where any will do."""
+    """The implied type of a schema without `type`; `None` for any type."""
     return next((kind for kind, keys in _IMPLYING.items() if keys & node.keys()), None)
 
 
 def binds(node: Node) -> Set[str]:
-    """The keywords of a schema that are no annotation and not without effect."""
+    """The keywords of a schema that restrict values."""
     return frozenset(key for key, value in node.items() if not _allows_all(key, value))
 
 
 def lost_keywords(node: Node, carried: Collection[str]) -> list[str]:
-    """The keywords of a schema that bind values and that a type does not carry, in its order."""
+    """The restricting keywords of a schema that a type does not express, in its order."""
     binding = binds(node)
     return [key for key in node if key in binding and key not in carried]
 
 
 def _allows_all(key: str, value: Json) -> bool:
-    """Whether a keyword with this value refuses no JSON value."""
+    """Whether a keyword with a value allows every JSON value."""
     if key in ANNOTATIONS or (key == "uniqueItems" and value is False):
         return True
     return key in ("additionalProperties", "items") and (value is True or value == {})
 
 
 def is_impossible(node: Json) -> bool:
-    """Whether no value is valid: `false`, or `{"not": {}}`."""
+    """Whether no value is valid by a schema: `false`, or `{"not": {}}`."""
     if not is_object(node):
         return node is False
     refused: Json = node.get("not")

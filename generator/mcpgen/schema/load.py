@@ -1,7 +1,7 @@
 """Reading a schema: JSON or TypeScript in, a checked and corrected `Schema` out.
 
-A file is held against its dialect's meta-schema first, then against the shape that all schemas of
-the protocol have: named definitions, local references, and unions that say who sends what.
+A file is checked against its dialect's meta-schema first, then against the shape of all schemas of
+the protocol: named definitions, local references, and unions that tell the senders of messages.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mcpgen import names, paths
-from mcpgen.errors import SchemaError, safe_text, shown
+from mcpgen.errors import SchemaError, format_value, safe_text
 from mcpgen.input_files import is_typescript, json_pointer, read_json
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema import checks, keywords
@@ -43,12 +43,12 @@ Scalar: TypeAlias = str | int | float | bool
 
 @dataclass(frozen=True)
 class Note:
-    """A place in a schema that is accepted although the package takes it in its own way.
+    """A place in a schema where the package deviates from the schema.
 
     Attributes:
-        pointer: Where it stands, normalised.
-        text: What it is taken as.
-        is_lossy: Whether the package lacks some of what the file has there, or below.
+        pointer: The normalised pointer of the place.
+        text: The deviation.
+        is_lossy: Whether the package loses information of the file there, or below.
     """
 
     pointer: str
@@ -72,9 +72,8 @@ class Schema:
         source: The file, for messages.
         container: The key that holds the definitions in the file.
         constants: Constants by name, such as error codes; only TypeScript has them.
-        places: Pointers into the file of the definitions that have another name there, or lie
-            under another key.
-        notes: What was renamed, and what of the file was read as something else than it says.
+        places: Pointers into the file of definitions that have another name or key there.
+        notes: Notes about renamed definitions, and other deviations from the file.
     """
 
     revision: str
@@ -116,12 +115,12 @@ def load(revision: str, *, errata: bool = True) -> Schema:
     row = entry(revision)
     file = row.folder / "errata.toml"
     stated = file.read_bytes() if errata and file.is_file() else b""
-    return _known(row, row.folder, stated, errata=errata)
+    return _load_known(row, row.folder, stated, errata=errata)
 
 
 @lru_cache(maxsize=16)
-def _known(row: RevisionEntry, folder: Path, stated: bytes, *, errata: bool) -> Schema:
-    """The schema of a row, in its folder, with what its corrections are `stated` as."""
+def _load_known(row: RevisionEntry, folder: Path, stated: bytes, *, errata: bool) -> Schema:
+    """The schema of a row, cached by folder and by the text of its corrections."""
     path = folder / "schema.json"
     document = known_document(row)
     actual = digest(document)
@@ -134,13 +133,13 @@ def _known(row: RevisionEntry, folder: Path, stated: bytes, *, errata: bool) -> 
 
 
 def load_file(path: Path, *, revision: str | None = None, errata: bool = True) -> Schema:
-    """The schema in any file of the protocol's shape: `read_file` and `SchemaFile.schema` in one.
+    """The schema in any file of the protocol's shape: `read_file`, then `SchemaFile.schema`.
 
     Args:
         path: The file: draft-07 with `definitions`, 2020-12 with `$defs`, or TypeScript by its
             suffix.
-        revision: Its name; `SchemaFile.revision` unless given.
-        errata: Whether it gets the corrections of `SchemaFile.errata`.
+        revision: Its name; `SchemaFile.revision` by default.
+        errata: Whether to apply the corrections of `SchemaFile.errata`.
 
     Raises:
         SchemaError: The file cannot be read, or is not a schema of the protocol.
@@ -170,15 +169,15 @@ def read_extension(path: Path, core: Mapping[str, Node]) -> SchemaFile:
 
 
 def add_definitions(core: Schema, file: SchemaFile, own: Mapping[str, Json]) -> Schema:
-    """The schema of a revision with further definitions beside its own.
+    """Add definitions to the schema of a revision.
 
     Args:
         core: The schema of the revision.
-        file: The file that the definitions are from, for messages and prose.
+        file: The file of the definitions, for messages and prose.
         own: The definitions, with references into `$defs`.
 
     Raises:
-        SchemaError: A definition is malformed, or refers to one that neither has.
+        SchemaError: A definition is malformed, or refers to a missing one.
     """
     source = paths.shown_path(file.path)
     _check_document({"$defs": {**own}}, source)
@@ -193,7 +192,7 @@ def add_definitions(core: Schema, file: SchemaFile, own: Mapping[str, Json]) -> 
 
 
 def read_document(path: Path) -> Node:
-    """The JSON object in a file, unchecked and as it is.
+    """The JSON object in a file, unchecked and unchanged.
 
     Raises:
         SchemaError: The file cannot be read as a JSON object.
@@ -224,10 +223,10 @@ class SchemaFile:
 
     @cached_property
     def revision(self) -> str:
-        """The revision the file is about.
+        """The revision of the file.
 
-        It is the date in the name of the file or of its folder, else the known revision that has
-        the same structure, else `draft`.
+        This is the date in the name of the file or of its folder, else the known revision with the
+        same structure, else `draft`.
         """
         for part in (self.path.stem, self.path.resolve().parent.name):
             if dated := _DATE.search(part):
@@ -244,8 +243,8 @@ class SchemaFile:
         """The schema in the file, checked.
 
         Args:
-            revision: Its name; that of the file unless given.
-            errata: Whether it gets the corrections.
+            revision: Its name; by default that of the file.
+            errata: Whether to apply the corrections.
 
         Raises:
             SchemaError: The file is not a schema of the protocol.
@@ -278,7 +277,7 @@ def read_file(path: Path) -> SchemaFile:
 
 
 def _typescript_file(path: Path, module: Module) -> SchemaFile:
-    """The schema of a module, in the dialect in which a known revision has the same structure."""
+    """The schema of a module, in the dialect of a known revision with the same structure."""
     from mcpgen.schema import typescript
     from mcpgen.schema.typescript import Fidelity
 
@@ -298,7 +297,7 @@ def _typescript_file(path: Path, module: Module) -> SchemaFile:
 
 
 def _check_document(document: Node, source: str) -> None:
-    """Check a document that no digest is on record for."""
+    """Check a document without a recorded digest."""
     container = _container(document, source)
     dialect = _dialect(document, container, source)
     checks.check_bounds(document, source)
@@ -311,7 +310,7 @@ def _schema(
     entries: tuple[corrections.Erratum, ...],
     settled: Collection[str] = (),
 ) -> Schema:
-    """The schema in a file; definitions with `settled` names keep these in its module."""
+    """The schema in a file; definitions with names in `settled` keep these."""
     document = file.document
     source = paths.shown_path(file.path)
     container = _container(document, source)
@@ -340,7 +339,7 @@ def _read(path: Path) -> Node:
     source = paths.shown_path(path)
     document = read_json(path, SchemaError)
     if not is_object(document):
-        raise SchemaError(source, "", "a schema that is an object", shown(document))
+        raise SchemaError(source, "", "a schema that is an object", format_value(document))
     return document
 
 
@@ -348,7 +347,9 @@ def _container(document: Node, source: str) -> str:
     for name in _CONTAINERS:
         if is_object(document.get(name)) and document[name]:
             return name
-    raise SchemaError(source, "", "definitions under $defs or definitions", shown(list(document)))
+    raise SchemaError(
+        source, "", "definitions under $defs or definitions", format_value(list(document))
+    )
 
 
 def _dialect(document: Node, container: str, source: str) -> str:
@@ -356,20 +357,20 @@ def _dialect(document: Node, container: str, source: str) -> str:
     for dialect in (DRAFT_07, DRAFT_2020_12):
         if isinstance(named, str) and named.rstrip("#") == dialect.rstrip("#"):
             return dialect
-    raise SchemaError(source, "/$schema", f"{DRAFT_07} or {DRAFT_2020_12}", shown(named))
+    raise SchemaError(source, "/$schema", f"{DRAFT_07} or {DRAFT_2020_12}", format_value(named))
 
 
 _CHECKED: set[str] = set()
-"""Digests of definitions that a meta-schema allows: versions of a schema share most of theirs."""
+"""Digests of definitions that passed the meta-schema; versions of a schema share most."""
 
 
 def _check_against_meta_schema(document: Node, container: str, dialect: str, source: str) -> None:
-    """Check a document, and those of its definitions that this process has not checked yet."""
+    """Check a document, and its definitions that this process has not checked yet."""
     from jsonschema import Draft7Validator, Draft202012Validator
     from jsonschema.exceptions import SchemaError as NotASchema
 
     validator = Draft7Validator if dialect == DRAFT_07 else Draft202012Validator
-    hidden = dialect == DRAFT_07 and container == "$defs"  # a keyword it does not know
+    hidden = dialect == DRAFT_07 and container == "$defs"  # unknown to that validator
     digests = {
         name: hashlib.sha256(json.dumps([dialect, definition]).encode()).hexdigest()
         for name, definition in document[container].items()
@@ -384,8 +385,10 @@ def _check_against_meta_schema(document: Node, container: str, dialect: str, sou
         wrong: Any = error
         path = list(wrong.absolute_path)
         pointer = json_pointer([container, *path[1:]] if hidden and path else path)
-        expected = f"a schema of {dialect} ({wrong.validator}: {shown(wrong.validator_value)})"
-        raise SchemaError(source, pointer, expected, shown(wrong.instance)) from error
+        expected = (
+            f"a schema of {dialect} ({wrong.validator}: {format_value(wrong.validator_value)})"
+        )
+        raise SchemaError(source, pointer, expected, format_value(wrong.instance)) from error
     _CHECKED.update(digests.values())
 
 
@@ -399,18 +402,18 @@ def _check_shape(naming: _Naming, source: str) -> None:
         if not (is_object(definition) or isinstance(definition, bool)):
             default = f"/{naming.container}/{escape(name)}"
             pointer = naming.places.get(naming.names[name], default)
-            raise SchemaError(source, pointer, "an object", shown(definition))
+            raise SchemaError(source, pointer, "an object", format_value(definition))
 
 
 @dataclass(frozen=True)
 class _Naming:
-    """The definitions of a document under the names that they get.
+    """The definitions of a document, and their new names.
 
     Attributes:
         container: The key that holds the definitions, or most of them.
         definitions: All definitions, by the name in the document.
         names: The name of each as a class, by the name in the document.
-        places: Pointers of those that are not found by container and name alone, by class name.
+        places: Pointers of definitions that container and name do not locate, by class name.
     """
 
     container: str
@@ -422,45 +425,45 @@ class _Naming:
     def of(
         cls, document: Node, container: str, moved: Mapping[str, str], settled: Collection[str]
     ) -> _Naming:
-        """The names for the definitions of a document; the other key is looked at too.
+        """Choose the names for the definitions of a document, those under the other key included.
 
         Args:
             document: The document.
             container: The key that holds the definitions, or most of them.
-            moved: Pointers into the file of those that are elsewhere there.
+            moved: Pointers into the file of definitions that are elsewhere there.
             settled: Definitions that keep their names.
         """
-        held: Mapping[str, str] = {
+        keys: Mapping[str, str] = {
             name: key
             for key in (*(_CONTAINERS.keys() - {container}), container)
             if is_object(document.get(key))
             for name in document[key]
         }
-        definitions = {name: document[key][name] for name, key in held.items()}
+        definitions = {name: document[key][name] for name, key in keys.items()}
         ordered = {name: definitions[name] for name in (*document[container], *definitions)}
         imported = {"Annotated"} - {*settled} if _has_bounds(document) else ()
         classes = names.class_names(ordered, imported)
         places = {
             classes[name]: moved.get(f"/{key}/{escape(name)}", f"/{key}/{escape(name)}")
-            for name, key in held.items()
+            for name, key in keys.items()
             if classes[name] != name or key != container
         }
         return cls(container, ordered, classes, places)
 
     def notes(self) -> Iterator[Note]:
-        """A note for each definition that got another name."""
+        """A note about each definition that got another name."""
         for published, name in self.names.items():
             if published != name:
                 yield Note(f"/$defs/{name}", f"{safe_text(published)} is called {name}", False)
 
 
 def _has_bounds(document: Node) -> bool:
-    """Whether some type is written with its bounds, for which a module imports `Annotated`."""
+    """Whether any type is written with bounds, for which a module imports `Annotated`."""
     return any(keywords.has_bounds(node) for _, node in subschemas(document))
 
 
 def _foreign_references(document: Node, naming: _Naming) -> Iterator[Note]:
-    """A note on references into a key that does not hold the definition, if there are any."""
+    """A note about references to a key that does not have the definition, if there are any."""
     wrong = [
         (pointer, node["$ref"])
         for pointer, node in subschemas(document)
@@ -475,12 +478,12 @@ def _foreign_references(document: Node, naming: _Naming) -> Iterator[Note]:
 
 def _is_held(document: Node, target: str) -> bool:
     key, _, token = target.removeprefix("#/").partition("/")
-    held: Json = document.get(key)
-    return is_object(held) and unescape(token) in held
+    definitions: Json = document.get(key)
+    return is_object(definitions) and unescape(token) in definitions
 
 
 def _normalise(document: Node, naming: _Naming) -> Node:
-    """The document with `$defs` as container, references that say so, and no boolean schemas."""
+    """The document with `$defs` as container and in references, and without boolean schemas."""
 
     def normal(value: Json) -> Json:
         if is_array(value):
@@ -492,7 +495,9 @@ def _normalise(document: Node, naming: _Naming) -> Node:
     def normal_member(key: str, value: Json) -> Json:
         if key == "$ref" and isinstance(value, str):
             name = checks.target_name(value, naming.definitions)
-            return value if name is None else f"#/$defs/{naming.names[name]}"  # none in a default
+            return (
+                value if name is None else f"#/$defs/{naming.names[name]}"
+            )  # a default has no reference
         if key == "properties" and is_object(value):
             return {name: normal_schema(child) for name, child in value.items()}
         if key in _LISTS and is_array(value):

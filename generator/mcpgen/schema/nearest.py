@@ -1,8 +1,8 @@
-"""The known revision that a schema is nearest to: the one that shares most of its structure.
+"""The known revision nearest to a schema: the one that shares most of its structure.
 
-Three sets are compared: methods, definitions, and properties of definitions. For each set the share
-of what both have among what either has counts; the revision with the greatest sum is the nearest,
-of equals the newer one.
+Three sets are compared: methods, definitions, and properties of definitions. For each set, the size
+of the intersection is divided by that of the union; the revision with the greatest sum is the
+nearest, and of equals the newer one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Features:
     Attributes:
         methods: The wire's names of requests and notifications.
         definitions: Names of definitions.
-        properties: Definition and name of each property right in it.
+        properties: Definition and name of each of its direct properties.
     """
 
     methods: frozenset[str]
@@ -33,7 +33,7 @@ class Features:
     properties: frozenset[tuple[str, str]]
 
     def shares(self, other: Features) -> float:
-        """How much these have in common with those of another schema, from 0 to 3."""
+        """The similarity to the names of another schema, from 0 to 3."""
         pairs = (
             (self.methods, other.methods),
             (self.definitions, other.definitions),
@@ -44,12 +44,12 @@ class Features:
 
 @dataclass(frozen=True)
 class Nearest:
-    """The revision that a schema is nearest to.
+    """The revision nearest to a schema.
 
     Attributes:
         entry: The revision.
-        shared: What the schema shares with the revision.
-        own: All that the schema has.
+        shared: The names that the schema shares with the revision.
+        own: All names of the schema.
     """
 
     entry: RevisionEntry
@@ -58,7 +58,7 @@ class Nearest:
 
     @property
     def why(self) -> str:
-        """How much the schema shares: `24 of 24 methods, 118 of 121 definitions, ...`."""
+        """The shares of common names: `24 of 24 methods, 118 of 121 definitions, ...`."""
         counts = {
             "methods": (self.shared.methods, self.own.methods),
             "definitions": (self.shared.definitions, self.own.definitions),
@@ -70,7 +70,7 @@ class Nearest:
 
 
 def nearest(document: Node) -> Nearest:
-    """The known revision whose structure is nearest to that of a schema."""
+    """The known revision nearest to a schema."""
     own = features(document)
     entry = max(revisions(), key=lambda row: (own.shares(_known_features(row)), row.name))
     theirs = _known_features(entry)
@@ -83,7 +83,7 @@ def nearest(document: Node) -> Nearest:
 
 
 def features(document: Node) -> Features:
-    """The names in a schema that are compared, in either dialect; malformed parts have none."""
+    """The compared names of a schema in either dialect, without malformed parts."""
     definitions = dict(_definitions(document))
     properties = {
         name: node["properties"]
@@ -100,8 +100,8 @@ def features(document: Node) -> Features:
 
 def _definitions(document: Node) -> Iterator[tuple[str, Node]]:
     for container in ("definitions", "$defs"):
-        held: Json = document.get(container)
-        for name, node in held.items() if is_object(held) else ():
+        by_name: Json = document.get(container)
+        for name, node in by_name.items() if is_object(by_name) else ():
             if is_object(node):
                 yield name, node
 
@@ -116,7 +116,7 @@ def _known_features(row: RevisionEntry) -> Features:
 
 
 def known_document(row: RevisionEntry) -> Node:
-    """The schema file of a known revision, as it is; not to be changed in place.
+    """The schema file of a known revision, unchanged; not to be changed in place.
 
     Raises:
         SchemaError: The file is damaged.

@@ -1,7 +1,7 @@
-"""References as the rest of the tool knows them: each to a definition, by its name and key.
+"""Normalizes references: each leads to a definition, by its name and key.
 
-In a file they may also name an anchor, hold the identifier of the file, or point into a definition.
-Two definitions of one name, under `$defs` and `definitions`, stay two.
+In a file, references may also name an anchor, contain the identifier of the file, or point into a
+definition. Two definitions of one name, under `$defs` and `definitions`, stay separate.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ CONTAINERS = ("$defs", "definitions")
 
 
 def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str, str]]:
-    """A document whose references all lead to definitions, as far as they lead anywhere in it.
+    """Make all references within a document lead to definitions.
 
     Args:
-        document: The document, which stays as it is.
+        document: The document, which is not changed.
         container: The key that holds its definitions, or most of them.
 
     Returns:
@@ -42,8 +42,8 @@ def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str,
     whole = _with_targets(document, targets)
     for pointer, name in renamed.items():
         _, key, old = pointer.split("/")
-        held = whole[key]
-        whole[key] = {name if each == unescape(old) else each: held[each] for each in held}
+        members = whole[key]
+        whole[key] = {name if each == unescape(old) else each: members[each] for each in members}
     if added:
         inner = {name: resolve(document, pointer) for name, pointer in added.items()}
         whole[container] = {**whole[container], **_with_targets(inner, targets)}
@@ -54,7 +54,7 @@ def plain_references(document: Node, container: str) -> tuple[Node, Mapping[str,
 
 
 def _new_names(document: Node, container: str) -> Iterator[tuple[str, str]]:
-    """Pointers of definitions whose name another one has under the main key, with a new name."""
+    """Pointers of definitions whose names are taken under the main key, with new names."""
     for key in CONTAINERS:
         if key != container and is_object(document.get(key)):
             for name, node in document[key].items():
@@ -75,7 +75,7 @@ def _anchors(document: Node) -> Iterator[tuple[str, str]]:
 
 
 def _pointer(document: Node, target: str) -> str | None:
-    """The pointer that a reference into the file has; `None` for any other reference."""
+    """The pointer of a reference into the file; `None` for any other reference."""
     base, hash_sign, fragment = target.partition("#")
     identifier: Json = document.get("$id")
     if base and not (isinstance(identifier, str) and base == identifier.rstrip("#")):
@@ -92,7 +92,7 @@ def _pointer(document: Node, target: str) -> str | None:
 def _as_definition(
     document: Node, pointer: str, container: str, renamed: Mapping[str, str], added: dict[str, str]
 ) -> str:
-    """The reference to the definition at a pointer; one is added for what lies in a definition."""
+    """The reference to the definition at a pointer; schemas in definitions become definitions."""
     if pointer in renamed:
         return f"#/{pointer.split('/')[1]}/{escape(renamed[pointer])}"
     parts = [unescape(part) for part in pointer.split("/")[1:]]
@@ -107,7 +107,7 @@ def _as_definition(
 
 
 def _with_targets(value: Json, targets: dict[str, str]) -> Json:
-    """A copy with other references; a member may be called `$ref`, its schema is no text."""
+    """A copy with replaced references; a member named `$ref`, whose schema is no text, is kept."""
     if is_array(value):
         return [_with_targets(item, targets) for item in value]
     if not is_object(value):

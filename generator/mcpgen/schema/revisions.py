@@ -1,6 +1,6 @@
 """The revisions that mcpgen has: their order, status and fingerprints (`schema/revisions.toml`).
 
-A user's folder of revisions has such a list too. Its rows go before those of mcpgen. `verify`
+A user's folder of revisions has its own list, whose rows take precedence over mcpgen's. `verify`
 compares a revision with its official file in a checkout of the specification repository.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from mcpgen import paths
-from mcpgen.errors import RevisionsError, SchemaError, UsageError, shown
+from mcpgen.errors import RevisionsError, SchemaError, UsageError, format_value
 from mcpgen.input_files import read_json
 from mcpgen.json_types import is_object
 from mcpgen.schema.structure import difference, structure
@@ -24,7 +24,7 @@ from mcpgen.toml_records import convert, read_toml
 Status = Literal["final", "draft"]
 
 _NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z-]{0,39}", re.ASCII)
-"""A name that is neither a path nor hidden; it becomes the name of a folder."""
+"""Matches a name that is neither a path nor hidden, since it becomes the name of a folder."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +85,8 @@ def read_revisions(path: Path) -> tuple[RevisionEntry, ...]:
     """The rows of a list of revisions, in the order of the file.
 
     Raises:
-        RevisionsError: A row has unknown, missing or mistyped keys, a name that is a path, or is
-            out of order.
+        RevisionsError: A row has unknown, missing or mistyped keys or a path as name, or is out of
+            order.
     """
     table, place = read_toml(path, RevisionsError)
     rows = convert(table, _Table, place).revision
@@ -121,12 +121,12 @@ def latest() -> RevisionEntry:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How one revision compares with its official file.
+    """The result of comparing a revision with its official file.
 
     Attributes:
         revision: The revision.
         source: The official file.
-        same_file: Whether that file is, byte for byte, the one ours was taken from.
+        same_file: Whether the official file is byte for byte the source of ours.
         differences: Pointer and text of every difference in structure.
     """
 
@@ -158,5 +158,5 @@ def verify(row: RevisionEntry, checkout: Path) -> Verdict:
 def _structure(path: Path) -> object:
     document = read_json(path, SchemaError)
     if not is_object(document):
-        raise SchemaError(str(path), "", "a schema that is an object", shown(document))
+        raise SchemaError(str(path), "", "a schema that is an object", format_value(document))
     return structure(document)

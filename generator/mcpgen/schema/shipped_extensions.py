@@ -18,11 +18,12 @@ class ExtensionEntry:
 
     Attributes:
         name: The word that chooses it, such as `tasks`.
-        identifier: How both sides declare it, such as `io.modelcontextprotocol/tasks`.
+        identifier: The identifier by which both sides declare it, such as
+            `io.modelcontextprotocol/tasks`.
         status: Whether it may still change.
-        version: The day of the published state that it was taken from, as `2026-08-21`.
+        version: The date of the published state that it was taken from, such as `2026-08-21`.
         source: The official schema: its repository or package, and its path.
-        official: SHA-256 of that file; empty if it is a page, whose types are not published apart.
+        official: SHA-256 of that file; empty if the source is a page without a schema file.
     """
 
     name: str
@@ -50,6 +51,6 @@ def folder() -> Path:
 
 @cache
 def entries() -> tuple[ExtensionEntry, ...]:
-    """All of them, in the order of the list."""
+    """All rows, in the order of the list."""
     table, place = read_toml(folder() / "extensions.toml", RevisionsError)
     return convert(table, _Table, place).extension

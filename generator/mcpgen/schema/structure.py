@@ -1,7 +1,7 @@
-"""The structure of a schema, which is all but its prose: a digest of it, and differences.
+"""The structure of a schema, without its prose: digest and differences.
 
-Keywords that only annotate are left out, at the places where a schema may stand and nowhere else:
-a property may well be named `description`.
+Annotating keywords are left out only where a schema may stand, since a property may be named
+`description`.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 
-from mcpgen.errors import shown
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_array, is_object
 
 ANNOTATIONS = frozenset(
     {"$comment", "deprecated", "description", "examples", "markdownDescription", "title"}
 )
-"""Keywords that say nothing of the values: prose, and what is deprecated."""
+"""Keywords that do not restrict values: prose, and deprecation."""
 
 BOUNDS = ("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "pattern")
-"""Keywords that bind the values of a type."""
+"""Keywords that limit the values of a type."""
 
 _MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
 _LISTS = frozenset({"allOf", "anyOf", "items", "oneOf", "prefixItems"})
@@ -42,17 +42,17 @@ _SINGLE = frozenset(
 
 
 def escape(token: str) -> str:
-    """One reference token of a JSON pointer (RFC 6901)."""
+    """Escape a reference token of a JSON pointer (RFC 6901)."""
     return token.replace("~", "~0").replace("/", "~1")
 
 
 def unescape(token: str) -> str:
-    """The name that a reference token of a JSON pointer stands for."""
+    """Unescape a reference token of a JSON pointer."""
     return token.replace("~1", "/").replace("~0", "~")
 
 
 def subschemas(schema: Json, pointer: str = "") -> Iterator[tuple[str, Node]]:
-    """Every schema object in a schema, itself first, each with its pointer."""
+    """Every schema object within a schema, itself first, each with its pointer."""
     if not is_object(schema):
         return
     yield pointer, schema
@@ -69,7 +69,7 @@ def subschemas(schema: Json, pointer: str = "") -> Iterator[tuple[str, Node]]:
 
 
 def structure(schema: Json) -> Json:
-    """A copy of a schema without its annotation texts, everything else in the same order."""
+    """A copy of a schema without annotations, with everything else in the same order."""
     if not is_object(schema):
         return schema
     kept = (item for item in schema.items() if item[0] not in ANNOTATIONS)
@@ -87,7 +87,7 @@ def _structure_of(keyword: str, value: Json) -> Json:
 def canonical(document: Json) -> str:
     """A document as canonical JSON: keys sorted by code point, no white space, no escapes.
 
-    Characters are escaped only where JSON demands it, so the text is to be encoded as UTF-8.
+    Only characters that JSON requires are escaped, so the text must be encoded as UTF-8.
     """
     return json.dumps(
         document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
@@ -143,10 +143,10 @@ def replace_at(document: Json, pointer: str, new: Json) -> Json:
 
 
 def difference(ours: Json, theirs: Json, pointer: str = "") -> Iterator[tuple[str, str]]:
-    """Every place where two documents differ: its pointer, and what differs there.
+    """Every difference of two documents: its pointer, and a description.
 
-    Objects are compared by key, so order does not count; arrays item by item. `1`, `1.0` and
-    `true` are three values.
+    Objects are compared by key, independent of order; arrays are compared item by item. `1`, `1.0`
+    and `true` are different values.
     """
     if is_object(ours) and is_object(theirs):
         yield from _key_differences(ours, theirs, pointer)
@@ -154,7 +154,7 @@ def difference(ours: Json, theirs: Json, pointer: str = "") -> Iterator[tuple[st
         for index, (one, other) in enumerate(zip(ours, theirs, strict=True)):
             yield from difference(one, other, f"{pointer}/{index}")
     elif type(ours) is not type(theirs) or ours != theirs:
-        yield pointer, f"{shown(ours)} here, {shown(theirs)} there"
+        yield pointer, f"{format_value(ours)} here, {format_value(theirs)} there"
 
 
 def _key_differences(
@@ -163,8 +163,8 @@ def _key_differences(
     for name in [*ours, *(key for key in theirs if key not in ours)]:
         here = f"{pointer}/{escape(name)}"
         if name not in theirs:
-            yield here, f"{shown(ours[name])} here, nothing there"
+            yield here, f"{format_value(ours[name])} here, nothing there"
         elif name not in ours:
-            yield here, f"nothing here, {shown(theirs[name])} there"
+            yield here, f"nothing here, {format_value(theirs[name])} there"
         else:
             yield from difference(ours[name], theirs[name], here)

@@ -1,8 +1,8 @@
-"""Documentation comments: the description, and the tags that say something about values.
+"""Documentation comments: the description, and the tags that describe values.
 
 Tags that name a JSON Schema keyword set that keyword, as in the tools that write `schema.json` from
-TypeScript: `@minimum 0`, `@format uri`, `@TJS-type number`. All other tags document only. Links in
-the description become the text that they show; nothing is included from other files.
+TypeScript: `@minimum 0`, `@format uri`, `@TJS-type number`. All other tags are only documentation.
+Links in the description become their texts; nothing is included from other files.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from mcpgen.json_types import Json
 from mcpgen.schema.typescript.syntax import Comment
 
 MAX_TAGS = 1_000
-"""Most tags in one comment."""
+"""Limit of the tags in one comment."""
 
 MAX_TEXT = 2_000
-"""Longest value of a tag such as `@pattern`, in characters."""
+"""Limit of the characters of the value of a tag such as `@pattern`."""
 
 _TAG = re.compile(r"@(?:TJS-)?([A-Za-z][\w-]*)")
 _INLINE_TAG = re.compile(r"\{@(\w+)([^{}]*)\}")
@@ -30,7 +30,7 @@ _JAVASCRIPT_NUMBER = re.compile(
 
 
 class WrongTagError(Exception):
-    """The value of a tag is not one that the tag can have."""
+    """The value of a tag is invalid."""
 
     def __init__(self, expected: str, actual: str) -> None:
         super().__init__(f"expected {expected}, got {actual}")
@@ -155,4 +155,4 @@ _KEYWORDS = {"asType": "type"}
 _KEYWORD_TAG = re.compile(
     rf"(?<!\S)(?=@(?:TJS-)?(?:{'|'.join((*_READERS, 'nullable', 'ignore'))})(?![\w-]))"
 )
-"""Where a tag that sets a keyword begins, at the start of a line or within it."""
+"""Matches the beginning of a tag that sets a keyword, anywhere in a line."""

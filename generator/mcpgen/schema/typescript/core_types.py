@@ -1,7 +1,7 @@
 """Declarations for the types of a revision, which the TypeScript of an extension may import.
 
-They stand for references and for members that a type takes over by `extends` or `&`. What else they
-are is known from the schema of the revision, so a type of no object has no members here.
+They serve references, and members that a type inherits by `extends` or `&`. The schema of the
+revision has the rest, so a type that is no object has no members here.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _KEYWORDS = {"string": "string", "boolean": "boolean", "integer": "number", "num
 
 
 def with_core(module: Module, definitions: Mapping[str, Node]) -> Module:
-    """A module that knows the definitions of a revision too, under the names it imports them by.
+    """Add the definitions of a revision to a module, under the names it imports them by.
 
-    What the module declares itself comes before what the revision has under that name.
+    Declarations of the module take precedence over definitions of the same name.
     """
     core = {name: _interface(name, node) for name, node in definitions.items()}
     local = {
@@ -45,7 +45,7 @@ def with_core(module: Module, definitions: Mapping[str, Node]) -> Module:
 
 
 def without_core(document: Node, module: Module, definitions: Mapping[str, Node]) -> Node:
-    """The definitions of a module alone, with references to the revision by its own names."""
+    """The module's own definitions, with references to the revision by the revision's names."""
     local = {own: name for own, name in module.renamed.items() if own not in module.types}
     own = {name: node for name, node in document["$defs"].items() if name in module.types}
 

@@ -1,6 +1,6 @@
-"""Declarations with type parameters, written out for each list of arguments that is used.
+"""Declarations with type parameters, expanded for each list of arguments that is used.
 
-`Box<string>` becomes a declaration of this name. One that is never used stands for no type.
+`Box<string>` becomes a declaration of this name. Unused generic declarations are left out.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from mcpgen.schema.typescript.syntax import (
 )
 
 MAX_INSTANCES = 500
-"""Most declarations that are written out in one file."""
+"""Limit of the declarations that are expanded in one file."""
 
 MAX_ROW = 40
-"""How many of them may need one another in a row."""
+"""Limit of the expanded declarations that refer to one another in a row."""
 
 Failure = Callable[[Position, str, object], TypeScriptError]
-"""The error for a place: what was expected there, and what came."""
+"""Makes the error for a place from the expected and the actual content."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Generic:
 def instantiate(
     types: Mapping[str, Declaration], generics: Mapping[str, Generic], failure: Failure
 ) -> Mapping[str, Declaration]:
-    """The declarations without type parameters.
+    """Expand all declarations with type parameters.
 
     Raises:
         TypeScriptError: The number of arguments is wrong, or there are more than `MAX_INSTANCES`.
@@ -110,7 +110,7 @@ class _Instances:
                 return type_
 
     def instance(self, type_: Reference) -> Reference:
-        """A reference to the declaration that is written out for some arguments."""
+        """A reference to the declaration that is expanded for some arguments."""
         generic = self.generics[type_.name]
         arguments = dict(zip(generic.parameters, type_.arguments, strict=False))
         for name, default in generic.parameters.items():

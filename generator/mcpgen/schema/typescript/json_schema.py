@@ -11,8 +11,8 @@ file it comes from:
   `type`; an alias of a union is replaced by its members there;
 - `number` is an integer unless a tag says otherwise.
 
-What that tool loses is kept in `Fidelity.TYPESCRIPT` and lost again in `Fidelity.PUBLISHED`, which
-exists so that a schema can be recognised by its digest.
+Information that this tool loses is kept by `Fidelity.TYPESCRIPT`. `Fidelity.PUBLISHED` loses it
+too, so that a schema can be recognised by its digest.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ from mcpgen.schema.typescript.syntax import (
 )
 
 MAX_LEVELS = 30
-"""How deep objects, arrays and unions may stand in each other. Official schemas have 6 levels."""
+"""Limit of the nesting of objects, arrays and unions. Official schemas have 6 levels."""
 
 
 class Fidelity(Enum):
-    """The text, of two, that a document follows where they disagree.
+    """The text that a document follows where TypeScript and published JSON disagree.
 
     `TYPESCRIPT`: an arbitrary scalar (string, number and boolean together) has numbers that need
     not be whole, null is a member of a union, a map has the type of its values.
@@ -75,7 +75,7 @@ def document(module: Module, container: str, fidelity: Fidelity) -> Node:
     Args:
         module: The declarations.
         container: `$defs` for 2020-12, `definitions` for draft-07.
-        fidelity: Which text is followed where the two disagree.
+        fidelity: The text to follow where the two disagree.
 
     Raises:
         TypeScriptError: A type has no JSON Schema, or names something that is not declared.
@@ -115,7 +115,7 @@ class _Writer:
         return _annotate(schema, declaration.comment)
 
     def _alias(self, declaration: Alias) -> Node:
-        """The schema of an alias: a named type is copied unless a `$ref` to it came before."""
+        """The schema of an alias; a named type is copied unless a `$ref` to it came before."""
         plain, name = self._scope.resolve(declaration.type)
         if not name or not _is_named(plain) or name in self._referenced:
             return self._schema(declaration.type, (declaration.name,))
@@ -123,7 +123,7 @@ class _Writer:
         return self._ref(name) if name in self._referenced else copied
 
     def _schema(self, type_: Type, trail: tuple[str, ...]) -> Node:
-        """The schema of a type; `trail` names the aliases that are being written out."""
+        """The schema of a type; `trail` names the aliases that are being expanded."""
         self._scope.count(type_.at)
         if self._levels >= MAX_LEVELS:
             expected = f"at most {MAX_LEVELS} levels of objects, arrays and unions"
@@ -273,12 +273,12 @@ class _Writer:
 
 
 def _is_named(type_: Type) -> bool:
-    """Whether a type that a name stands for is referred to, not written out, where it is named."""
+    """Whether a named type is written as a reference where its name is used."""
     return isinstance(type_, Object | Intersection | Union | Reference)
 
 
 def _is_left_out(member: Member) -> bool:
-    """Whether a member may never be there, or is marked as no part of the schema."""
+    """Whether a member is always absent, or is marked as no part of the schema."""
     type_ = member.type
     forbidden = isinstance(type_, Keyword) and type_.name in ("never", "undefined")
     return forbidden or member.comment.ignored

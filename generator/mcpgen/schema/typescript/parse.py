@@ -1,8 +1,8 @@
 """TypeScript text in, declarations out. Resolves no name and knows no JSON Schema.
 
 The text is parsed by tree-sitter and never run. Functions and their types, such as type guards,
-describe no message and are passed over. What else has no place in a schema, such as a class, is an
-error with line and column; nothing is left out silently.
+describe no message and are skipped. Any other unsupported construct, such as a class, is an error
+with line and column; nothing is left out silently.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mcpgen.errors import TypeScriptError, shown
+from mcpgen.errors import TypeScriptError, format_value
 from mcpgen.schema.typescript import generics, zod
 from mcpgen.schema.typescript.comments import WrongTagError, read_comment
 from mcpgen.schema.typescript.syntax import (
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Tree
 
 MAX_BYTES = 512 * 1024
-"""Longest TypeScript text that is read, in bytes. Official schemas have some 100 kB.
+"""Limit of the size of a TypeScript text, in bytes. Official schemas have some 100 kB.
 
 Text that is no TypeScript at all may take ten seconds for this size.
 """
 
 MAX_DEPTH = 60
-"""How deep types may be nested."""
+"""Limit of the nesting of types."""
 _RENAMED = re.compile(r"(?<![\w$*])([\w$]+)\s+as\s+([\w$]+)")
 
 
@@ -111,12 +111,12 @@ class _Parser:
         return self._text[node.start_byte : node.end_byte].decode("utf-8")
 
     def _words(self, node: Node) -> str:
-        """The beginning of what a node spans, on one line."""
+        """The beginning of a node's text, on one line."""
         text = self._text[node.start_byte : min(node.end_byte, node.start_byte + 200)]
         return " ".join(text.decode("utf-8", "replace").split())
 
     def _head(self, node: Node) -> str:
-        """The name with which a type begins."""
+        """The name at the beginning of a type."""
         name = node.child_by_field_name("name") if node.type == "generic_type" else node
         return self._text_of(name) if name is not None else ""
 
@@ -138,7 +138,7 @@ class _Parser:
         return self._failure(self._at(node), expected, actual)
 
     def _failure(self, at: Position, expected: str, actual: object) -> TypeScriptError:
-        return TypeScriptError(self._source, at.line, at.column, expected, shown(actual))
+        return TypeScriptError(self._source, at.line, at.column, expected, format_value(actual))
 
     def _syntax_error(self, root: Node) -> TypeScriptError:
         node = root
@@ -196,7 +196,7 @@ class _Parser:
                 raise self._error(node, "an interface, a type, an enum or a constant")
 
     def _import(self, node: Node) -> None:
-        """Remember the name that Zod has here, and types that are imported under another name."""
+        """Record the name by which the file imports Zod, and types imported under another name."""
         source = node.child_by_field_name("source")
         for name, local in _RENAMED.findall(self._text_of(node)):
             self._renamed[local] = name
@@ -235,7 +235,7 @@ class _Parser:
         self._types[declaration.name] = declaration
 
     def _join(self, node: Node, before: Interface, after: Interface) -> Interface:
-        """One interface that is declared twice: members of one name are the same in both."""
+        """Merge two declarations of one interface, whose common members must be equal."""
         members = {member.name: member for member in before.body.members}
         for member in after.body.members:
             if members.setdefault(member.name, member) != member:
@@ -252,7 +252,7 @@ class _Parser:
         return self._text_of(name) if name is not None else ""
 
     def _default(self, parameter: Node) -> Type | None:
-        """The type that a type parameter stands for where it is not given."""
+        """The default of a type parameter."""
         value = parameter.child_by_field_name("value")
         return None if value is None else self._type(_children(value)[0], 0)
 
@@ -276,7 +276,7 @@ class _Parser:
         if self._zod:
             value = zod.plain_alias(value, self._zod)
         if isinstance(value, Reference) and value.name == name and self._zod:
-            return  # the type that a Zod schema of this name describes
+            return  # a type inferred from a Zod schema of this name
         self._declare(node, Alias(name, value, self._comment(comment), self._at(node)))
 
     def _enum(self, node: Node, comment: Node | None) -> None:
@@ -541,7 +541,7 @@ _EXPECTED_TYPE = "a name, a literal, an object, an array, a tuple, a union or an
 
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0", "\n": ""}
 _LONG_LINE = 2_000
-"""Bytes of a line in which columns count characters; in a longer one they count bytes."""
+"""Limit of the bytes of a line in which columns count characters; in longer ones, bytes."""
 
 _NUMBER = re.compile(r"[-+]?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]{1,2})?")
 

@@ -33,18 +33,18 @@ from mcpgen.schema.typescript.syntax import (
 )
 
 MAX_LEVELS = 100
-"""How many types and declarations may depend on one another in a row."""
+"""Limit of the types and declarations that depend on one another in a row."""
 
 MAX_PARTS = 50_000
-"""Most members and types in one document, after inheritance. Official schemas have some 2,000."""
+"""Limit of members and types in one document, inherited ones too. Official: some 2,000."""
 
 _MAPPED = {"Omit": 2, "Partial": 1, "Pick": 2, "Record": 2, "Required": 1}
-"""Operators that give an object, with the number of their arguments."""
+"""Operators that return an object, with the number of their arguments."""
 
 _TRANSPARENT = {"Array": 1, "Date": 0, "NonNullable": 1, "Readonly": 1, "ReadonlyArray": 1}
 
 _INTRINSIC = ("any", "unknown", "null", "string", "number", "boolean", "never", "object")
-"""Types that a compiler has before it reads a file, in its order."""
+"""Types that a compiler creates before it reads a file, in its order."""
 
 _LITERALS: Mapping[str, tuple[type, ...]] = {
     "boolean": (bool,),
@@ -54,11 +54,11 @@ _LITERALS: Mapping[str, tuple[type, ...]] = {
 
 
 class Scope:
-    """The declarations of a module, and what types mean among them.
+    """The declarations of a module, which give names and types their meaning.
 
     Args:
         module: The declarations.
-        nulls: Whether null is an alternative of a union; without strict null checks it is not.
+        nulls: Whether null is an alternative of a union, as with strict null checks.
     """
 
     def __init__(self, module: Module, *, nulls: bool) -> None:
@@ -71,10 +71,10 @@ class Scope:
         self._ranks = _ranks(module)
 
     def count(self, at: Position, parts: int = 1) -> None:
-        """Count what is written out: small texts may not become large documents.
+        """Count expanded members and types, so that no small text becomes a large document.
 
         Raises:
-            TypeScriptError: It is more than `MAX_PARTS`.
+            TypeScriptError: There are more than `MAX_PARTS`.
         """
         self._parts += parts
         if self._parts > MAX_PARTS:
@@ -83,7 +83,7 @@ class Scope:
 
     @contextmanager
     def _inside(self, type_: Type | Declaration) -> Generator[None]:
-        """Go into a type or a declaration, which may not lead back to itself."""
+        """Enter a type or a declaration, which must not lead back to itself."""
         name = type_.name if isinstance(type_, Interface | Alias) else ""
         if name in self._active:
             expected = "a declaration that does not depend on itself"
@@ -100,10 +100,10 @@ class Scope:
     # Names
 
     def resolve(self, type_: Type) -> tuple[Type, str]:
-        """The type that a type stands for, and the last name on the way; empty if it has none.
+        """The resolved type, and the last name that led to it; empty if there is none.
 
-        Aliases are followed up to an interface, to which a reference is left, or to a type that
-        has no name. A union with one alternative is that alternative.
+        Aliases are followed to an interface, which stays a reference, or to an unnamed type. A
+        union with one alternative is replaced by the alternative.
 
         Raises:
             TypeScriptError: A name is not declared, or stands for itself.
@@ -136,7 +136,7 @@ class Scope:
         return plain, name or declaration.name
 
     def _declaration(self, type_: Reference) -> Declaration | None:
-        """The declaration that a reference names, `None` for an operator of the language."""
+        """The declaration that a reference names; `None` for an operator of the language."""
         declaration = self.module.types.get(type_.name)
         if declaration is not None:
             self._check_arguments(type_, 0)
@@ -192,10 +192,10 @@ class Scope:
         return types[0] if len(types) == 1 else Union(types, type_.at)
 
     def pattern(self, type_: Template) -> str:
-        """A regular expression of the texts of a template literal type.
+        """A regular expression for the texts of a template literal type.
 
         Raises:
-            TypeScriptError: A part is no text and no number.
+            TypeScriptError: A part is neither text nor number.
         """
         return "^" + "".join(self._part(part) for part in type_.parts) + "$"
 
@@ -228,8 +228,8 @@ class Scope:
     def alternatives(self, type_: Type) -> Sequence[Type]:
         """The alternatives of a type, each once, in the order in which the file names them first.
 
-        Unions within are opened; `never` and `undefined` are none; a literal is none beside the
-        keyword of its type. A type that is no union is its own only alternative.
+        Nested unions are flattened. `never` and `undefined` are left out, and so are literals
+        beside the keyword of their type. A type that is no union is its own only alternative.
 
         Raises:
             TypeScriptError: A name is not declared, or stands for itself.
@@ -292,7 +292,7 @@ class Scope:
     # Objects
 
     def members(self, type_: Type) -> Mapping[str, Member]:
-        """The members of an object, those it inherits included.
+        """The members of an object, including inherited ones.
 
         Raises:
             TypeScriptError: The type is no object.
@@ -315,10 +315,10 @@ class Scope:
                     raise self.module.error(type_.at, "an object with members", _kind(type_))
 
     def declared_members(self, declaration: Declaration) -> Mapping[str, Member]:
-        """The members of what a declaration names, those it inherits included.
+        """The members of a declaration, including inherited ones.
 
         Raises:
-            TypeScriptError: It is no object.
+            TypeScriptError: The declaration is no object.
         """
         known = self._members.get(declaration.name)
         if known is None:
@@ -400,10 +400,11 @@ def _kind(type_: Type) -> str:
 
 
 def _ranks(module: Module) -> Mapping[Type | str, int]:
-    """The order in which a compiler comes across types: that of the alternatives of unions.
+    """The order in which a compiler first meets types, which is the order of alternatives of
+    unions.
 
-    It reads the declarations in turn and opens an alias where it is named first. A type that has
-    no name is ranked by its shape, after the types that it is written with.
+    A compiler reads the declarations in turn and expands an alias at its first use. An unnamed type
+    is ranked by its shape, after the types that it consists of.
     """
     ranks: dict[Type | str, int] = {}
     for declaration in module.types.values():
@@ -439,7 +440,7 @@ class _Opened:
 
 
 def _parts(type_: Type) -> Sequence[Type]:
-    """The types that a type is written with, in their order."""
+    """The types that a type consists of, in their order."""
     match type_:
         case Array(item=inner) | KeyOf(type=inner):
             return (inner,)

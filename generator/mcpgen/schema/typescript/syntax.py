@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from mcpgen.errors import TypeScriptError, shown
+from mcpgen.errors import TypeScriptError, format_value
 from mcpgen.json_types import Json
 
 
@@ -27,8 +27,8 @@ class Comment:
     Attributes:
         text: The description, without tags.
         keywords: The JSON Schema keywords that its tags set, such as `minimum`.
-        nullable: Whether the tag `@nullable` stands in it.
-        ignored: Whether the tag `@ignore` stands in it: no schema has the member.
+        nullable: Whether it has the tag `@nullable`.
+        ignored: Whether it has the tag `@ignore`, which removes the member from schemas.
     """
 
     text: str = field(default="", compare=False)
@@ -96,7 +96,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Template:
-    """A text made of parts: literals, and types such as in `prefix/${string}`."""
+    """A template of literals and types, such as `prefix/${string}`."""
 
     parts: tuple[Type, ...]
     at: Position = field(compare=False)
@@ -110,8 +110,8 @@ class Member:
         name: Its name on the wire.
         type: Its type.
         optional: Whether it may be absent.
-        comment: What its documentation says.
-        at: Where its name stands.
+        comment: Its documentation.
+        at: The position of its name.
     """
 
     name: str
@@ -152,7 +152,7 @@ class Tuple:
 
     Attributes:
         items: Types by position.
-        required: How many of them may not be absent.
+        required: The number of required items.
         rest: Type of further items; `None` if there may be none.
     """
 
@@ -172,7 +172,7 @@ class Union:
 
 @dataclass(frozen=True)
 class Intersection:
-    """Several types at once."""
+    """The intersection of several types."""
 
     members: tuple[Type, ...]
     at: Position = field(compare=False)
@@ -205,7 +205,7 @@ Type: TypeAlias = (
 
 @dataclass(frozen=True)
 class Interface:
-    """An interface, with the types it extends and what it declares itself."""
+    """An interface, with the types it extends and its own members."""
 
     name: str
     extends: tuple[Type, ...]
@@ -254,4 +254,4 @@ class Module:
 
     def error(self, at: Position, expected: str, actual: object) -> TypeScriptError:
         """The error for a place in the file; `actual` is shown as short JSON."""
-        return TypeScriptError(self.source, at.line, at.column, expected, shown(actual))
+        return TypeScriptError(self.source, at.line, at.column, expected, format_value(actual))

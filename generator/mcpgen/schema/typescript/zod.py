@@ -1,8 +1,8 @@
-"""Types of Zod schemas, as the declaration files of SDKs have them, read as plain types.
+"""Reads types of Zod schemas in the declaration files of SDKs as plain types.
 
 `declare const ToolSchema: z.ZodObject<{ name: z.ZodString }, z.core.$loose>` declares a `Tool` with
-a member `name` and further members of any kind. Such files write every type out in full, so a type
-that equals a declared one becomes a reference to the first declaration of that shape.
+a member `name` and further members of any kind. Such files expand every type, so a type that equals
+a declared one becomes a reference to the first declaration of that shape.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from mcpgen.schema.typescript.syntax import (
 )
 
 Failure: TypeAlias = Callable[[Position, str, object], TypeScriptError]
-"""Makes the error for a position from what was expected and what came."""
+"""Makes the error for a position from the expected and the actual content."""
 
 _KEYWORDS = {
     "ZodAny": "any",
@@ -59,7 +59,7 @@ def declared_name(constant: str) -> str:
 
 
 def plain_type(type_: Type, prefix: str, failure: Failure) -> Type:
-    """The plain type that a type of Zod describes: of messages as they are sent.
+    """The plain type of messages on the wire that a type of Zod describes.
 
     Args:
         type_: The type, nested at most as deep as the parser allows.
@@ -73,7 +73,7 @@ def plain_type(type_: Type, prefix: str, failure: Failure) -> Type:
 
 
 def plain_alias(type_: Type, prefix: str) -> Type:
-    """The type that an alias in a file with Zod names: `z.infer<typeof ToolSchema>` is `Tool`."""
+    """The plain type of an alias in a file with Zod: `z.infer<typeof ToolSchema>` is `Tool`."""
     match type_:
         case Reference(name=name, arguments=(ConstantType(name=constant),)) if name in (
             f"{prefix}.infer",
@@ -163,7 +163,7 @@ class _Reader:
 
 
 def with_references(types: Mapping[str, Declaration]) -> Mapping[str, Declaration]:
-    """Declarations in which a type that equals a declared one is a reference to it."""
+    """Replace types that equal a declared one by references to it."""
     names: dict[Type, str] = {}
     for name, declaration in types.items():
         if isinstance(declaration, Alias) and _has_shape(declaration.type):
@@ -179,7 +179,7 @@ def with_references(types: Mapping[str, Declaration]) -> Mapping[str, Declaratio
 
 
 def _has_shape(type_: Type) -> bool:
-    """Whether a type is so particular that two of the same shape are one."""
+    """Whether a type is distinctive enough that equal shapes mean the same type."""
     match type_:
         case Object(members=members):
             return bool(members)
