@@ -175,7 +175,7 @@ class Proxy(Dispatcher):
         announce = partial(self.announcer.announce, wanted=wanted)
         return Upstream(self.name, announce, self._report_loss)
 
-    async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:
+    async def wait_until_ready(self, states: Mapping[ContextVar[Any], Any]) -> None:
         """See `Dispatcher`."""
         pool: UpstreamPool = states[self.state]
         try:
@@ -276,7 +276,7 @@ class ConfigProxy(Dispatcher):
             self._proxies.append(proxy)
             mount_server(self, proxy, key)
 
-    async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:
+    async def wait_until_ready(self, states: Mapping[ContextVar[Any], Any]) -> None:
         """Check that one of the servers can be reached.
 
         Raises:

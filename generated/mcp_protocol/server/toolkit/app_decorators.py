@@ -172,7 +172,7 @@ def shows_apps(capabilities: Mapping[str, Any]) -> bool:
 
 @cache
 def carries_meta(result: Any) -> bool:
-    """Whether the tools in a type of results have `_meta`, as those of older revisions have not."""
+    """Whether the tools in a type of results have `_meta`; those of older revisions have none."""
     return any(field_type(tool, _META) for tool in structs_in(field_type(result, "tools")))
 
 

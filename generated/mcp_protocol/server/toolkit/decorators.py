@@ -178,7 +178,7 @@ class Decorators:
         return register(name) if callable(name) else register
 
     def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
-        """`_meta` of a tool, with what options of features add to it."""
+        """`_meta` of a tool, with the members that options of features add."""
         check_others(options, "tool")
         return meta
 
@@ -211,7 +211,7 @@ def wire_members(
 
 
 def check_others(others: Mapping[str, object], decorator: str) -> None:
-    """Refuse options that do not exist."""
+    """Raise `TypeError` if there are unknown options."""
     if others:
         from ...other_sdks import keyword_error  # for the error only
 

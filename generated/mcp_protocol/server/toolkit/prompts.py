@@ -56,7 +56,7 @@ class Prompt:
         scopes: Scopes that it needs.
         tags: Names for groups of items.
         respond: `None`: the server handles the requests about it.
-        dependencies: What other functions provide for a call, if anything.
+        dependencies: The values that other functions provide for a call, if any.
 
     Raises:
         TypeError: The signature can't be served.

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The server: its settings, and what it is composed of.
+"""The server: its settings and components.
 
 `decorators` and the modules of features register functions, `dispatcher` handles requests with
 them, `hosting` serves and runs the server.
