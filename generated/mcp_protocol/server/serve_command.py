@@ -360,7 +360,7 @@ def _servers(module: ModuleType) -> dict[str, Server]:
 
 @contextlib.contextmanager
 def _redirect_to_stderr() -> Generator[None]:
-    """Redirect standard output, which belongs to the protocol, also for child processes."""
+    """Redirect standard output, which the protocol uses, to standard error; children's too."""
     saved = os.dup(1)
     os.dup2(2, 1)
     try:

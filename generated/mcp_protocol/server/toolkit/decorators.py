@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, 
 from ...facts import Revisions
 from ...revisions import REVISIONS
 from ...runtime.request_context import checked_scopes
-from .content import Icon, ToolAnnotations, present, wire_of
+from .content import Icon, ToolAnnotations, present_members, wire_of
 from .dispatcher import Dispatcher
 from .registry import checked_tags
 from .signatures import local_names
@@ -201,7 +201,7 @@ def wire_members(
     annotations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The members of a wire object that tools, resources and prompts have in common."""
-    return present(
+    return present_members(
         title=title,
         description=description or None,
         icons=[wire_of(icon, Icon, "icons") for icon in icons] or None,

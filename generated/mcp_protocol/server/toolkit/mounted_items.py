@@ -53,7 +53,7 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         return any(each.is_open for each in self.server.all_servers())
 
     @property
-    def has_to_be_asked(self) -> bool:
+    def needs_list_requests(self) -> bool:
         """Whether only requests show the lists of the server: it has middleware, or is open."""
         servers = self.server.all_servers()
         return any(each.is_open or each.application is not each for each in servers)

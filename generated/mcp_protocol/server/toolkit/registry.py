@@ -169,7 +169,7 @@ class Registered(Listed, Protocol):
         scopes: Scopes that a principal needs to use it.
         tags: Names for groups of items.
         respond: Handles a request about the item, or returns `None` if that is for the server;
-            `None` for an item of which the server handles all requests.
+            `None` if the server handles all requests about the item.
     """
 
     scopes: frozenset[str]
@@ -214,9 +214,9 @@ class ItemSource(Protocol):
         ...
 
     def find_unregistered(self, key: str, request: RequestContext) -> Any:
-        """The item of a request, if the mounted server may have it without registration.
+        """The item that the mounted server may have without registration; else `None`.
 
-        It has the attribute `inner_key`: its key in the mounted server. Else the result is `None`.
+        The item has the attribute `inner_key`: its key in the mounted server.
         """
         ...
 

@@ -535,7 +535,7 @@ class Tasks:
         return record
 
     async def _place(self, request: RequestContext) -> _Place:
-        """The process place of the task that a request names, after a claim if it was lost."""
+        """The place of the task that a request names; a task whose process is gone is claimed."""
         record = await self._record(request)
         elsewhere = TaskElsewhere(self, record, request)
         if self._run_of(record) is None:

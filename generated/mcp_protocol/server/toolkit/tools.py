@@ -22,7 +22,7 @@ from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
 from ...json_schema import CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
-from .content import as_tool_result, present
+from .content import as_tool_result, present_members
 from .context import Context
 from .features import InputRequired, param_headers_of
 from .output_conversion import ToolResultBuilder
@@ -128,7 +128,7 @@ class Tool:
         self.param_headers = param_headers_of(schema)
         self._output = self._output_of(output_schema, structured)
         own_output = None if isinstance(output_schema, str) else output_schema
-        self._wire = present(
+        self._wire = present_members(
             name=self.name,
             inputSchema=_inline_definitions(schema, input_schema, schemas),
             outputSchema=_inline_definitions(self._output.schema, own_output, schemas),

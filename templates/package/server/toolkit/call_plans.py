@@ -2,7 +2,7 @@
 
 Arguments are decoded from their JSON into the types of the parameters, and a text that the function
 returns is put into a response that was encoded once. A function that takes a `Context` gets one
-whose request is created at its first use. A function whose code never suspends needs no task.
+whose request is read at its first use. A function whose code never suspends needs no task.
 
 A plan sends no errors. Calls that it can't serve are left to the handlers of the server.
 """
@@ -172,7 +172,7 @@ class ToolCallPlan:
         return with_input(context, self._tool.result_of(end, self._results))
 
     def _respond(self, identifier: RequestId, end: Callable[[], Awaitable[Any]]) -> bytes | None:
-        """The encoded response to a call; `None` if the result has to be awaited or is an error."""
+        """The encoded response to a call; `None` if building the result suspends or raises."""
         result: Any = None
         try:
             self._tool.result_of(end, self._results).send(None)

@@ -34,7 +34,7 @@ class KeyRing(Protocol):
 
 
 StateKey: TypeAlias = bytes | Sequence[bytes] | KeyRing
-"""One key, or several, of which the first is the newest; or a `KeyRing`."""
+"""One key, several keys with the newest first, or a `KeyRing`."""
 
 
 class MemoryKeyRing:

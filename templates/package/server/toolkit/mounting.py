@@ -169,7 +169,7 @@ class _ItemFollower:
         self, items: Mapping[str, Any], request: RequestContext
     ) -> Mapping[str, Any]:
         mount, row = self._mount, self._source.row
-        if not mount.has_to_be_asked:
+        if not mount.needs_list_requests:
             return items
         inside = await self._items_inside(request)
         listed: dict[str, Any] = {}

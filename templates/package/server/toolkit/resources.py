@@ -31,7 +31,7 @@ from .content import (
     expect,
     is_content,
     is_model,
-    present,
+    present_members,
     wire_of,
 )
 from .context import Context
@@ -128,7 +128,7 @@ class Resource:
         expect(cache, CacheHint, "cache")
         self.cache = cache
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
-        self._wire = present(
+        self._wire = present_members(
             **{"uri" if self.template is None else "uriTemplate": uri},
             name=self.name,
             mimeType=mime_type,

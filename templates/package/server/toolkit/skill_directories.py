@@ -29,7 +29,7 @@ from ...skills import (
     digest_of,
     read_frontmatter,
 )
-from .content import Contents, guessed_mime_type, present
+from .content import Contents, guessed_mime_type, present_members
 from .dispatcher import Dispatcher
 from .registry import CacheHint, checked_tags
 from .resources import Resource
@@ -68,7 +68,9 @@ class SkillFile(Resource):
             f"{skill.root}/{quote(path)}",
             name=skill.name if is_entry else path.rpartition("/")[2],
             mime_type=mime_type,
-            members=present(description=skill.description if is_entry else None, size=len(data)),
+            members=present_members(
+                description=skill.description if is_entry else None, size=len(data)
+            ),
             cache=cache,
             names=None,
         )

@@ -31,7 +31,7 @@ from ....protocol.client_features import FORMATS, content_complaint, field_compl
 from ....runtime.request_context import RequestContext
 from ....values import value_types
 from ....values.type_schemas import is_pydantic_class
-from ..content import present
+from ..content import present_members
 from ..revision_types import field_type, struct_with, structs_in
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
 from .multi_round_trip import MultiRoundTrip, Question, askable_method, mismatch
@@ -500,7 +500,7 @@ def _in_order(node: inspect.Type, literals: Sequence[Any]) -> inspect.Type:
 def _text(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
     if node.pattern is not None:
         raise _FieldTypeError("a form has no patterns")
-    return [present(type="string", minLength=node.min_length, maxLength=node.max_length)]
+    return [present_members(type="string", minLength=node.min_length, maxLength=node.max_length)]
 
 
 def _number(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
@@ -511,7 +511,9 @@ def _number(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
         raise _FieldTypeError("a form has bounds that are included: use ge and le")
     least = node.ge if node.gt is None else node.gt + 1
     most = node.le if node.lt is None else node.lt - 1
-    return [present(type="integer" if is_integer else "number", minimum=least, maximum=most)]
+    return [
+        present_members(type="integer" if is_integer else "number", minimum=least, maximum=most)
+    ]
 
 
 def _choice(node: Any, value_titles: Mapping[str, str]) -> list[FieldSchema]:
@@ -535,7 +537,11 @@ def _choices(node: Any, value_titles: Mapping[str, str]) -> list[FieldSchema]:
     items: FieldSchema = {"type": "string", "enum": values}
     if all_titles:
         items = {"anyOf": _titled(values, all_titles)}
-    return [present(type="array", items=items, minItems=node.min_length, maxItems=node.max_length)]
+    return [
+        present_members(
+            type="array", items=items, minItems=node.min_length, maxItems=node.max_length
+        )
+    ]
 
 
 def _titled(values: Sequence[str], value_titles: Mapping[str, str]) -> list[FieldSchema]:
