@@ -367,7 +367,7 @@ class Hosting:
         caller's. HTTP needs asyncio.
 
         Args:
-            task_status: Notified when the server has started, as `TaskGroup.start` expects: with the
+            task_status: Notified of the start of the server, as `TaskGroup.start` expects: with the
                 URL, or with `None` for standard streams. The other arguments are those of `run`.
 
         Raises:
