@@ -3,11 +3,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Serving by a process of its own, and by a new one after each change of a Python file.
+"""Serving by a child process, which is replaced after each change of a Python file.
 
 Directories are watched one by one. Links are not followed and the number of directories is bounded,
-so neither a link to `/` nor a huge tree takes time, memory, or the watches that the system has for
-all programs of the user. The process ends with this one, however that ends.
+so that neither a link to `/` nor a huge tree takes time, memory, or the watches that the system has
+for all programs of the user. The child process ends when this process ends, for any reason.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def serve_again(serve: Callable[[], None], root: Path) -> None:
     """Serve until SIGINT or SIGTERM.
 
     Args:
-        serve: What the process calls; pickled.
-        root: The directory to watch, with those below.
+        serve: The function that the child process calls; pickled.
+        root: The directory to watch, with its subdirectories.
 
     Raises:
         OSError: The system can't watch so many directories.
@@ -72,7 +72,7 @@ def watched_directories(root: Path) -> list[Path]:
         try:
             with os.scandir(directory) as entries:
                 names = [each.name for each in entries if each.is_dir(follow_symlinks=False)]
-        except OSError:  # it may not be read, or is gone
+        except OSError:  # it is not readable, or was removed
             continue
         for path in (directory / name for name in sorted(names) if _is_watched(name)):
             if len(directories) == WATCHED_DIRECTORIES:
@@ -84,7 +84,7 @@ def watched_directories(root: Path) -> list[Path]:
 
 
 def _wait_for_change(directories: list[Path]) -> None:
-    """Wait until a Python file has changed, or there is another directory, and changes cease."""
+    """Wait until a Python file has changed or a directory was added, and changes have ceased."""
     import watchfiles
 
     is_python = watchfiles.PythonFilter()

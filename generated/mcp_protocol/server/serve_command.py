@@ -29,21 +29,21 @@ if TYPE_CHECKING:
     from .asgi.settings import ServerHttpOptions
 
 _DEFAULT_NAMES = ("server", "app", "mcp")
-"""Names of servers that are looked for in a module, in order, if none is given."""
+"""Names under which a server is searched in a module, in order, if no name is given."""
 _SSE_PATH = "/sse"
 _END_SECONDS = 10.0  # for the process of --reload to end, after the one that started it
 
 
 def serve(chosen: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
-    """Serve what the command line names.
+    """Serve the server that the command line names.
 
     Args:
         chosen: The parsed command line.
         parser: The parser, for errors.
 
     Raises:
-        SystemExit: With code 2 if there is nothing to serve, or no way to; the text on standard
-            error says why.
+        SystemExit: With code 2 if there is no server, or it can't be served; standard error shows
+            the reason.
     """
     if chosen.workers is not None and chosen.http is None:
         parser.error("--workers needs --http: over standard streams a process serves one client")
@@ -77,7 +77,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     """Add the command to a parser.
 
     Args:
-        add: The `add_parser` method of its subparsers.
+        add: The `add_parser` method of the subparsers.
     """
     serve = add(
         "serve",
@@ -175,13 +175,13 @@ def _add_shared(parser: argparse.ArgumentParser, text: str, *, required: bool = 
 
 
 def announce(chosen: argparse.Namespace) -> None:
-    """Announce what the command line names.
+    """Announce the changes that the command line names.
 
     Args:
         chosen: The parsed command line.
 
     Raises:
-        SystemExit: With code 2 if it is wrong, with code 1 if the engine can't be reached.
+        SystemExit: With code 2 if it is invalid, with code 1 if the engine can't be reached.
     """
     import anyio  # `serve` loads it later
 
@@ -238,7 +238,7 @@ def _serve_by_workers(chosen: argparse.Namespace) -> None:
         )
     if chosen.backend != "asyncio":
         _fail(f"--backend: uvicorn runs on asyncio, not on {chosen.backend}")
-    make = partial(_loaded, chosen.target)
+    make = partial(_load_or_exit, chosen.target)
     options: ServerHttpOptions = {"hosts": chosen.hosts}
     options["shared"] = chosen.shared
     if chosen.stateless:
@@ -252,8 +252,8 @@ def _serve_by_workers(chosen: argparse.Namespace) -> None:
         raise SystemExit(1) from None
 
 
-def _loaded(target: str) -> Server:
-    """The server of a target; an error of its module is no error of the command line."""
+def _load_or_exit(target: str) -> Server:
+    """The server of a target; exit with code 1, not 2, if its module raises an error."""
     try:
         return load(target)
     except Exception:
@@ -262,7 +262,7 @@ def _loaded(target: str) -> Server:
 
 
 def _serve_again(chosen: argparse.Namespace) -> None:
-    """Serve over HTTP in a process of its own, and in a new one after each change.
+    """Serve over HTTP in a child process, which is replaced after each change of a file.
 
     Clients keep their connection to the address; those with a session open another one, as after
     every restart of a server.
@@ -295,25 +295,25 @@ def _serve_target(chosen: argparse.Namespace) -> None:
 def load(target: str) -> Server:
     """The server that a target such as `package.module:name` names.
 
-    A function is called for its server. What the module prints meanwhile goes to standard error.
+    A function is called and returns the server. Output of the module goes to standard error.
 
     Raises:
-        SystemExit: No such module, no such name, no server, or one that the module runs itself.
+        SystemExit: No such module, no such name, no server, or the module runs the server itself.
     """
     module_name, _, name = target.partition(":")
     is_path = module_name.endswith(".py") or os.sep in module_name
     if is_path or not all(part.isidentifier() for part in module_name.split(".")):
-        dotted = _dotted(module_name)
-        hint = f"; did you mean {dotted}:{name or _DEFAULT_NAMES[0]}?" if is_path else ""
+        suggestion = _module_name(module_name)
+        hint = f"; did you mean {suggestion}:{name or _DEFAULT_NAMES[0]}?" if is_path else ""
         _fail(f"{target!r}: expected MODULE:NAME, such as weather:server{hint}")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     running = importing.set(True)
     try:
-        with _prints_to_stderr():
+        with _redirect_to_stderr():
             module = importlib.import_module(module_name)
-            server = _named(module, name) if name else _guessed(module)
+            server = _find_named(module, name) if name else _find_server(module)
     except RunWhileImportedError as error:
         _fail(f"{target!r}: {module_name} runs its server while it is imported; {error}")
     except ModuleNotFoundError as error:
@@ -331,8 +331,8 @@ def load(target: str) -> Server:
     _fail(f"{target!r}: expected a Server named {shown} in {module_name}, got {what}{known}")
 
 
-def _named(module: ModuleType, name: str) -> object:
-    """The object of a name in a module; the result of a function in place of the function."""
+def _find_named(module: ModuleType, name: str) -> object:
+    """The object with a name in a module; a function is called, and its result returned."""
     value: object = module
     for part in name.split("."):
         value = getattr(value, part, None)
@@ -345,8 +345,8 @@ def _named(module: ModuleType, name: str) -> object:
     return value
 
 
-def _guessed(module: ModuleType) -> object:
-    """The server of a module that no name was given for; `None` if it is not clear which."""
+def _find_server(module: ModuleType) -> object:
+    """The only server of a module, or the one with a default name; `None` if ambiguous."""
     servers = _servers(module)
     named = [servers[name] for name in _DEFAULT_NAMES if name in servers]
     single = {id(server): server for server in servers.values()}
@@ -359,8 +359,8 @@ def _servers(module: ModuleType) -> dict[str, Server]:
 
 
 @contextlib.contextmanager
-def _prints_to_stderr() -> Generator[None]:
-    """Keep standard output clean, of child processes too: it belongs to the protocol."""
+def _redirect_to_stderr() -> Generator[None]:
+    """Redirect standard output, which the protocol uses, to standard error; children's too."""
     saved = os.dup(1)
     os.dup2(2, 1)
     try:
@@ -371,8 +371,8 @@ def _prints_to_stderr() -> Generator[None]:
         os.close(saved)
 
 
-def _dotted(path: str) -> str:
-    """The module that a path to a file most likely means."""
+def _module_name(path: str) -> str:
+    """The likely name of the module in a file."""
     return path.removesuffix(".py").strip(f".{os.sep}").replace(os.sep, ".")
 
 

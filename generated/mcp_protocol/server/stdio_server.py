@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Running a server at standard input and output, which are its channel.
+"""Running a server whose channel is standard input and output.
 
 Any code of the process may print, and so may its children. Therefore both streams are redirected
 before the first message: the channel has private duplicates, which no child inherits; descriptor 0
@@ -48,11 +48,11 @@ async def serve_stdio(
 ) -> None:
     """Serve the client at the other end of standard input and output, in the running event loop.
 
-    Returns at the end of standard input; a cancellation ends it. Signals are the caller's.
+    Returns at the end of standard input or when cancelled. The caller handles signals.
 
     Args:
         serve_channel: Serves the client.
-        principal: On whose behalf requests are served.
+        principal: The principal on whose behalf requests are served.
     """
 
     channel = open_stdio()
@@ -77,7 +77,7 @@ def run_stdio(
     Args:
         serve_channel: Serves the client.
         backend: The event loop.
-        principal: On whose behalf requests are served.
+        principal: The principal on whose behalf requests are served.
     """
 
     async def main() -> None:
@@ -113,16 +113,16 @@ async def _cancel_at_signal(scope: anyio.CancelScope) -> None:
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 
-# Neither waits for a reader of a named pipe nor makes a terminal the controlling one.
+# Does not wait for a reader of a named pipe, and makes no terminal the controlling one.
 _REOPEN = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 class StdioChannel(LineChannel):
     """Standard input and output of this process, one message a line.
 
-    Made by `open_stdio`. From then on, and after `close`, prints go to standard error, and standard
-    input is at its end: a late print must not reach the client either. `restore` closes the channel
-    and undoes the redirection.
+    `open_stdio` creates it. From then on, also after `close`, prints go to standard error, since a
+    late print must not reach the client, and standard input is at its end. `restore` closes the
+    channel and undoes the redirection.
 
     Source: basic/transports (stdio).
     """
@@ -136,7 +136,7 @@ class StdioChannel(LineChannel):
     async def close(self) -> None:
         """Close both streams; the client sees the end of the output."""
         await super().close()
-        self._forget()
+        self._close_saved()
 
     async def restore(self) -> None:
         """Close the channel, and undo the redirection of standard input and output."""
@@ -147,9 +147,9 @@ class StdioChannel(LineChannel):
                 printer.restore()
             os.dup2(self._saved[0], STDIN)
             os.dup2(self._saved[1], STDOUT)
-        self._forget()
+        self._close_saved()
 
-    def _forget(self) -> None:
+    def _close_saved(self) -> None:
         if self._saved is not None:
             for fd in self._saved:
                 os.close(fd)
@@ -169,7 +169,7 @@ def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
         ConnectionClosedError: The process was started without one of the two streams.
         OSError: There are too many open files; nothing was redirected.
     """
-    # As found when the interpreter started; other files may have these numbers by now.
+    # Streams from the start of the interpreter: other files may have these numbers by now.
     if sys.__stdin__ is None or sys.__stdout__ is None:
         raise ConnectionClosedError("expected an open standard input and output, came none")
     with ExitStack() as undo:

@@ -41,7 +41,7 @@ from ..runtime.pending_requests import OnProgress, PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.toolkit.client_features.input_required import ELICITATION_COMPLETE
 from ..server.toolkit.dispatcher import Announce
-from ..server.toolkit.foreign_results import in_revision, lost_members
+from ..server.toolkit.foreign_results import convert_result, lost_members
 from ..server.toolkit.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED
 from .question_conversion import lost_kinds, question_for, reply_for
 from .waiting_calls import PassedCall, WaitingCalls
@@ -314,7 +314,7 @@ class Upstream:
                 wire.pop("resultType", None)
             return wire
         try:
-            typed, lost = in_revision(wire, request.method, self._revision, request.revision)
+            typed, lost = convert_result(wire, request.method, self._revision, request.revision)
         except UNWRITABLE as error:
             raise InternalError(
                 f"{self.label}: {name}: the result has no form in {request.revision.name}: "

@@ -52,7 +52,7 @@ class Document:
 
     Attributes:
         root: The decoded document.
-        is_3_0: Whether its schemas are those of OpenAPI 3.0; later ones are JSON Schemas.
+        is_3_0: Whether its schemas have the form of OpenAPI 3.0; later versions use JSON Schema.
 
     Raises:
         ValueError: Not an OpenAPI document of version 3, or one that is too large.
@@ -64,7 +64,7 @@ class Document:
         self._sizes = _Sizes()
         if isinstance(spec, Mapping):
             _check_size(self._sizes.of(spec))
-        self.root = dict(spec) if isinstance(spec, Mapping) else _decoded(*_text_of(spec))
+        self.root = dict(spec) if isinstance(spec, Mapping) else _decode(*_text_of(spec))
         version = self.root.get("openapi")
         if not isinstance(version, str) or not version.startswith("3."):
             if "swagger" in self.root:
@@ -89,10 +89,10 @@ class Document:
             raise DocumentTooLargeError(f"spec: its schemas have more than {DOCUMENT_WORK} parts")
 
     def take_text(self, value: Any) -> int:
-        """Count a value that an operation has from the document, and return its characters.
+        """Count a value that an operation takes from the document, and return its characters.
 
         Raises:
-            ValueError: It is nested too deep.
+            ValueError: The value is nested too deep.
             DocumentTooLargeError: The operations have too many characters together.
         """
         size = self._sizes.of(value)
@@ -111,7 +111,7 @@ class Document:
         return node if isinstance(node, str) else None
 
     def path_items(self) -> Iterator[tuple[str, Any]]:
-        """Each path with what the document has for it, in the order of the document.
+        """Each path with its path item, in the order of the document.
 
         Raises:
             ValueError: `paths` is no object.
@@ -142,7 +142,7 @@ class Document:
         return operations
 
     def follow(self, node: Any, where: str) -> Mapping[str, Any]:
-        """The object that a node is, or refers to.
+        """The object of a node, with references followed.
 
         Raises:
             ValueError: Not an object, or a reference that leads to none.
@@ -161,7 +161,7 @@ class Document:
         """The node that a reference leads to.
 
         Raises:
-            ValueError: It leads to another document, or nowhere.
+            ValueError: The reference leads to another document, or nowhere.
         """
         if not isinstance(reference, str) or not (reference == "#" or reference[:2] == "#/"):
             raise ValueError(
@@ -181,16 +181,16 @@ class Document:
 
 
 class _Sizes:
-    """Characters of values as JSON, roughly; what occurs in many places is measured once."""
+    """Approximate numbers of characters of values as JSON; shared parts are measured once."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[object, int]] = {}
 
     def of(self, value: Any, levels: int = LEVELS) -> int:
-        """The size of a value, with a copy for each place where a part of it occurs.
+        """The size of a value; a shared part counts at each place where it occurs.
 
         Raises:
-            ValueError: It is nested too deep, or within itself.
+            ValueError: The value is nested too deep, or within itself.
         """
         if isinstance(value, str | bytes):
             return len(value) + 2
@@ -207,7 +207,7 @@ class _Sizes:
         else:
             for each in value:
                 size += self.of(each, levels - 1)
-        self._known[id(value)] = value, size  # with the value, whose id then stays its own
+        self._known[id(value)] = value, size  # keeps the value, so that its id is not reused
         return size
 
 
@@ -215,7 +215,7 @@ def object_member(node: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """A member that is an object; an empty one if it is absent.
 
     Raises:
-        ValueError: It is something else.
+        ValueError: The member is no object.
     """
     member: Any = node.get(name)
     return {} if member is None else _object(member, safe_text(name))
@@ -252,7 +252,7 @@ def _text_of(spec: str | os.PathLike[str]) -> tuple[bytes, bool]:
     return data, data.lstrip()[:1] == b"{"
 
 
-def _decoded(data: bytes, is_json: bool) -> Mapping[str, Any]:
+def _decode(data: bytes, is_json: bool) -> Mapping[str, Any]:
     try:
         if is_json:
             decoded = msgspec.json.decode(data)
@@ -266,10 +266,10 @@ def _decoded(data: bytes, is_json: bool) -> Mapping[str, Any]:
 
 
 def _check_size(size: int) -> None:
-    """Refuse a document that is too large with a copy for each alias.
+    """Check the size of a document with a copy for each alias.
 
     Raises:
-        DocumentTooLargeError: It is.
+        DocumentTooLargeError: The document is too large.
     """
     if size > DOCUMENT_BYTES:
         raise DocumentTooLargeError(

@@ -3,9 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Operations as functions: arguments in, an HTTP request, its response as a result.
+"""Operations as functions: an HTTP request from the arguments, and a result from its response.
 
-The request goes to the base URL of the HTTP client, whatever the arguments are. Nothing of the
+The request goes to the base URL of the HTTP client, whatever the arguments are. No part of the
 MCP request, such as its header fields, is passed on.
 """
 
@@ -41,7 +41,7 @@ from .parameter_styles import (
 )
 
 HTTP_SECONDS = 30.0
-"""Seconds for a request with its whole response, unless the user sets others."""
+"""Default seconds for a request with its whole response."""
 
 RESPONSE_BYTES = 16 * 1024 * 1024
 """Most bytes of the body of a response."""
@@ -54,7 +54,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClientResponse(Protocol):
-    """The response of an HTTP client, its body unread; that of httpx2 is one."""
+    """The response of an HTTP client, such as httpx2, before its body is read."""
 
     @property
     def status_code(self) -> int:
@@ -118,7 +118,7 @@ class HttpClient(Protocol):
 
 
 @dataclass(frozen=True)
-class _Answer:
+class _Response:
     """A response with its body."""
 
     status: int
@@ -133,7 +133,7 @@ class _Answer:
 
     @property
     def is_json(self) -> bool:
-        """Whether the body says that it is JSON."""
+        """Whether the media type is one of JSON."""
         return self.kind.endswith(("/json", "+json"))
 
     @property
@@ -143,7 +143,7 @@ class _Answer:
         return self.is_json or self.kind.startswith("text/") or self.kind.endswith(texts)
 
     def text(self) -> str:
-        """The body as text in its character set; UTF-8 if that is unknown."""
+        """The body as text in its character set, by default UTF-8."""
         charset = "utf-8"
         for parameter in self.content_type.split(";")[1:]:
             name, _, value = parameter.partition("=")
@@ -168,7 +168,7 @@ class _Request:
 
 
 class OperationOptions(TypedDict):
-    """How operations are called.
+    """Options of all calls of operations.
 
     Attributes:
         slashes: Whether values in the path may have slashes, percent-encoded.
@@ -185,7 +185,7 @@ class OperationCaller:
     Args:
         operation: The operation.
         client: Returns the HTTP client.
-        options: The same for all operations.
+        options: Options of all operations.
     """
 
     def __init__(
@@ -200,12 +200,12 @@ class OperationCaller:
         self._slashes = options["slashes"]
         self._timeout = options["timeout"]
 
-    async def answer(self, arguments: Mapping[str, Any]) -> _Answer:
-        """The response, of whatever status.
+    async def answer(self, arguments: Mapping[str, Any]) -> _Response:
+        """The response, with any status.
 
         Raises:
             ValueError: A value can't be sent.
-            ToolError: There is no response, or one that is too large.
+            ToolError: There is no response, or it is too large.
         """
         client = self._client()
         request = self._request(arguments, client)
@@ -230,7 +230,7 @@ class OperationCaller:
                             break
                     content_type = response.headers.get("content-type") or ""
                     reason = response.reason_phrase
-        except Exception as error:  # those of any HTTP client
+        except Exception as error:  # the errors of any HTTP client
             name = type(error).__name__  # its text may have a secret of the URL
             _logger.warning("%s: no response: %s", self.label, name)
             raise ToolError(f"{self.label}: no response ({name})") from error
@@ -238,10 +238,10 @@ class OperationCaller:
             raise ToolError(f"{self.label}: no whole response within {seconds:g} s")
         if len(body) > RESPONSE_BYTES:
             raise ToolError(f"{self.label}: the response has more than {RESPONSE_BYTES} bytes")
-        return _Answer(status, reason, content_type, bytes(body))
+        return _Response(status, reason, content_type, bytes(body))
 
-    def failure(self, answer: _Answer) -> str | None:
-        """The text for a response that is no success."""
+    def failure(self, answer: _Response) -> str | None:
+        """The error text of a response; `None` for a successful one."""
         if 200 <= answer.status < 300:
             return None
         text = answer.text() if answer.is_text else ""
@@ -301,7 +301,7 @@ class OperationCaller:
             if body.argument not in arguments:
                 return None, None
             headers["Content-Type"] = body.content_type
-            return _encoded(body, arguments[body.argument]), None
+            return _encode_body(body, arguments[body.argument]), None
         members = [
             (member, arguments[argument])
             for argument, member in body.members.items()
@@ -318,7 +318,7 @@ class OperationCaller:
         return encode({member.name: value for member, value in members}), None
 
 
-def _encoded(body: RequestBody, value: Any) -> bytes:
+def _encode_body(body: RequestBody, value: Any) -> bytes:
     if body.kind == "json":
         return encode(value)
     return text_of(value).encode() if body.kind == "text" else _from_base64(value)
@@ -359,7 +359,7 @@ class OperationTool(OperationCaller):
         """The response as a result of the tool.
 
         Raises:
-            ToolError: A value can't be sent, or the response is none of success.
+            ToolError: A value can't be sent, or the response is not successful.
         """
         try:
             answer = await self.answer(arguments)
@@ -379,8 +379,8 @@ class OperationTool(OperationCaller):
             return ToolResult(content=[f"HTTP {answer.status} {safe_text(answer.reason)}".rstrip()])
         return ToolResult(content=[self._block(answer)])
 
-    def _json(self, answer: _Answer) -> Any:
-        """The decoded body; null for no body where the output schema has it; else UNSET."""
+    def _json(self, answer: _Response) -> Any:
+        """The decoded body; null for an empty one with an output schema; UNSET if not JSON."""
         if not answer.body:
             return UNSET if self.operation.output_schema is None else None
         if not answer.is_json:
@@ -390,7 +390,7 @@ class OperationTool(OperationCaller):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ToolError(f"{self.label}: the response is not JSON, though it says so") from None
 
-    def _block(self, answer: _Answer) -> Any:
+    def _block(self, answer: _Response) -> Any:
         kind = answer.kind
         if answer.is_text:
             return answer.text()
@@ -426,7 +426,7 @@ class OperationResource(OperationCaller):
         Raises:
             InvalidParamsError: A value can't be sent.
             ResourceNotFoundError: HTTP 404 or 410.
-            InternalError: Another response that is none of success, or none at all.
+            InternalError: Another unsuccessful response, or no response.
         """
         try:
             answer = await self.answer(values)
@@ -435,7 +435,7 @@ class OperationResource(OperationCaller):
         except ToolError as error:
             raise InternalError(str(error)) from error
         if answer.status in (404, 410):
-            raise ResourceNotFoundError(self._expanded(values))
+            raise ResourceNotFoundError(self._expand_uri(values))
         if failure := self.failure(answer):
             raise InternalError(failure)
         mime_type = _mime_type(answer)
@@ -443,7 +443,7 @@ class OperationResource(OperationCaller):
             return Contents(text=answer.text(), mime_type=mime_type)
         return Contents(blob=answer.body, mime_type=mime_type)
 
-    def _expanded(self, values: Mapping[str, Any]) -> str:
+    def _expand_uri(self, values: Mapping[str, Any]) -> str:
         if not values:
             return self._uri
         library: Any = importlib.import_module("uritemplate")  # the template was made with it
@@ -451,7 +451,7 @@ class OperationResource(OperationCaller):
         return uri
 
 
-def _mime_type(answer: _Answer) -> str:
+def _mime_type(answer: _Response) -> str:
     kind, slash, rest = answer.kind.partition("/")
     is_valid = kind and slash and rest and not any(char.isspace() for char in answer.kind)
     return answer.kind if is_valid else "application/octet-stream"

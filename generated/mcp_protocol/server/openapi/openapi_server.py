@@ -31,7 +31,7 @@ from .http_operation import (
     resource_name,
 )
 from .operations import Operation, OperationReader
-from .route_maps import HTTPRoute, MCPType, RouteMap, RouteMapFunction, mapped
+from .route_maps import HTTPRoute, MCPType, RouteMap, RouteMapFunction, map_route
 from .schema_conversion import unique_name
 
 NAME_CHARACTERS = 64
@@ -39,7 +39,7 @@ NAME_CHARACTERS = 64
 
 
 _Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
-_Made = TypeVar("_Made", bound="_Registering")
+_ServerT = TypeVar("_ServerT", bound="_Registering")
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "QUERY"})
 _REPLACING = frozenset({"PUT", "DELETE"})
@@ -63,16 +63,16 @@ class _Registering(Protocol):
 
 
 class OpenApiServerBuilder:
-    """Makes a server of a document.
+    """Makes a server from a document.
 
     Args:
         spec: The document.
         http_client: The HTTP client of the user; `None` to open one while the server runs.
         base_url: The base URL of a client to open; the document's first server by default.
-        route_maps: What operations become; the first that matches counts.
+        route_maps: The kinds of items for operations; the first route map that matches counts.
         route_map_fn: Overrides the route maps.
         mcp_names: Names by `operationId`, or by method and path.
-        tags: Tags of everything.
+        tags: Tags of all items.
         validate_output: Whether tools have output schemas.
         encoded_slashes: Whether values in paths may have slashes.
         timeout: Seconds for a request with its whole response; `None` for no limit.
@@ -119,9 +119,9 @@ class OpenApiServerBuilder:
         self._left_out: list[str] = []
 
     def build(
-        self, make: Callable[..., _Made], name: str | None, settings: Mapping[str, Any]
-    ) -> _Made:
-        """The server. A warning lists the operations, and parts of these, that it does not have.
+        self, make: Callable[..., _ServerT], name: str | None, settings: Mapping[str, Any]
+    ) -> _ServerT:
+        """The server. A warning lists the operations, and parts of these, that it lacks.
 
         Args:
             make: The class of the server.
@@ -152,7 +152,7 @@ class OpenApiServerBuilder:
         count = 0
         for route, item, operation in self._routes():
             count += 1
-            kind, tags = mapped(route, self._route_maps, self._route_map_fn)
+            kind, tags = map_route(route, self._route_maps, self._route_map_fn)
             unused_names -= {route.operation_id, route.label}
             name = self._name(route)
             if kind is MCPType.EXCLUDE:
@@ -185,11 +185,11 @@ class OpenApiServerBuilder:
                 if _METHOD.fullmatch(method):
                     yield _route(method, path, operation), item, operation
                 else:
-                    shown = f"expected a method, got {safe_repr(method)}"
-                    self._left_out.append(f"{safe_text(path)}: {shown}")
+                    reason = f"expected a method, got {safe_repr(method)}"
+                    self._left_out.append(f"{safe_text(path)}: {reason}")
 
     def _name(self, route: HTTPRoute) -> str:
-        """The name of what an operation becomes."""
+        """The name of the tool or resource for an operation."""
         for key in (route.operation_id, route.label):
             if key is not None and key in self._mcp_names:
                 return self._mcp_names[key]
@@ -260,10 +260,10 @@ def _route(method: str, path: str, operation: Mapping[str, Any]) -> HTTPRoute:
 
 
 def _checked_names(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Names of the user.
+    """The names of the user, after a check.
 
     Raises:
-        ValueError: One is invalid, or is there twice.
+        ValueError: A name is invalid, or occurs twice.
     """
     for key, name in names.items():
         if not _NAME.fullmatch(name):
@@ -288,7 +288,7 @@ def _resource_uri(operation: Operation, name: str, kind: MCPType) -> str:
     """The URI of a resource, or the URI template with parameters of the path and the query.
 
     Raises:
-        ValueError: The operation is none of reading, or has other parameters.
+        ValueError: The operation is not a read without body, or has other parameters.
     """
     if operation.route.method not in ("GET", "QUERY") or operation.body is not None:
         raise ValueError("expected GET without a body for a resource")
@@ -310,24 +310,24 @@ def _resource_uri(operation: Operation, name: str, kind: MCPType) -> str:
 
 
 class CurrentClient:
-    """The HTTP client that a server opens with its lifespan; or the user's, which it leaves open.
+    """The HTTP client that a server opens in its lifespan, or the user's, which stays open.
 
-    An opened one has no timeouts of its own: requests have one.
+    An opened client has no timeouts, since each request has one.
 
     Args:
-        given: The client of the user.
+        client: The client of the user; `None` to open one.
         base_url: The base URL of a client to open.
 
     Raises:
         MissingExtraError: A client is to be opened, and httpx2 is not installed.
     """
 
-    def __init__(self, given: HttpClient | None, base_url: str) -> None:
-        self._client = given
+    def __init__(self, client: HttpClient | None, base_url: str) -> None:
+        self._client = client
         self._base_url = base_url
         self._users = 0
         self._make: Callable[..., Any] | None = None
-        if given is None:
+        if client is None:
             try:
                 self._make = importlib.import_module("httpx2").AsyncClient
             except ImportError as error:
@@ -337,20 +337,20 @@ class CurrentClient:
         """The client.
 
         Raises:
-            RuntimeError: The server does not run.
+            RuntimeError: The server is not running.
         """
         if self._client is None:
             raise RuntimeError("the HTTP client is open only while the server runs")
         return self._client
 
     def lifespan(self, inner: _Lifespan | None) -> _Lifespan | None:
-        """The lifespan of the server: that of the user, within that of an opened client."""
+        """The lifespan of the server: it opens a client, if needed, around the user's lifespan."""
         make = self._make
         if make is None:
             return inner
 
         @asynccontextmanager
-        async def opened(server: Any) -> AsyncGenerator[Any]:
+        async def lifespan(server: Any) -> AsyncGenerator[Any]:
             if self._client is None:
                 self._client = make(base_url=self._base_url, timeout=None)
             self._users += 1
@@ -364,16 +364,16 @@ class CurrentClient:
                     self._client = None
                     await client.aclose()
 
-        return opened
+        return lifespan
 
 
 def _base_url(document: Document, client: HttpClient | None, base_url: str | None) -> str:
     """The base URL of the requests.
 
-    Only a client without credentials of the user goes where the document says.
+    The document's URL is used only for a client without the user's credentials.
 
     Raises:
-        ValueError: There is none, or it is no URL.
+        ValueError: There is no base URL, or it is malformed.
     """
     if client is not None:
         if base_url is not None:

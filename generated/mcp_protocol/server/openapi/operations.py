@@ -6,8 +6,8 @@
 """The operations of an OpenAPI document: their parameters, bodies and responses.
 
 All parameters and the members of a body that is a plain object become arguments side by side. An
-argument is renamed if two have one name, or if models may not use the name; its description says
-what it stands for then.
+argument is renamed if two have the same name, or if APIs of models do not allow the name; then its
+description states the original name.
 
 Source: OpenAPI Specification 3.1.1, Operation, Parameter, Request Body and Responses Objects.
 """
@@ -72,7 +72,7 @@ class RequestParameter:
     Attributes:
         argument: Name of the tool's argument.
         name: Its own name.
-        place: Where it is sent.
+        place: The part of the request that has it.
         is_json: Whether its value is sent as JSON.
     """
 
@@ -91,7 +91,7 @@ class BodyMember:
 
     Attributes:
         name: Its name in the body.
-        style: How an array or object is written in a form; `None` for the default.
+        style: The style of an array or object in a form; `None` for the default.
         is_file: Whether its values are files, which arguments hold in Base64.
         content_type: The media type of its part, if the document names one.
     """
@@ -109,8 +109,8 @@ class RequestBody:
 
     Attributes:
         content_type: Its media type.
-        kind: How it is encoded.
-        required: Whether it is sent if no argument is given for it.
+        kind: Its encoding.
+        required: Whether it is sent even without arguments.
         members: The members by argument; `None` if the argument `argument` is the whole body.
     """
 
@@ -132,7 +132,7 @@ class Operation:
         output_schema: JSON Schema of the structured result, if there is one.
         is_wrapped: Whether the result is a member `result` of the structured value.
         mime_type: Media type of the response, if the document names one.
-        left_out: What calls do not have, as texts.
+        left_out: Texts about unsupported parts of the operation.
     """
 
     route: HTTPRoute
@@ -159,10 +159,10 @@ class _Arguments:
         """Add an argument and return its name.
 
         Args:
-            name: The name it should have.
+            name: The preferred name.
             schema: Its JSON Schema.
-            origin: What it stands for, such as `query parameter`.
-            is_taken: Whether something else has the better claim to the name.
+            origin: Its kind in the request, such as `query parameter`.
+            is_taken: Whether the name is reserved for another argument.
         """
         argument = re.sub(r"[^A-Za-z0-9_.\-]+", "_", name).strip("_")[:60] or "argument"
         argument = name if _ARGUMENT.fullmatch(name) else argument
@@ -187,7 +187,7 @@ class OperationReader:
         item: The path item.
         operation: The operation.
         own: Names of the parameters that the HTTP client sends with each request, by their place,
-            those of header fields in lower case: they are no arguments.
+            those of header fields in lower case. They do not become arguments.
     """
 
     def __init__(
@@ -211,7 +211,7 @@ class OperationReader:
         """The operation.
 
         Raises:
-            ValueError: It can't be called by a tool; the text says why.
+            ValueError: A tool can't call the operation; the text has the reason.
         """
         for owner in (self._item, self._operation):
             servers = owner.get("servers")
@@ -352,10 +352,10 @@ class OperationReader:
                 if pattern.fullmatch(media_type(content_type)):
                     media = self._document.follow(node, "requestBody")
                     sent = "application/json" if "*" in content_type else media_type(content_type)
-                    made = RequestBody(content_type=sent, kind=kind, required=required)
+                    request_body = RequestBody(content_type=sent, kind=kind, required=required)
                     schema = media.get("schema", kind in ("json", "form", "multipart"))
                     self._encoding = object_member(media, "encoding")
-                    return made, schema
+                    return request_body, schema
         raise ValueError(
             f"the body's content type is not supported: {safe_text(', '.join(content))}"
         )
@@ -366,7 +366,7 @@ class OperationReader:
         schema: Any,
         members: tuple[Mapping[str, Any], set[str]] | None,
     ) -> tuple[RequestBody, Mapping[str, Any] | None]:
-        """The body with its arguments, and which of them depend on others."""
+        """The body with its arguments, and the required arguments that each of them implies."""
         if members is None:
             if body.kind == "binary":
                 converted: Any = {
@@ -429,7 +429,7 @@ class OperationReader:
     def _plain_members(
         self, schema: Any, body: RequestBody
     ) -> tuple[dict[str, Any], set[str]] | None:
-        """Members and required members of a schema, if it says nothing else than these."""
+        """Members and required members of a schema, if it has no other rules."""
         if body.kind not in ("json", "form", "multipart") or not is_object(schema):
             return None
         members = self._members_of(schema, _ALL_OF_LEVELS)
@@ -459,7 +459,7 @@ class OperationReader:
 
 
 class _ResponseReader:
-    """Reads the responses of success."""
+    """Reads the successful responses of an operation."""
 
     def __init__(self, document: Document, operation: Mapping[str, Any]) -> None:
         self._document = document
@@ -481,9 +481,9 @@ class _ResponseReader:
         return next((each for each in types if "*" not in each and "/" in each), None)
 
     def schema(self) -> tuple[CheckedSchema | None, bool]:
-        """The JSON Schema of the structured result, and whether the result is wrapped in it.
+        """The JSON Schema of the structured result, and whether it wraps the result.
 
-        There is none unless every response is JSON with a schema, or empty.
+        The schema is `None` unless every response is JSON with a schema, or empty.
         """
         schemas: list[Any] = []
         for content in self._responses:

@@ -36,31 +36,31 @@ _DECODED = 3  # a server behind a proxy may decode twice
 
 
 def text_of(value: Any) -> str:
-    """A JSON value as text: a string as it is, anything else as JSON."""
+    """A JSON value as text: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else encode(value).decode()
 
 
 def path_text(name: str, value: Any, style: str, explode: bool) -> str:
     """A value for a variable of a path template, percent-encoded."""
     if style == "simple":
-        return _joined(value, ",", explode, _quoted)
+        return _join_parts(value, ",", explode, _quote)
     if style == "label":
-        return "." + _joined(value, "." if explode else ",", explode, _quoted)
+        return "." + _join_parts(value, "." if explode else ",", explode, _quote)
     if explode and (is_many(value) or is_object(value)):
         pairs = value.items() if is_object(value) else ((name, each) for each in value)
-        return "".join(f";{_quoted(key)}={_quoted(each)}" for key, each in pairs)
-    return f";{_quoted(name)}={_joined(value, ',', False, _quoted)}"
+        return "".join(f";{_quote(key)}={_quote(each)}" for key, each in pairs)
+    return f";{_quote(name)}={_join_parts(value, ',', False, _quote)}"
 
 
 def check_path_value(value: Any, *, slashes: bool) -> None:
-    """Refuse a value that may lead to another path on a server that decodes before it routes.
+    """Check that a value can't lead to another path on a server that decodes before routing.
 
     Args:
         value: The value.
         slashes: Whether `/` and `\\` are allowed.
 
     Raises:
-        ValueError: It is null or empty, has a segment `.` or `..`, a NUL, or a
+        ValueError: The value is null or empty, has a segment `.` or `..`, a NUL, or a
             slash that is not allowed.
     """
     parts = list(_leaves(value))
@@ -90,16 +90,16 @@ def query_pairs(name: str, value: Any, style: str, explode: bool) -> Iterator[tu
     elif is_many(value) and explode:
         yield from ((name, text_of(each)) for each in value)
     else:
-        yield name, _joined(value, _SEPARATORS.get(style, ","), False, text_of)
+        yield name, _join_parts(value, _SEPARATORS.get(style, ","), False, text_of)
 
 
 def header_text(value: Any, explode: bool) -> str:
     """A value for a header field.
 
     Raises:
-        ValueError: It has characters that a header field can't have.
+        ValueError: The value has characters that a header field can't have.
     """
-    text = _joined(value, ",", explode, text_of)
+    text = _join_parts(value, ",", explode, text_of)
     if not is_field_value(text):
         raise ValueError(f"expected visible ASCII for a header field, got {safe_repr(text)}")
     return text
@@ -107,10 +107,10 @@ def header_text(value: Any, explode: bool) -> str:
 
 def cookie_text(value: Any) -> str:
     """A value for a cookie, percent-encoded."""
-    return _joined(value, ",", False, _quoted)
+    return _join_parts(value, ",", False, _quote)
 
 
-def _joined(value: Any, separator: str, explode: bool, write: Callable[[Any], str]) -> str:
+def _join_parts(value: Any, separator: str, explode: bool, write: Callable[[Any], str]) -> str:
     """A value, or the parts of an array or object, as one text."""
     if is_object(value):
         if explode:
@@ -132,5 +132,5 @@ def _leaves(value: Any) -> Iterator[Any]:
         yield value
 
 
-def _quoted(value: Any) -> str:
+def _quote(value: Any) -> str:
     return quote(text_of(value), safe="")

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Rules that make an operation a tool, a resource or a resource template."""
+"""Rules that map an operation to a tool, a resource or a resource template."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ class RouteMap(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of item for operations that match all criteria.
 
     Attributes:
-        mcp_type: What they become.
+        mcp_type: The kind of item.
         methods: HTTP methods, or `"*"` for all.
         pattern: Regular expression that is searched in the path template.
         tags: OpenAPI tags that an operation must have, all of them.
-        mcp_tags: Further tags of what they become, for `Server.enable` and `Server.disable`.
+        mcp_tags: Further tags of the items, for `Server.enable` and `Server.disable`.
 
     Raises:
         TypeError: One string instead of a collection.
@@ -96,12 +96,12 @@ class RouteMap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 RouteMapFunction: TypeAlias = Callable[[HTTPRoute, MCPType], MCPType | None]
-"""Returns what an operation becomes, or `None` for what the route maps say."""
+"""Returns the kind of item for an operation, or `None` for the kind by the route maps."""
 
 _DEFAULT = RouteMap(mcp_type=MCPType.TOOL)
 
 
-def mapped(
+def map_route(
     route: HTTPRoute, route_maps: Sequence[RouteMap], function: RouteMapFunction | None
 ) -> tuple[MCPType, frozenset[str]]:
     """The kind of item by the first route map that matches an operation, and its further tags.

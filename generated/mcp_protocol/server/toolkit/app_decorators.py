@@ -27,7 +27,7 @@ from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, tool_ui, ui_wi
 from ...foreign_text import is_uri
 from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...runtime.request_context import RequestContext, checked_scopes
-from .content import present
+from .content import present_members
 from .decorators import Decorators
 from .dispatcher import Dispatcher
 from .registry import NO_CACHING, CacheHint, Listed, checked_tags
@@ -113,7 +113,9 @@ class AppDecorators(Decorators):
             uri,
             name=name or uri.rpartition("/")[2],
             mime_type=MIME_TYPE,
-            members=present(title=title, description=description, _meta={"ui": ui} if ui else None),
+            members=present_members(
+                title=title, description=description, _meta={"ui": ui} if ui else None
+            ),
             cache=cache,
             names=local_names(inspect.currentframe()),
         )
@@ -133,7 +135,7 @@ class AppDecorators(Decorators):
             visibility = _checked_visibility(visibility)
         self._dispatcher.declare(_DECLARED)
         own: dict[str, Any] = {} if meta is None else dict(meta)
-        return own | {"ui": present(resourceUri=uri, visibility=visibility)}
+        return own | {"ui": present_members(resourceUri=uri, visibility=visibility)}
 
     def _tools_for(
         self, listed: Mapping[str, Listed], request: RequestContext
@@ -172,7 +174,7 @@ def shows_apps(capabilities: Mapping[str, Any]) -> bool:
 
 @cache
 def carries_meta(result: Any) -> bool:
-    """Whether the tools in a type of results have `_meta`, as those of older revisions have not."""
+    """Whether the tools in a type of results have `_meta`; those of older revisions have none."""
     return any(field_type(tool, _META) for tool in structs_in(field_type(result, "tools")))
 
 

@@ -3,14 +3,13 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Plans of tool calls: what serving a call takes as long as nobody observes it.
+"""Plans of tool calls: the fast path for calls that need nothing but the function of the tool.
 
 Arguments are decoded from their JSON into the types of the parameters, and a text that the function
 returns is put into a response that was encoded once. A function that takes a `Context` gets one
-that makes what it is asked for. Whether the code of a function has a place to suspend at says what
-else its calls need.
+whose request is read at its first use. A function whose code never suspends needs no task.
 
-A plan refuses nothing. What it can't do is done by the handlers of the server.
+A plan sends no errors. Calls that it can't serve are left to the handlers of the server.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from .signatures import Signature
 from .tools import Tool
 
 _decode_object = decoder(dict[str, Any])
-_write = msgspec.json.Encoder().encode  # of texts and integers, of which each is finite
+_write = msgspec.json.Encoder().encode  # for texts and integers: no number is infinite or NaN
 
 _MOST_PLANS = 10_000
 _PLAIN = frozenset({str, int, float, bool, None, type(None), Any})
@@ -74,8 +73,8 @@ class CallPlans:
         self._context_of = context_of
         self._plans: dict[tuple[str, str], tuple[Tool, ToolCallPlan | None]] = {}
 
-    def added_to(self, service: Service) -> Service:
-        """A service whose calls these plans serve."""
+    def add_to(self, service: Service) -> Service:
+        """A copy of a service that serves tool calls by these plans."""
         return replace(service, call_plan=self.find)
 
     def find(self, revision: Revision, name: str) -> ToolCallPlan | None:
@@ -85,14 +84,14 @@ class CallPlans:
         if tool is None or tools.rules is not None or tools.sources:
             return None
         key = revision.name, name
-        kept = self._plans.get(key)
-        if kept is None or kept[0] is not tool:
+        entry = self._plans.get(key)
+        if entry is None or entry[0] is not tool:
             if len(self._plans) >= _MOST_PLANS:  # of tools that are removed again
                 self._plans.clear()
-            kept = self._plans[key] = tool, self._new(revision, tool)
-        return kept[1]
+            entry = self._plans[key] = tool, self._new_plan(revision, tool)
+        return entry[1]
 
-    def _new(self, revision: Revision, tool: Tool) -> ToolCallPlan | None:
+    def _new_plan(self, revision: Revision, tool: Tool) -> ToolCallPlan | None:
         if not _has_plan(tool):
             return None
         method = revision.client_requests["tools/call"]
@@ -117,7 +116,7 @@ class ToolCallPlan:
 
     Attributes:
         suspends: Whether the function may suspend.
-        looks: Whether code of the user may look at its request: a context, or context variables.
+        looks: Whether user code may access the request, by a context or by context variables.
     """
 
     def __init__(
@@ -137,7 +136,7 @@ class ToolCallPlan:
         self._bind: Callable[[Any], dict[str, Any]] = partial(
             tool.signature.bind, coerce=tool.coerce
         )
-        is_plain = _is_decoded_alike(tool.signature)
+        is_plain = _has_plain_parameters(tool.signature)
         if is_plain:
             self._decode = msgspec.json.Decoder(tool.signature.struct).decode
             self._bind = msgspec.structs.asdict
@@ -152,7 +151,7 @@ class ToolCallPlan:
         value: Any = None
         try:
             bound = self._bind(self._decode(arguments))
-        except Exception:  # the handler finds it too, and says so
+        except Exception:  # the handler fails in the same way, and reports the error
             return None
         if self._context is not None:
             context = bound[self._context] = self._context_of(served.context())
@@ -178,7 +177,7 @@ class ToolCallPlan:
         return with_input(context, self._tool.result_of(end, self._results))
 
     def _respond(self, identifier: RequestId, end: Callable[[], Awaitable[Any]]) -> bytes | None:
-        """The response to a call; `None` if it takes more than the tool itself."""
+        """The encoded response to a call; `None` if building the result suspends or raises."""
         result: Any = None
         try:
             self._tool.result_of(end, self._results).send(None)
@@ -192,7 +191,7 @@ class ToolCallPlan:
             return None
 
     def _text_response(self) -> Callable[[bytes, bytes], bytes] | None:
-        """Puts a text and an id, both as JSON, into a response that was encoded once."""
+        """A function that puts a text and an id, both as JSON, into a prepared response."""
         text, identifier = secrets.token_hex(), secrets.token_hex()
         data = self._respond(identifier, partial(outcome, text, None))
         if data is None:
@@ -213,7 +212,7 @@ class ToolCallPlan:
 
 
 def _has_plan(tool: Tool) -> bool:
-    """Whether a call of a tool takes no more than its function, and perhaps a context."""
+    """Whether a tool has no scopes, runner, parameter headers and schemas of its own."""
     return (
         type(tool) is Tool
         and not tool.scopes
@@ -223,8 +222,8 @@ def _has_plan(tool: Tool) -> bool:
     )
 
 
-def _is_decoded_alike(signature: Signature) -> bool:
-    """Whether arguments are the same if they are decoded from JSON, and not converted from data."""
+def _has_plain_parameters(signature: Signature) -> bool:
+    """Whether decoding arguments from JSON and converting decoded data give the same values."""
     return all(_is_plain(field.type) for field in msgspec.structs.fields(signature.struct))
 
 

@@ -64,7 +64,7 @@ class CustomMethod:
     Attributes:
         row: Its row for the method table.
         scopes: Scopes that it needs.
-        dependencies: What other functions provide for a call, if anything.
+        dependencies: The values that other functions provide for a call, if any.
 
     Raises:
         TypeError: The function has other parameters.
@@ -234,7 +234,7 @@ def _call(
     """The result of a custom method.
 
     Raises:
-        MethodNotFoundError: The principal may not see it.
+        MethodNotFoundError: The principal may not see the method.
     """
     if method.scopes:
         label, forbidden = method.row.name, dispatcher.settings.forbidden_items
@@ -245,14 +245,14 @@ def _call(
 
 
 def _is_struct(kind: Any) -> bool:
-    """Whether a type is a model of the package's own kind, which a connection decodes."""
+    """Whether a type is a Struct, which the connection decodes."""
     return isinstance(kind, type) and issubclass(kind, STRUCTS)
 
 
 def _context_name(function: Callable[..., Any]) -> str | None:
-    """The parameter that is the context if it has no annotation.
+    """The parameter that gets the context even if it has no annotation.
 
-    That is the second one, or the only one if it is called `ctx` or `context`.
+    It is the second parameter, or the only one if its name is `ctx` or `context`.
     """
     try:
         names = list(inspect.signature(function).parameters)

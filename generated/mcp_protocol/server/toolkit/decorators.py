@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, 
 from ...facts import Revisions
 from ...revisions import REVISIONS
 from ...runtime.request_context import checked_scopes
-from .content import Icon, ToolAnnotations, present, wire_of
+from .content import Icon, ToolAnnotations, present_members, wire_of
 from .dispatcher import Dispatcher
 from .registry import checked_tags
 from .signatures import local_names
@@ -178,7 +178,7 @@ class Decorators:
         return register(name) if callable(name) else register
 
     def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
-        """`_meta` of a tool, with what options of features add to it."""
+        """`_meta` of a tool, with the members that options of features add."""
         check_others(options, "tool")
         return meta
 
@@ -201,7 +201,7 @@ def wire_members(
     annotations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The members of a wire object that tools, resources and prompts have in common."""
-    return present(
+    return present_members(
         title=title,
         description=description or None,
         icons=[wire_of(icon, Icon, "icons") for icon in icons] or None,
@@ -211,7 +211,7 @@ def wire_members(
 
 
 def check_others(others: Mapping[str, object], decorator: str) -> None:
-    """Refuse options that do not exist."""
+    """Raise `TypeError` if there are unknown options."""
     if others:
         from ...other_sdks import keyword_error  # for the error only
 

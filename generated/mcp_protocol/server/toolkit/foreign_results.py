@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Results of one revision in the types of another, with the list of what is lost.
+"""Results of one revision in the types of another, with a list of the lost members.
 
 A member that the other revision does not have is left out, and a content block of an unknown kind
-becomes a line of text. Both are losses. Members that only frame a result are none: its type, cache
+becomes a line of text. Both are losses. Members that only frame a result don't count: type, cache
 hints, and reserved keys of `_meta`.
 """
 
@@ -25,10 +25,10 @@ from .revision_types import content_types, field_type, struct_with, structs_in
 _FRAMING = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
 
 
-def in_revision(
+def convert_result(
     wire: Mapping[str, Any], method: Method, origin: Revision, revision: Revision
 ) -> tuple[Any, list[str]]:
-    """A result in the type of a revision, and the places of what is lost, each once.
+    """A result in the type of a revision, and the paths of lost members, each once.
 
     Args:
         wire: The result as wire object.
@@ -37,20 +37,20 @@ def in_revision(
         revision: The revision to convert it to.
 
     Raises:
-        ValidationError: The result lacks what the revision requires.
+        ValidationError: The result lacks a member that the revision requires.
     """
     shaped = {**NO_CACHING.wire(), **_without_reserved_keys(wire, origin)}
     kinds = structs_in(method.result)
     if "content" in wire and not any(field_type(kind, "content") for kind in kinds):
         return _one_value(shaped, method, revision), ["content"]
     if "content" in wire:
-        known = content_types(field_type(struct_with(method.result, "content"), "content"))
-        shaped["content"] = known_blocks(wire["content"], known)
+        block_types = content_types(field_type(struct_with(method.result, "content"), "content"))
+        shaped["content"] = known_blocks(wire["content"], block_types)
     elif "messages" in wire:
         (message,) = structs_in(field_type(struct_with(method.result, "messages"), "messages"))
-        known = content_types(field_type(message, "content"))
+        block_types = content_types(field_type(message, "content"))
         shaped["messages"] = [
-            {**each, "content": known_blocks([each["content"]], known)[0]}
+            {**each, "content": known_blocks([each["content"]], block_types)[0]}
             for each in wire["messages"]
         ]
     elif "tools" in wire:
@@ -61,12 +61,12 @@ def in_revision(
 
 
 def lost_members(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """Places of members of a wire object that another form of it lacks, each once."""
-    return [place for place in dict.fromkeys(_lost(old, new, "")) if place not in _FRAMING]
+    """Paths of the members of a wire object that another form of it lacks, each once."""
+    return [place for place in dict.fromkeys(_lost_paths(old, new, "")) if place not in _FRAMING]
 
 
 def _one_value(wire: Mapping[str, Any], method: Method, revision: Revision) -> Any:
-    """The result of a tool where results are one value."""
+    """The result of a tool in a revision whose results are one value."""
     builder = tool_result_builder(method.result, revision.facts.behaviour.structured_content)
     return builder.full(wire["content"], wire.get("structuredContent", UNSET), None)
 
@@ -91,17 +91,17 @@ def _without_reserved_keys(wire: Mapping[str, Any], origin: Revision) -> Mapping
     return {name: value for name, value in wire.items() if name != "_meta"}
 
 
-def _lost(old: Any, new: Any, place: str) -> Iterator[str]:
-    """Places of members of `old` that `new` does not have."""
+def _lost_paths(old: Any, new: Any, place: str) -> Iterator[str]:
+    """Paths of the members of `old` that `new` does not have."""
     if is_object(old) and is_object(new):
         for name, value in old.items():
             inner = f"{place}.{name}" if place else name
             if name in new:
-                yield from _lost(value, new[name], inner)
+                yield from _lost_paths(value, new[name], inner)
             elif value is not None:
                 yield inner
         if old.get("type") != new.get("type"):
             yield f"{place} of type {old.get('type')!r}"
     elif is_many(old) and is_many(new):
         for before, after in zip(old, new, strict=False):
-            yield from _lost(before, after, f"{place}[]")
+            yield from _lost_paths(before, after, f"{place}[]")

@@ -22,7 +22,7 @@ from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...runtime.request_context import RequestContext, checked_scopes
 from . import signatures
-from .content import Icon, Message, is_content, is_model, present, wire_block
+from .content import Icon, Message, is_content, is_model, present_members, wire_block
 from .context import Context
 from .decorators import Function, adder, check_others, wire_members
 from .dispatcher import Dispatcher, with_input
@@ -56,7 +56,7 @@ class Prompt:
         scopes: Scopes that it needs.
         tags: Names for groups of items.
         respond: `None`: the server handles the requests about it.
-        dependencies: What other functions provide for a call, if anything.
+        dependencies: The values that other functions provide for a call, if any.
 
     Raises:
         TypeError: The signature can't be served.
@@ -83,7 +83,7 @@ class Prompt:
         if self._signature.open:
             raise TypeError(f"{self.label}: expected arguments with names, got **kwargs")
         self.arguments = tuple(self._signature.parameters)
-        self._wire = present(
+        self._wire = present_members(
             name=self.name,
             arguments=[_argument(p) for p in self._signature.parameters.values()] or None,
             **{"description": self._signature.description, **members},

@@ -85,7 +85,7 @@ def cache_hints(
 
     Raises:
         TypeError: A value is not a `CacheHint`.
-        ValueError: A key is not one of `Cacheable`.
+        ValueError: A key is not in `Cacheable`.
     """
     if isinstance(cache, CacheHint):
         return dict.fromkeys(_CACHEABLE, cache)
@@ -169,7 +169,7 @@ class Registered(Listed, Protocol):
         scopes: Scopes that a principal needs to use it.
         tags: Names for groups of items.
         respond: Handles a request about the item, or returns `None` if that is for the server;
-            `None` for an item of which the server handles all requests.
+            `None` if the server handles all requests about the item.
     """
 
     scopes: frozenset[str]
@@ -185,55 +185,57 @@ Item = TypeVar("Item", bound=Registered)
 
 
 class Follower(Protocol):
-    """Keeps the items of a registry in another one too: the registry of a server that mounts it."""
+    """Copies the items of a registry to the registry of a server that mounts its server."""
 
     def check(self, key: str) -> None:
         """Check that an item can be added under a key.
 
         Raises:
-            ValueError: It can't: the name that it would get is taken or invalid.
+            ValueError: The name that the item would get is taken or invalid.
         """
         ...
 
     def refresh(self) -> None:
-        """Take over a change."""
+        """Copy a change."""
         ...
 
 
 class ItemSource(Protocol):
     """A mounted server, as the source of items of a registry."""
 
-    def shown(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
+    def shown_items(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
         """The items of the registry, with those of the mounted server as a session shows them."""
         ...
 
-    async def listed(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
+    async def listed_items(
+        self, items: Mapping[str, Any], request: RequestContext
+    ) -> Mapping[str, Any]:
         """Items of the registry, with those of the mounted server as it lists them now."""
         ...
 
-    def unregistered(self, key: str, request: RequestContext) -> Any:
-        """The item of a request, if the mounted server may have it unregistered; else `None`.
+    def find_unregistered(self, key: str, request: RequestContext) -> Any:
+        """The item that the mounted server may have without registration; else `None`.
 
-        It has the attribute `inner_key`: its key in the mounted server.
+        The item has the attribute `inner_key`: its key in the mounted server.
         """
         ...
 
     def has_session_rules(self) -> bool:
-        """Whether sessions of the mounted server may differ."""
+        """Whether sessions of the mounted server may show different items."""
         ...
 
 
 class SessionRules(Protocol):
     """Differences between what sessions show and the enabled items."""
 
-    def shown(
+    def shown_items(
         self, items: Mapping[str, Item], every: Mapping[str, Item], request: RequestContext
     ) -> Mapping[str, Item]:
         """The items that the session of a request shows.
 
         Args:
-            items: Those of all sessions.
-            every: All that are registered.
+            items: The items that are enabled for all sessions.
+            every: All registered items.
             request: The request.
         """
         ...
@@ -246,7 +248,7 @@ class Registry(Generic[Item]):
         row: The list that they form.
         page_size: Most items of a page; `None` for all.
         cache: The cache hint of every page.
-        changed: Called after each change.
+        on_change: Called after each change.
 
     Attributes:
         row: As passed.
@@ -254,10 +256,10 @@ class Registry(Generic[Item]):
         needs_scopes: Whether items that need scopes were added.
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
             A list that has such items is private.
-        followers: Those that keep the items elsewhere too.
-        rules: What sessions show that differs from the enabled items; `None` as long as none does.
+        followers: Copy the items to other registries.
+        rules: Rules of sessions that show other items than the enabled ones; `None` for no rules.
         sources: The registries of mounted servers.
-        view: Gives the items as the client of a list request may see them; `None` for all as
+        view: Changes or omits items for the client of a list request; `None` for all items as
             they are.
     """
 
@@ -266,12 +268,12 @@ class Registry(Generic[Item]):
         row: ItemList,
         page_size: int | None,
         cache: CacheHint,
-        changed: Callable[[], None],
+        on_change: Callable[[], None],
     ) -> None:
         self.row = row
         self._page_size = page_size
         self._cache = cache
-        self._changed = changed
+        self._on_change = on_change
         self.items: dict[str, Item] = {}
         self._registered: dict[str, Item] = {}  # the disabled items too
         self._disabled: set[str] = set()
@@ -293,7 +295,7 @@ class Registry(Generic[Item]):
         self.check(key)
         self._registered[key] = self.items[key] = item
         self.needs_scopes = self.needs_scopes or bool(item.scopes)
-        self._has_changed()
+        self._publish_change()
 
     def check(self, key: str) -> None:
         """Check that an item can be added under a key.
@@ -323,7 +325,7 @@ class Registry(Generic[Item]):
         del self._registered[key]
         self._disabled.discard(key)
         if self.items.pop(key, None) is not None:
-            self._has_changed()
+            self._publish_change()
 
     def replace_mounted(self, removed: Collection[str], added: Mapping[str, Item]) -> None:
         """Remove and append items of a mounted server. A key that was disabled stays so."""
@@ -338,11 +340,11 @@ class Registry(Generic[Item]):
     def _show_enabled(self) -> None:
         registered = self._registered.items()
         self.items = {key: item for key, item in registered if key not in self._disabled}
-        self._has_changed()
+        self._publish_change()
 
-    def _has_changed(self) -> None:
+    def _publish_change(self) -> None:
         self._pages.clear()
-        self._changed()
+        self._on_change()
         for follower in self.followers:
             follower.refresh()
 
@@ -355,32 +357,32 @@ class Registry(Generic[Item]):
         return self._registered.keys()
 
     def find(self, key: str) -> Item | None:
-        """An item, also a disabled one."""
+        """The item under a key, even if it is disabled; `None` if there is none."""
         return self._registered.get(key)
 
     def items_for(self, request: RequestContext) -> Mapping[str, Item]:
         """The items that the session of a request shows."""
         items: Mapping[str, Item] = self.items
         for source in self.sources:
-            items = source.shown(items, request)
+            items = source.shown_items(items, request)
         if self.rules is None:
             return items
-        return self.rules.shown(items, self._registered, request)
+        return self.rules.shown_items(items, self._registered, request)
 
     def item_of(self, request: RequestContext, key: str) -> Item | None:
         """The item that a request is about, as its session shows it; `None` if it is unknown."""
         if self.rules is None and not self.sources:
             return self.items.get(key)
-        return self.items_for(request).get(key) or self.unregistered(key, request)
+        return self.items_for(request).get(key) or self.find_unregistered(key, request)
 
-    def unregistered(self, key: str, request: RequestContext) -> Item | None:
+    def find_unregistered(self, key: str, request: RequestContext) -> Item | None:
         """An item that only a mounted server knows; `None` if there is none, or it is registered.
 
         If several may have it, it is one of the server with the longest prefix.
         """
         if key in self._registered:
             return None
-        items = [source.unregistered(key, request) for source in self.sources]
+        items = [source.find_unregistered(key, request) for source in self.sources]
         known = [item for item in items if item is not None]
         return min(known, key=lambda item: len(item.inner_key), default=None)
 
@@ -389,7 +391,7 @@ class Registry(Generic[Item]):
         return self.rules is not None or any(each.has_session_rules() for each in self.sources)
 
     def is_disabled(self, key: str) -> bool:
-        """Whether an item is disabled, or would be if it was added."""
+        """Whether the item under a key is disabled, or would be if it was added."""
         return key in self._disabled
 
     def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:
@@ -441,13 +443,13 @@ class Registry(Generic[Item]):
     async def listed_now(
         self, listed: Mapping[str, Listed], request: RequestContext
     ) -> Mapping[str, Listed]:
-        """Items with those of mounted servers as these list them now."""
+        """The items, with current lists of mounted servers."""
         for source in self.sources:
-            listed = await source.listed(listed, request)
+            listed = await source.listed_items(listed, request)
         return listed
 
     def page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
-        """The result of a list request that is not the same for all principals and sessions."""
+        """The result of a list request whose items depend on the principal or session."""
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
         cache = CacheHint(self._cache.ttl_ms, "private")

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Middleware on results: those of some requests are kept for a time, those of tools have a size."""
+"""Middleware on results: a cache of results, and a limit of the size of tools' results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .middleware import MiddlewareFunction, MiddlewareRequest, Next
 from .registry import checked_tags
 
 KEPT_RESULTS = 1_000
-"""Most results that `cache_results` keeps, unless it is told otherwise; the oldest go first."""
+"""Most results that `cache_results` keeps by default; the oldest are dropped first."""
 
 _USES = frozenset({"tools/call", "resources/read", "prompts/get"})
 _OF_ONE_REQUEST = ("_meta", "inputResponses", "requestState")
@@ -36,8 +36,8 @@ def cache_results(
         server.middleware(cache_results(60, ["forecast", "city://oslo/now"]))
 
     Another request of the same method, params, revision and principal gets the kept result. Errors
-    and questions to the client are not kept. What a function depends on beyond these, such as a
-    session or a header field, is not looked at.
+    and questions to the client are not kept. Other dependencies of a function, such as a session or
+    a header field, are not considered.
 
     Args:
         seconds: How long a result is kept.
@@ -62,7 +62,7 @@ def cache_results(
         if now < until:
             return result
         result = await next(request)
-        if _is_whole(result):
+        if _is_complete(result):
             kept[key] = now + seconds, result
             kept.move_to_end(key)
             if len(kept) > size:
@@ -77,8 +77,8 @@ def limit_results(characters: int, tools: Collection[str] | None = None) -> Midd
 
         server.middleware(limit_results(20_000))
 
-    A text that goes beyond what is left is cut, and says so. A result whose structured value is too
-    long becomes an error that tells the model to ask for less: cut, it would break its schema.
+    A text beyond the limit is cut, with a note at its end. A result whose structured value is too
+    long becomes an error that asks the model for a smaller request: a cut value breaks its schema.
 
     Args:
         characters: Most characters of the texts of a result together.
@@ -108,7 +108,7 @@ def limit_results(characters: int, tools: Collection[str] | None = None) -> Midd
 
 
 def _cut(result: Any, characters: int) -> Any:
-    """A result whose texts have so many characters at most."""
+    """A result whose texts are cut to a number of characters together."""
     content: list[Any] = []
     left, is_cut = characters, False
     for block in getattr(result, "content", ()):
@@ -128,7 +128,7 @@ def _continues(request: MiddlewareRequest) -> bool:
 
 
 def _key(request: MiddlewareRequest) -> bytes:
-    """Identifies equal requests."""
+    """Bytes that are equal for requests with the same result."""
     params: dict[str, Any] = to_builtins(request.params)
     rest = {name: value for name, value in params.items() if name not in _OF_ONE_REQUEST}
     principal = request.principal
@@ -136,8 +136,8 @@ def _key(request: MiddlewareRequest) -> bytes:
     return encode([request.method, request.revision, owner, rest])
 
 
-def _is_whole(result: Any) -> bool:
-    """Whether a result is one of success, which neither asks for input nor stands for a task."""
+def _is_complete(result: Any) -> bool:
+    """Whether a result is a complete success: no error, no request for input, no task."""
     if getattr(result, "result_type", None) not in (None, "complete"):
         return False
     members = ("content", "contents", "messages")

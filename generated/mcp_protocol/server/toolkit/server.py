@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The server: its settings, and what it is composed of.
+"""The server: its settings and components.
 
 `decorators` and the modules of features register functions, `dispatcher` handles requests with
 them, `hosting` serves and runs the server.
@@ -26,7 +26,7 @@ from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ...runtime.request_context import RequestContext
 from .. import serving
 from .app_decorators import AppDecorators
-from .content import Icon, present, wire_of
+from .content import Icon, present_members, wire_of
 from .custom_handlers import LowLevelHandlers, RevisionHandlers
 from .completions import CompletionDecorator
 from .custom_handlers import MethodDecorator
@@ -181,7 +181,7 @@ class Server(
         self._middleware: list[MiddlewareFunction] = []
         self._applications = WeakSet()
         settings = ServerSettings(
-            info=present(
+            info=present_members(
                 name=name,
                 title=title,
                 version=version,
@@ -446,7 +446,7 @@ class Server(
             self._dispatcher,
             source,
             name=name,
-            members=present(title=title, description=description),
+            members=present_members(title=title, description=description),
             rename=rename,
             fix=fix,
             tags=checked_tags(tags),

@@ -53,13 +53,13 @@ _MOST_VALUES = 100  # of one session
 _ALTERNATIVE = "return a handle to the client, and take it as an argument of later calls"
 
 
-class _Kept(msgspec.Struct):
+class _StoredValue(msgspec.Struct):
     value: Any
     last_used: float
 
 
 _lock = threading.RLock()  # plain functions run in worker threads
-_values: WeakKeyDictionary[Connection, dict[Any, _Kept]] = WeakKeyDictionary()
+_values: WeakKeyDictionary[Connection, dict[Any, _StoredValue]] = WeakKeyDictionary()
 
 
 def connection_of_session(context: RequestContext, feature: str, alternative: str) -> Connection:
@@ -67,11 +67,11 @@ def connection_of_session(context: RequestContext, feature: str, alternative: st
 
     Args:
         context: The request.
-        feature: What needs the session, for the error.
-        alternative: What works without a session, for the error.
+        feature: Name of the feature that needs the session, for the error.
+        alternative: What to do instead, for the error.
 
     Raises:
-        LocalProtocolError: It belongs to none.
+        LocalProtocolError: The request belongs to no session.
     """
     connection = context.peer.connection
     session = connection.session
@@ -88,15 +88,15 @@ def connection_of_session(context: RequestContext, feature: str, alternative: st
 def _session_value(
     context: RequestContext, make: Callable[[], _T], seconds: float | None = None
 ) -> _T:
-    """The value that a function made for the session of a request.
+    """The session's value for a function, which makes the value at the first use.
 
     Args:
         context: The request.
         make: Makes the value; identifies it within the session.
-        seconds: Seconds without use after which it is made anew; `None` for never.
+        seconds: Seconds without use after which the value is made anew; `None` for never.
 
     Raises:
-        LocalProtocolError: The request belongs to no session, or that has too many values.
+        LocalProtocolError: The request belongs to no session, or the session has too many values.
         ValueError: The seconds are not positive.
     """
     if seconds is not None and seconds <= 0:
@@ -105,16 +105,16 @@ def _session_value(
     now = time.monotonic()
     with _lock:
         values = _values.setdefault(connection, {})
-        kept = values.get(make)
-        if kept is not None and seconds is not None and now - kept.last_used >= seconds:
-            kept = None
-        if kept is None:
+        stored = values.get(make)
+        if stored is not None and seconds is not None and now - stored.last_used >= seconds:
+            stored = None
+        if stored is None:
             if make not in values and len(values) >= _MOST_VALUES:
                 raise LocalProtocolError(
                     f"session_state: expected at most {_MOST_VALUES} types or functions in a "
                     "session; pass the same one in each call"
                 )
-            kept = values[make] = _Kept(make(), now)
-        kept.last_used = now
-    value: _T = kept.value
+            stored = values[make] = _StoredValue(make(), now)
+        stored.last_used = now
+    value: _T = stored.value
     return value

@@ -9,9 +9,9 @@ At registration the parameters become one msgspec Struct, from which the JSON Sc
 then converts its arguments with a single `msgspec.convert`. Arguments that do not fit are converted
 once more: a number such as `5.0` is an integer in JSON Schema, and models send `"5"` or `"[1]"`
 where a number or a list is expected. Defaults are fields of the Struct, so converted arguments are
-complete. A parameter annotated with `Context` is not part of the Struct or
-the schema: the toolkit passes the context. Nor is one whose annotation or default is an `Injector`,
-as `Depends` gives.
+complete. A parameter annotated with `Context` is not part of the Struct or the schema, since the
+toolkit passes the context. Neither is a parameter with an `Injector`, such as that of `Depends`, in
+its annotation or as its default.
 
 Descriptions of parameters come from annotations and from the docstring: an `Args:` section
 (Google), `:param name:` fields (Sphinx) or a `Parameters` section (NumPy).
@@ -68,14 +68,14 @@ class Injected(Protocol):
 
 
 class Injector(ABC):
-    """A note in the annotation of a parameter, or its default, by which its value is provided."""
+    """A note in the annotation of a parameter, or its default, that provides the value."""
 
     @abstractmethod
     def check_place(self, annotation: Any, name: str, default: Any, label: str) -> None:
-        """Check the place of the note, which is the first one of a parameter.
+        """Check that the note, which is the first one of a parameter, is in a valid place.
 
         Raises:
-            TypeError: The place has no meaning.
+            TypeError: The place is invalid.
         """
 
     @abstractmethod
@@ -84,17 +84,17 @@ class Injector(ABC):
         function: Callable[..., Awaitable[Any]],
         context: str | None,
         injectors: Mapping[str, Any],
-        given: Collection[str],
+        argument_names: Collection[str],
         label: str,
         names: Mapping[str, Any] | None,
     ) -> Injected:
-        """A function that is called with what its notes provide.
+        """A callable that calls a function with the values that its notes provide.
 
         Args:
             function: The function, as coroutine function.
             context: Name of its parameter for the context, if there is one.
             injectors: Its notes, by parameter.
-            given: Names of its other parameters, which are arguments of a call.
+            argument_names: Names of its other parameters, which are arguments of a call.
             label: Its name in error texts.
             names: Further names that annotations may use.
 
@@ -129,7 +129,7 @@ class Parameter(msgspec.Struct, frozen=True, gc=False):
         return self.default is _MISSING
 
     def json_types(self) -> frozenset[str]:
-        """The JSON types of its values; empty for every type."""
+        """The JSON types of its values; empty if all types are allowed."""
         schema = self.type.schema()
         return type_schemas.accepts(schema, schema.get("$defs", {}))
 
@@ -170,16 +170,16 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
                 `"true"` to a boolean, `"[1]"` to a list. `5.0` is an integer in any case.
 
         Raises:
-            ValueError: The arguments do not fit; the text names each that does not, and why.
+            ValueError: The arguments do not fit; the text lists all errors.
         """
         try:
-            return self._converted(arguments, strict=True)
+            return self._convert(arguments, strict=True)
         except (msgspec.ValidationError, RecursionError):
             pass
         strict = not coerce
         try:
             arguments = (_with_whole_numbers if strict else self._with_parsed_texts)(arguments)
-            return self._converted(arguments, strict=strict)
+            return self._convert(arguments, strict=strict)
         except (msgspec.ValidationError, RecursionError) as error:
             from .argument_errors import argument_errors  # for the error only
 
@@ -193,7 +193,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
             )
             raise ValueError(errors) from error
 
-    def _converted(self, arguments: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
+    def _convert(self, arguments: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
         return msgspec.structs.asdict(value_types.convert(arguments, self.struct, strict=strict))
 
     def _with_parsed_texts(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -216,7 +216,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         return frozenset(name for name, kinds in accepted.items() if kinds and kinds <= _CONTAINERS)
 
     def bind_strings(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """All arguments of a call whose arguments are strings on the wire, the context included.
+        """Convert arguments that are strings on the wire; the result includes the context.
 
         Raises:
             ValueError: The arguments do not fit.
@@ -332,7 +332,7 @@ def _check_kind(parameter: inspect.Parameter, label: str) -> None:
 
 
 def _check_bound(function: Callable[..., Any], signature: inspect.Signature, label: str) -> None:
-    """Refuse a method that is not bound to an object: nothing could give its `self`."""
+    """Check that a function is not an unbound method, whose `self` would have no value."""
     first = next(iter(signature.parameters.values()), None)
     if first is None or first.name not in ("self", "cls") or first.annotation is not _MISSING:
         return
@@ -345,10 +345,10 @@ def _check_bound(function: Callable[..., Any], signature: inspect.Signature, lab
 
 
 def injector_of(annotation: Any, name: str, default: Any, label: str) -> Injector | None:
-    """The first note of the kind in the annotation of a parameter, or the default that is one.
+    """The first `Injector` in the annotation of a parameter, or its default if that is one.
 
     Raises:
-        TypeError: Its place has no meaning.
+        TypeError: The injector is in an invalid place.
     """
     notes = (*_notes_in(annotation), default)
     note = next((note for note in notes if isinstance(note, Injector)), None)
@@ -556,7 +556,7 @@ def _entries(lines: list[str], head: str) -> dict[str, str]:
 
 
 def source_name(function: Callable[..., Any]) -> str:
-    """The name in the function's definition, or that of its class."""
+    """The name of a function, or that of the class of another callable."""
     inner: Any = getattr(function, "func", function)
     name: str = getattr(inner, "__name__", type(inner).__name__)
     return name
@@ -571,7 +571,7 @@ def is_coroutine_function(function: Callable[..., Any]) -> bool:
 def resolved_hints(
     function: Callable[..., Any], label: str, names: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The annotations of a function, those that are text resolved.
+    """The annotations of a function, with strings resolved to types.
 
     Raises:
         TypeError: An annotation can't be resolved.
@@ -593,7 +593,7 @@ def signature_of(function: Callable[..., Any], label: str) -> inspect.Signature:
     """The parameters of a function.
 
     Raises:
-        TypeError: There is none, or an annotation can't be resolved.
+        TypeError: The function is not callable, or an annotation can't be resolved.
     """
     try:
         return inspect.signature(function)
@@ -606,7 +606,7 @@ def signature_of(function: Callable[..., Any], label: str) -> inspect.Signature:
 def local_names(frame: types.FrameType | None) -> Mapping[str, Any] | None:
     """The local names where the function of a frame was called; `None` at the top of a module.
 
-    Methods of the toolkit that call each other are passed over.
+    Frames of the toolkit itself are skipped.
     """
     caller = None if frame is None else frame.f_back
     while caller is not None and caller.f_globals.get("__package__") == __package__:

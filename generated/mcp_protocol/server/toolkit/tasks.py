@@ -5,11 +5,11 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Tools whose calls are answered by a task: of 2025-11-25, and io.modelcontextprotocol/tasks.
 
-The call of such a tool runs in the background and survives its request. What `Context` asks the
-client becomes an input request of the task, and the function waits for the answer: other than in a
-request, it is not run again. The record of a task lies in a `TaskStore`; the work itself belongs to
-the process that began it. Where processes share a store, any of them serves any task, and one whose
-process is gone fails, or is run again where its tool was registered so.
+The call of such a tool runs in the background and survives its request. Questions of `Context` to
+the client become input requests of the task, and the function waits for the answers: unlike in a
+request, it is not run again. The record of a task is in a `TaskStore`; the function runs in the
+process that began the task. Where processes share a store, any of them serves any task. A task
+whose process is gone fails, or runs again if its tool was registered with `restart="again"`.
 
 The same tools serve both designs. In 2025-11-25 the client asks for a task by `params.task`, and
 each tool says in `execution.taskSupport` whether it may. In the extension the server decides, for
@@ -57,7 +57,7 @@ from .shared_tasks import (
     principal_of,
     recorded_call,
 )
-from .task_calls import LOST, POLL_SECONDS, TaskCall, failed
+from .task_calls import LOST, POLL_SECONDS, TaskCall, fail_record
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 CALL = "tools/call"
@@ -97,7 +97,7 @@ class Tasks:
     Args:
         server: The server, which then declares tasks, and the extension, in revisions that have
             them.
-        store: Stores the records; if `None`, that of the state which the processes share by
+        store: Stores the records; if `None`, the store in the state that processes share by
             `Server.asgi(shared=...)`, else a `MemoryTaskStore`.
         ttl: Seconds from its creation for which a task can be got, unless the client asks for
             less. A task that still works then is stopped. `None` for no limit.
@@ -147,7 +147,7 @@ class Tasks:
                 RESULT: self._result,
                 LIST: self._list,
             },
-            self._admitted,
+            self._admit,
             _process_limits(self.store),
             _CAPABILITIES,
             TaskMode(self, "forbidden"),
@@ -165,17 +165,17 @@ class Tasks:
         *,
         restart: Literal["fail", "again"] = "fail",
     ) -> TaskMode:
-        """Runs calls as `Tasks` itself does, or as `required` does, and says what a lost one does.
+        """Runs calls like `Tasks` itself, or like `required`, with a choice for lost tasks.
 
             @server.tool(runner=tasks.runner(restart="again"))
             async def report(year: int) -> str: ...
 
         Args:
             support: Whether calls may be tasks, or have to be.
-            restart: What becomes of a task whose process is gone, where processes share a store:
+            restart: The end of a task whose process is gone, where processes share a store:
                 it fails, or another process runs the function again from its start, with the same
-                arguments. The first run may have done anything between nothing and all, so doing
-                it again has to do no harm. After `RUNS` runs the task fails.
+                arguments. The first run may have done any part of the work, so repeated work has
+                to be harmless. After `RUNS` runs the task fails.
         """
         return TaskMode(self, support, restarts=restart == "again")
 
@@ -193,11 +193,11 @@ class Tasks:
         return TaskMode(self, "optional").tool_members
 
     def run(self, context: Context, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
-        """See `ToolRunner.run`: as a task, or in the request for clients that want none."""
+        """See `ToolRunner.run`: as a task, or in the request if the client wants no task."""
         return TaskMode(self, "optional").run(context, call)
 
     async def begin(self, context: Context) -> bool:
-        """Make a task of a call that `on_begin` runs. What the client was asked before is answered.
+        """Make a task of a call that `on_begin` runs, after the answers to its earlier questions.
 
         Returns:
             Whether the call is a task; otherwise the client does not declare the extension.
@@ -231,13 +231,13 @@ class Tasks:
 
         Args:
             context: The call.
-            coroutine: Gives the result of the tool.
+            coroutine: Returns the result of the tool.
             related: The member of `_meta` that names the task of a message, in 2025-11-25.
-            at_once: Whether it is a task from its start, or from `begin`.
-            restarts: Whether another process may run it again.
+            at_once: Whether the call is a task from its start, or from `begin`.
+            restarts: Whether another process may run the call again.
 
         Raises:
-            BaseException: The call raised it before it was a task.
+            BaseException: The call raised it before it became a task.
         """
         call = TaskCall(self, context, related, restarts=restarts)
         request = call.request
@@ -293,8 +293,8 @@ class Tasks:
             call=recorded_call(request) if call.restarts else None,
         )
 
-    async def began(self, call: TaskCall, record: TaskRecord) -> None:
-        """Store the first record of a task, or the next one of a task that was claimed."""
+    async def store_start(self, call: TaskCall, record: TaskRecord) -> None:
+        """See `RunningTasks`."""
         self._running[record.task_id] = call
         self._slots.take(record.client)
         try:
@@ -309,10 +309,10 @@ class Tasks:
             self._is_renewing = True
             self._scope.start_soon(self._renew)
 
-    def changed(self, call: TaskCall, record: TaskRecord) -> None:
-        """Notify the clients that want to know of a change, without waiting.
+    def announce_change(self, call: TaskCall, record: TaskRecord) -> None:
+        """Notify the interested clients of a change, without waiting.
 
-        That is who subscribed to the task, or in 2025-11-25 the session that it began in.
+        Those are the subscribers of the task, or in 2025-11-25 the session that it began in.
         """
         if call.related is None:
             self._announce(CHANGED, record.wire(), record.task_id)
@@ -322,7 +322,7 @@ class Tasks:
             self._scope.start_soon(self.tell, record.task_id)
 
     async def tell(self, task_id: str) -> None:
-        """Tell the other processes that a record has changed, if they can be reached."""
+        """Notify the other processes of a changed record, if they can be reached."""
         self._wake(task_id)
         if self._shared_worker is not None:
             try:
@@ -331,37 +331,37 @@ class Tasks:
                 _logger.debug("other processes see later that a task has changed: %s", error)
 
     @contextmanager
-    def watching(self, task_id: str) -> Generator[TaskNews]:
-        """Changes of a task, as other processes tell them while the block runs."""
+    def watch(self, task_id: str) -> Generator[TaskNews]:
+        """Receive the changes of a task by other processes while the block runs."""
         news = TaskNews()
-        watching = self._watched.setdefault(task_id, [])
-        watching.append(news)
+        watchers = self._watched.setdefault(task_id, [])
+        watchers.append(news)
         try:
             yield news
         finally:
-            watching.remove(news)
-            if not watching:
+            watchers.remove(news)
+            if not watchers:
                 del self._watched[task_id]
 
     def _wake(self, task_id: str) -> None:
         for news in self._watched.get(task_id, ()):
             news.set()
 
-    def _hear(self, task_id: str) -> None:
-        """Look at a record that another process has changed."""
+    def _on_task_changed(self, task_id: str) -> None:
+        """Read a record that another process has changed."""
         self._wake(task_id)
         call = self._running.get(task_id)
         if call is not None and self._scope is not None:
             self._scope.start_soon(self._renew_lease, call)
 
     async def claim(self, record: TaskRecord, request: RequestContext | None = None) -> bool:
-        """Run again, or fail, a task whose process is gone; `False` if it is not.
+        """Run a task again, or fail it, if its process is gone; `False` if it is not.
 
         A task that may be run again waits for a process that has room for it.
 
         Args:
             record: The record of the task.
-            request: A request about it, if one is served.
+            request: A request about the task that is being served, if any.
         """
         if record.call is not None and not self._slots.has(record.client):
             return False
@@ -369,14 +369,14 @@ class Tasks:
         if claimed is None:
             return False
         if not await self._run_again(claimed, request):
-            lost = failed(claimed, LOST)
+            lost = fail_record(claimed, LOST)
             if await self.store.change(lost):
                 self._announce(CHANGED, lost.wire(), lost.task_id)
         await self.tell(record.task_id)
         return True
 
     async def _run_again(self, claimed: TaskRecord, request: RequestContext | None) -> bool:
-        """Run a task that was claimed, if it may be; its messages go to the client that made it."""
+        """Run a claimed task, if that is allowed; its messages go to the client that made it."""
         call = claimed.call
         if call is None or claimed.fence > RUNS:
             return False
@@ -402,21 +402,21 @@ class Tasks:
         return True
 
     async def _find_lost(self) -> None:
-        """Take over tasks whose processes are gone, after a while; called again and again."""
+        """Wait, then claim tasks whose processes are gone; called repeatedly."""
         await anyio.sleep(_FIND_SECONDS)
         page = await self.store.page(None, None, _LOST_TASKS)
         for record in page.records:
             if record.task_id not in self._running:
                 await self.claim(record)
 
-    def ended(self, call: TaskCall) -> None:
+    def forget(self, call: TaskCall) -> None:
         """Forget a call that has ended."""
         self._calls.pop(call.context, None)
         if call.record is not None:
             self._leave(call, call.record)
 
-    def _admitted(self, name: str, task_ids: Sequence[str]) -> Sequence[str]:
-        """Those of some tasks that run here and belong to the principal."""
+    def _admit(self, name: str, task_ids: Sequence[str]) -> Sequence[str]:
+        """The tasks that run in this process and belong to the principal, of some task ids."""
         if name != CHANGED:
             return ()
         owner = _owner()
@@ -433,18 +433,18 @@ class Tasks:
             del self._running[record.task_id]
 
     def _client(self, request: RequestContext) -> str:
-        """Identifies the client of a request; see `TaskRecord`."""
+        """An identifier of the client of a request; see `TaskRecord`."""
         if owner := _owner():
             return owner
         if (network := NETWORK.get()) is not None:
             return f"network {network}"
-        known = self._connections.get(request.peer)
-        if known is None:
-            known = self._connections[request.peer] = f"connection {secrets.token_hex(8)}"
-        return known
+        identifier = self._connections.get(request.peer)
+        if identifier is None:
+            identifier = self._connections[request.peer] = f"connection {secrets.token_hex(8)}"
+        return identifier
 
     async def _background(self) -> TaskScope:
-        """Runs tasks until the event loop ends."""
+        """The scope that runs tasks until the event loop ends."""
         loop = running_loop()
         if self._scope is None or self._loop is not loop:
             self._loop, self._scope = loop, TaskScope(nullcontext, lambda: None)
@@ -452,15 +452,15 @@ class Tasks:
         return self._scope
 
     def _share(self, worker: Any) -> None:
-        """Store the records where the processes share them, unless the user said otherwise."""
+        """Use the shared store of a worker, unless the user chose a store."""
         if self._is_own and worker.state.tasks is not None:
             self.store = worker.state.tasks
         self._shared_worker = worker
-        worker.on_task_changed = self._hear
+        worker.on_task_changed = self._on_task_changed
         worker.find_lost = self._find_lost
 
     async def _renew(self) -> None:
-        """Renew the leases of the tasks that run here, while there are some."""
+        """Renew the leases of the tasks that run in this process, while there are any."""
         try:
             while self._running:
                 await anyio.sleep(POLL_SECONDS)
@@ -499,7 +499,7 @@ class Tasks:
         return place.record.core_wire()
 
     async def _result(self, request: RequestContext) -> Mapping[str, Any]:
-        """Return or raise as the call would have; waits until the task has ended."""
+        """Wait until the task has ended, then return or raise the outcome of the call."""
         place = await self._place(request)
         task_id = place.record.task_id
         related: dict[Any, Any] = {request.revision.facts.meta.related_task: {"taskId": task_id}}
@@ -524,7 +524,7 @@ class Tasks:
 
         Raises:
             MissingCapabilityError: The client does not declare the extension.
-            InvalidParamsError: There is no such task, or it is another principal's.
+            InvalidParamsError: There is no such task, or it belongs to another principal.
         """
         if not _is_core(request) and not _declares_extension(request):
             raise MissingCapabilityError((CAPABILITY, IDENTIFIER), request.method.name)
@@ -535,7 +535,7 @@ class Tasks:
         return record
 
     async def _place(self, request: RequestContext) -> _Place:
-        """Where the task that a request names runs, or ran."""
+        """The place of the task that a request names; a task whose process is gone is claimed."""
         record = await self._record(request)
         elsewhere = TaskElsewhere(self, record, request)
         if self._run_of(record) is None:
@@ -543,18 +543,18 @@ class Tasks:
         return _Place(self._run_of(elsewhere.record), elsewhere)
 
     def _run_of(self, record: TaskRecord) -> TaskCall | None:
-        """The run of a task here; `None` if another process has the task."""
+        """The call of a task in this process; `None` if another process has the task."""
         call = self._running.get(record.task_id)
         is_here = call is not None and call.record is not None and call.record.fence == record.fence
         return call if is_here else None
 
 
 class _Place(NamedTuple):
-    """Where a task runs, or ran.
+    """The place of a task: this process or another one.
 
     Attributes:
-        call: Its call, if that runs in this process.
-        elsewhere: The task as another process has it.
+        call: The call of the task, if it runs in this process.
+        elsewhere: Access to the task by its stored record.
     """
 
     call: TaskCall | None
@@ -581,8 +581,8 @@ class TaskMode:
     Args:
         tasks: The tasks.
         support: Whether calls may be tasks, have to be, or must not be.
-        at_once: Whether a call is a task from its start, or from `Tasks.begin`; in 2025-11-25 it
-            is one from its start.
+        at_once: Whether a call is a task from its start, or from `Tasks.begin`; in 2025-11-25
+            always from its start.
         restarts: Whether another process may run a call again.
     """
 
@@ -665,6 +665,6 @@ def _declares_extension(request: RequestContext) -> bool:
 
 
 def _owner() -> str:
-    """Identifies the principal of the current request; empty without authentication."""
+    """An identifier of the principal of the current request; empty without authentication."""
     principal = PRINCIPAL.get()
     return "" if principal.is_anonymous else msgspec.json.encode(principal.identity).decode()

@@ -3,12 +3,12 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Discovery of tools by search: of many tools, a client lists one that finds and one that calls.
+"""Discovery of tools by search: instead of many tools, a client lists one to search, one to call.
 
-`search_tools` ranks the tools by BM25 over their names, descriptions and arguments. The index is
-one of SQLite's full text search, in memory, over the tools that the client of the request may see,
-so that ranks say nothing of others. `call_tool` is the request for the tool that it names: the
-arguments are checked, and the scopes, timeouts and runner are those of that tool.
+`search_tools` ranks the tools by BM25 over their names, descriptions and arguments. The index is a
+full text search of SQLite in memory. It has only tools that the client of the request may see, so
+that ranks reveal nothing about others. `call_tool` calls the tool that it names: the arguments are
+checked, and the scopes, timeouts and runner are those of that tool.
 
 A tool may be called by its own name as well, whether it is listed or not.
 """
@@ -54,7 +54,7 @@ _RequiredScopes = Callable[[jsonrpc.Message], Collection[str]]
 
 @dataclass(frozen=True)
 class ToolSearch:
-    """How tools are found.
+    """Settings of the search for tools.
 
     Attributes:
         results: Most tools that a search returns, unless the model asks for fewer.
@@ -92,7 +92,7 @@ class CallTool(Tool):
 
     @property
     def secret_names(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride] - not cached, as tools come and go
-        """Names of secret arguments of all tools, as those of one are within its own."""
+        """Names of secret arguments of all tools, since a call contains those of one of them."""
         others = (each for each in self._dispatcher.registries.tools.all() if each is not self)
         return frozenset(name for each in others for name in each.secret_names)
 
@@ -100,15 +100,15 @@ class CallTool(Tool):
         """The response of the tool that a call names; `None` if the call does not fit.
 
         Raises:
-            InvalidParamsError: There is no such tool for models.
+            InvalidParamsError: Models have no tool of this name.
         """
         try:
             bound = self.signature.bind(request.params.arguments or {}, coerce=self.coerce)
         except ValueError:
-            return None  # the tool itself says what is wrong
+            return None  # `call_tool` itself reports the error
         name = bound["name"]
         item = self._dispatcher.registries.tools.item_of(request, name)
-        wire = getattr(item, "wire", _unknown)("any")
+        wire = getattr(item, "wire", _no_members)("any")
         if name in (SEARCH, CALL) or not _is_for_models(wire):
             raise InvalidParamsError(f"unknown tool: {safe_repr(name)}")
         members: dict[str, Any] = {"name": name, "arguments": bound["arguments"] or {}}
@@ -117,11 +117,11 @@ class CallTool(Tool):
 
 
 class Discovery:
-    """The two tools of a server, in place of the list of all.
+    """The search and call tools of a server, in place of the list of all tools.
 
     Args:
         dispatcher: Handles the requests of the server.
-        search: How tools are found.
+        search: The settings of the search.
     """
 
     def __init__(self, dispatcher: Dispatcher, search: ToolSearch) -> None:
@@ -129,9 +129,9 @@ class Discovery:
         self._search = search
         self._shown = frozenset(search.listed)
         self._view = self._tools.view
-        self._tools.view = self._listed
+        self._tools.view = self._listed_tools
 
-    def _listed(
+    def _listed_tools(
         self, listed: Mapping[str, Listed], request: RequestContext
     ) -> Mapping[str, Listed]:
         """The tools that a client lists."""
@@ -189,7 +189,7 @@ class Discovery:
         ]
 
 
-def _unknown(structured_content: str) -> Mapping[str, Any]:
+def _no_members(structured_content: str) -> Mapping[str, Any]:
     """The members of a tool that only a proxied server knows: none."""
     return {}
 
@@ -214,12 +214,12 @@ def _texts(wire: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 class _Index:
-    """An index of texts in memory, which lasts as long as somebody holds it."""
+    """An index of texts in memory, which is closed with its last reference."""
 
     def __init__(self, tools: Collection[tuple[str, str, str]]) -> None:
         self._count = len(tools)
         self._database = sqlite3.connect(":memory:", check_same_thread=False)
-        weakref.finalize(self, self._database.close)  # or Python warns of an open one
+        weakref.finalize(self, self._database.close)  # else Python warns of an open database
         self._database.execute(
             "CREATE VIRTUAL TABLE tools"
             " USING fts5(name, description, arguments, tokenize='porter unicode61')"
@@ -230,7 +230,7 @@ class _Index:
         )
 
     def search(self, query: str) -> Iterator[int]:
-        """The numbers of the tools with a word of a query, the best first; all without words."""
+        """Numbers of the tools that match a word of a query, best first; all tools if no words."""
         words = dict.fromkeys(_words(query).split())
         if not words:
             return iter(range(self._count))
@@ -246,19 +246,19 @@ _index = lru_cache(KEPT_INDEXES)(_Index)
 
 
 def _words(text: str) -> str:
-    """The words of a text, those of names in one apart."""
+    """The words of a text; names in camel case are split."""
     return " ".join(_WORD.findall(_HUMP.sub(" ", text)))
 
 
 def add_discovery(
     server: Decorators, dispatcher: Dispatcher, search: ToolSearch | Literal["search"]
 ) -> None:
-    """Give a server the two tools, in place of the list of all its tools.
+    """Add the search and call tools to a server, in place of the list of all its tools.
 
     Args:
         server: Registers tools.
         dispatcher: Handles its requests.
-        search: How tools are found.
+        search: The settings of the search.
 
     Raises:
         ValueError: Not a known form of discovery.
@@ -329,8 +329,8 @@ class _Outer(msgspec.Struct):
 _decode_outer = msgspec.json.Decoder(_Outer).decode
 
 
-def of_inner_calls(required: _RequiredScopes) -> _RequiredScopes:
-    """Finds the scopes of messages, for a call of `call_tool` those of the tool that it names."""
+def with_inner_calls(required: _RequiredScopes) -> _RequiredScopes:
+    """A function of required scopes that finds those of the tool in calls of `call_tool`."""
 
     def scopes_of(message: jsonrpc.Message) -> Collection[str]:
         if isinstance(message, jsonrpc.Request) and message.method == "tools/call":

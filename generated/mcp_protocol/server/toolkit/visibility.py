@@ -5,9 +5,8 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Items that are hidden and shown again: for all clients, or in the session of one client.
 
-The rules of a session for items that are enabled or disabled for it alone end with its connection.
-Each is about some names and tags; of those that fit an item, the last one decides. Without one the
-state for all clients holds.
+The rules of one session end with its connection. A rule has names and tags of items. The last rule
+that matches an item decides; without a rule, the state for all clients applies.
 
 Source: server/tools#list-changed-notification and its like.
 """
@@ -74,9 +73,9 @@ class Rule(NamedTuple):
     """Shows or hides items in one session.
 
     Attributes:
-        names: Their keys.
-        tags: Their tags; one of these is enough.
-        enabled: Whether they are shown.
+        names: Keys of items.
+        tags: Tags of items; one of these is enough.
+        enabled: Whether the items are shown.
     """
 
     names: frozenset[str]
@@ -90,7 +89,7 @@ class RuleTable:
     def __init__(self) -> None:
         self.by_connection: WeakKeyDictionary[Connection, tuple[Rule, ...]] = WeakKeyDictionary()
 
-    def shown(
+    def shown_items(
         self, items: Mapping[str, Item], every: Mapping[str, Item], request: RequestContext
     ) -> Mapping[str, Item]:
         """See `SessionRules` of the registry."""
@@ -123,10 +122,10 @@ def switch_items(
 def _check_registered(
     registries: ItemRegistries, names: Collection[str], tags: Collection[str]
 ) -> None:
-    """Check that each name and each tag fits something.
+    """Check that each name and each tag fits a registered item.
 
     Raises:
-        LookupError: One fits nothing.
+        LookupError: A name or tag fits nothing.
     """
     for name in names:
         if not any(registry.keys((name,), ()) for registry in registries):
@@ -168,7 +167,7 @@ def _connection_of(request: RequestContext) -> Connection:
     """The connection of the session that a request belongs to.
 
     Raises:
-        LocalProtocolError: It belongs to none.
+        LocalProtocolError: The request belongs to no session.
     """
     return connection_of_session(request, _VISIBILITY, _SCOPES_INSTEAD)
 
@@ -203,7 +202,7 @@ class VisibilityRules(NamedTuple):
     """The rules of all sessions for the items of a server.
 
     Attributes:
-        registries: Those of the server.
+        registries: The registries of the server.
     """
 
     registries: ItemRegistries
@@ -214,7 +213,7 @@ class VisibilityRules(NamedTuple):
         return table.by_connection.get(connection, ()) if isinstance(table, RuleTable) else ()
 
     def replace(self, connection: Connection, new: Iterable[tuple[Any, ...]]) -> None:
-        """Replace them by others, whose members are those of `Rule`."""
+        """Replace the rules of a session; each new one has the members of `Rule` as a tuple."""
         table = self.registries.tools.rules
         if not isinstance(table, RuleTable):
             table = RuleTable()
@@ -223,5 +222,5 @@ class VisibilityRules(NamedTuple):
         table.by_connection[connection] = tuple(Rule(*each) for each in new)
 
     def share(self, worker: Any) -> None:
-        """Have a `SharedWorker` store the rules of a session with what else it shares of it."""
+        """Have a `SharedWorker` store the rules with the other shared data of a session."""
         worker.rules.append(self)

@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Serving over HTTP by several processes at one port, by the supervisor of uvicorn.
 
-The process that is started listens, and makes a server only to check what is served. Each worker
+The first process listens, and makes a server only to check the settings. Each worker process
 makes a server of its own.
 """
 
@@ -60,14 +60,14 @@ _ENDING = frozenset({signal.SIGINT, signal.SIGTERM})
 
 
 class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
-    """A server, as one of several processes runs it.
+    """A server that several processes run, each with an instance of its own.
 
     Attributes:
         asgi: Makes the ASGI application, for a path and the options of HTTP.
         drain: Seconds that open requests may take in the end.
         revisions: The revisions that it serves.
         show: Shows on standard error what is served at a URL.
-        process_limits: What it, and mounted servers, lack in several processes.
+        process_limits: Limits of it, and of mounted servers, in several processes.
         signers: Sign request states: its own, and those of mounted servers.
     """
 
@@ -79,7 +79,7 @@ class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
     signers: Sequence[RequestStateSigner]
 
     def share_state_key(self, key: bytes) -> None:
-        """Sign request states with this key, unless a server has keys of its own."""
+        """Sign request states with this key, except for servers with keys of their own."""
         for signer in self.signers:
             signer.adopt_key(key)
 
@@ -136,9 +136,9 @@ def run_workers(
 
 
 def _check_importable(pickled: bytes) -> None:
-    """Refuse what other processes look for in `__main__`, where that is a package's.
+    """Check that no pickled name is one of the `__main__` of a package.
 
-    Processes of `multiprocessing` import the main module anew, but for the `__main__` of a package.
+    Processes of `multiprocessing` import the main module again, except a `__main__` of a package.
     """
     import pickletools
 
@@ -163,7 +163,7 @@ def _worker_notes(
 
     Args:
         workers: Number of processes.
-        without_sessions: Names of the revisions that have sessions otherwise.
+        without_sessions: Names of the revisions whose sessions are disabled or sealed.
         with_streams: Names of the revisions in which clients listen to changes.
         limits: Further limits, of features of the server.
         stateless: Whether they keep no sessions, not even sealed in their ids.
@@ -283,7 +283,7 @@ def _report(text: str) -> None:
 def _supervise(
     config: uvicorn.Config, listener: socket.socket, drain: float, on_start: Callable[[], None]
 ) -> tuple[list[int | None], int]:
-    """Run workers until a signal; gives exit codes, and how many in a row ended before serving."""
+    """Run workers until a signal; return exit codes and the last consecutive failed starts."""
     from uvicorn.supervisors import Multiprocess
 
     class Supervisor(Multiprocess):
@@ -296,9 +296,9 @@ def _supervise(
             if time.monotonic() < self._next_look:
                 return
             before = self.processes.copy()
-            _leave_pipes(before)
+            _close_worker_ends(before)
             super().keep_subprocess_alive()
-            _leave_pipes(self.processes)
+            _close_worker_ends(self.processes)
             for old, new in zip(before, self.processes, strict=True):
                 if new is not old:
                     if old.pid not in self._ready:
@@ -316,7 +316,7 @@ def _supervise(
         def _count_failure(self, worker: Process) -> None:
             self._pause = min(2 * self._pause, _LONGEST_PAUSE)
             self._next_look = time.monotonic() + self._pause
-            if worker.exitcode != -signal.SIGKILL:  # by which those end that do not respond
+            if worker.exitcode != -signal.SIGKILL:  # the signal for workers that do not respond
                 self.failed_starts += 1
             if not self._all_started and self.failed_starts >= _FAILED_STARTS:
                 self.should_exit.set()
@@ -343,21 +343,21 @@ def _supervise(
     return [each.exitcode for each in supervisor.processes], supervisor.failed_starts
 
 
-def _leave_pipes(workers: list[Process]) -> None:
-    """Close the copies of the workers' ends here: then a ping fails once its worker has ended."""
+def _close_worker_ends(workers: list[Process]) -> None:
+    """Close this process's copies of worker ends, so that a ping fails once a worker has ended."""
     for each in workers:
         each.child_conn.close()
 
 
 def _replace_workers(supervisor: Multiprocess, join: Callable[[list[Process]], None]) -> None:
-    """Replace each worker as the supervisor does itself, but wait for none without end."""
+    """Replace each worker as the supervisor does, but with time limits."""
     from uvicorn.supervisors.multiprocess import Process
 
     config = supervisor.config
     for index, old in enumerate(supervisor.processes):
         new = Process(config, supervisor.sockets)
         new.start()
-        _leave_pipes([new])
+        _close_worker_ends([new])
         if not new.wait_until_ready(config.timeout_worker_healthcheck, supervisor.should_exit):
             new.kill()
             new.join()

@@ -28,7 +28,7 @@ SCHEMA_TEXT = 4 * 1024 * 1024
 """Most characters of the values and texts in these schemas."""
 
 _DIALECTS = ("https://json-schema.org/draft/2020-12/schema", "https://spec.openapis.org/oas/3.")
-_REFUSED = ("$id", "$dynamicRef", "$recursiveRef")  # they lead elsewhere than `$ref` does here
+_REFUSED = ("$id", "$dynamicRef", "$recursiveRef")  # these change the meaning of references
 
 _SCHEMAS = frozenset(
     {
@@ -97,11 +97,11 @@ class SchemaConverter:
     """Converts the schemas of one request or response.
 
     Args:
-        document: Where the references lead.
+        document: The document that the references point into.
         direction: `request` or `response`.
 
     Attributes:
-        left_out: What the converted schemas do not say, as texts.
+        left_out: Texts about unsupported parts of the schemas.
     """
 
     def __init__(self, document: Document, direction: Literal["request", "response"]) -> None:
@@ -113,7 +113,7 @@ class SchemaConverter:
         self.left_out: list[str] = []
 
     def convert(self, schema: Any, depth: int = 0) -> Any:
-        """A schema, whose references lead into `$defs`; see `definitions`.
+        """A converted schema, whose references point into `$defs`; see `definitions`.
 
         Raises:
             ValueError: Not a schema, a reference that leads nowhere, or too many parts.
@@ -139,7 +139,7 @@ class SchemaConverter:
         return {**beside, "$ref": f"#/$defs/{self._definition_name(schema['$ref'])}"}
 
     def take_text(self, value: Any) -> None:
-        """Count a value that a schema has from the document.
+        """Count a value that a schema takes from the document.
 
         Raises:
             ValueError: The schemas have too many characters, or the value is nested too deep.
@@ -158,7 +158,7 @@ class SchemaConverter:
         return converted
 
     def is_hidden(self, schema: Any) -> bool:
-        """Whether the direction has no such member."""
+        """Whether a member with this schema is absent in the direction."""
         if is_object(schema) and "$ref" in schema and self._hidden not in schema:
             schema = self._document.target(schema["$ref"])
         return is_object(schema) and schema.get(self._hidden) is True
@@ -172,10 +172,10 @@ class SchemaConverter:
             raise ValueError(f"$schema: expected {_DIALECTS[0]}, got {safe_repr(dialect)}")
 
     def _definition_name(self, reference: Any) -> str:
-        """The name in `$defs` for what a reference leads to.
+        """The name in `$defs` for the target of a reference.
 
         Raises:
-            ValueError: It leads nowhere.
+            ValueError: The reference leads nowhere.
         """
         name = self._names.get(reference) if isinstance(reference, str) else None
         if name is None:
@@ -226,7 +226,7 @@ class SchemaConverter:
                 yield name, schema
 
     def _is_searchable(self, pattern: Any) -> bool:
-        """Whether a regular expression can be searched in linear time; noted if not."""
+        """Whether a regular expression can be searched in linear time; else `left_out` has it."""
         try:
             if isinstance(pattern, str):
                 pattern_of(pattern)
@@ -237,7 +237,7 @@ class SchemaConverter:
 
 
 def _of_3_0(converted: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The keywords of OpenAPI 3.0 that JSON Schema has in another form."""
+    """A schema with keywords of OpenAPI 3.0 replaced by those of JSON Schema."""
     for exclusive, inclusive in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if converted.get(exclusive) is True and inclusive in converted:
             converted[exclusive] = converted.pop(inclusive)
@@ -260,7 +260,7 @@ def with_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def unique_name(stem: str, taken: Any) -> str:
-    """The stem, or the stem with the first number that makes a name that is not taken."""
+    """The stem, with the first number that makes the name unique if the stem is taken."""
     name, number = stem, 2
     while name in taken:
         name, number = f"{stem}_{number}", number + 1

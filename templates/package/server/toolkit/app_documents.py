@@ -16,7 +16,7 @@ _META = "_meta"
 
 
 class UiDocument(Resource):
-    """A document, whose metadata stand in the list and with the contents."""
+    """A document whose metadata are sent both in the list and with the contents."""
 
     def _contents(self, uri: str, value: Any) -> list[dict[str, Any]]:
         contents = super()._contents(uri, value)

@@ -72,7 +72,7 @@ class Completer:
         names: Further names that the annotations may use.
 
     Attributes:
-        dependencies: What other functions provide for a call, if anything.
+        dependencies: The values that other functions provide for a call, if any.
 
     Raises:
         TypeError: The function has other parameters.

@@ -273,7 +273,7 @@ class ToolResult(Wire, frozen=True, kw_only=True):
             _set(self, structured=self.structured_content)
 
 
-def present(**members: Any) -> dict[str, Any]:
+def present_members(**members: Any) -> dict[str, Any]:
     """The members of a wire object, without those that are `None`."""
     return {name: value for name, value in members.items() if value is not None}
 

@@ -1,9 +1,9 @@
 """Values that other functions provide for the functions that users register.
 
-The dependencies of a function are found when it is registered, with those that they have
-themselves. A call then resolves them in the order of the parameters, each provider once. What was
-opened is closed in reverse order when the call ends, whether it ends by a result or by an error;
-a provider that is a generator sees the error at its `yield`.
+The dependencies of a function, and their own dependencies, are collected when it is registered. A
+call then resolves them in the order of the parameters, each provider once. Context managers are
+left in reverse order when the call ends, by a result or by an error; a provider that is a generator
+sees the error at its `yield`.
 
 A plain function, and each half of a plain generator, runs in a worker thread.
 """
@@ -123,10 +123,12 @@ class Dependencies:
         failures: list[BaseException] = []
         async with AsyncExitStack() as stack:
             values: dict[Function, Any] = {}
-            given = dict(arguments)
+            call_arguments = dict(arguments)
             try:
                 for name, provider in self._providers.items():
-                    arguments[name] = await self._value(provider, context, given, values, stack)
+                    arguments[name] = await self._value(
+                        provider, context, call_arguments, values, stack
+                    )
                 result = await self._call(**arguments)
             except BaseException as error:
                 failures.append(error)
@@ -136,14 +138,14 @@ class Dependencies:
         return result
 
     def has(self, function: Function) -> bool:
-        """Whether a function is among the providers."""
+        """Whether a function is one of the providers."""
         return any(function in provider.functions() for provider in self._providers.values())
 
     def replace(self, function: Function, replacement: Provider | None) -> Provider | None:
         """Use another provider in place of a function; `None` for the function itself.
 
         Returns:
-            The replacement so far.
+            The previous replacement, if any.
         """
         before = self._replacements.pop(function, None)
         if replacement is not None:
@@ -154,24 +156,24 @@ class Dependencies:
         self,
         provider: Provider,
         context: Context[Any],
-        given: Mapping[str, Any],
+        call_arguments: Mapping[str, Any],
         values: dict[Function, Any],
         stack: AsyncExitStack,
     ) -> Any:
         provider = self._replacements.get(provider.function, provider)
         if provider.function in values:
             return values[provider.function]
-        arguments = {name: given[name] for name in provider.arguments}
+        arguments = {name: call_arguments[name] for name in provider.arguments}
         if provider.context is not None:
             arguments[provider.context] = context
         for name, inner in provider.parameters.items():
-            arguments[name] = await self._value(inner, context, given, values, stack)
-        value = await _opened(provider, arguments, stack)
+            arguments[name] = await self._value(inner, context, call_arguments, values, stack)
+        value = await _open_value(provider, arguments, stack)
         values[provider.function] = value
         return value
 
 
-async def _opened(provider: Provider, arguments: dict[str, Any], stack: AsyncExitStack) -> Any:
+async def _open_value(provider: Provider, arguments: dict[str, Any], stack: AsyncExitStack) -> Any:
     match provider.kind:
         case "coroutine":
             return await provider.open(**arguments)
@@ -183,11 +185,11 @@ async def _opened(provider: Provider, arguments: dict[str, Any], stack: AsyncExi
             return await stack.enter_async_context(provider.open(**arguments))
         case "context manager":
             opened = provider.open(**arguments)
-            return await stack.enter_async_context(_entered_in_threads(opened))
+            return await stack.enter_async_context(_enter_in_threads(opened))
 
 
 @asynccontextmanager
-async def _entered_in_threads(manager: AbstractContextManager[Any]) -> typing.AsyncGenerator[Any]:
+async def _enter_in_threads(manager: AbstractContextManager[Any]) -> typing.AsyncGenerator[Any]:
     """A context manager that is entered and left in worker threads."""
     from anyio.to_thread import run_sync  # needed for plain functions only
 
@@ -214,7 +216,7 @@ def provider_of(
     function: Function,
     label: str,
     names: Mapping[str, Any] | None,
-    given: Collection[str],
+    argument_names: Collection[str],
     callers: tuple[Function, ...] = (),
 ) -> Provider:
     """A function as provider, with the providers of its own parameters.
@@ -223,7 +225,7 @@ def provider_of(
         function: As passed to `Depends`.
         label: The registered function in error texts.
         names: Further names that annotations may use.
-        given: Names of the arguments of the registered function.
+        argument_names: Names of the arguments of the registered function.
         callers: The providers that need this one.
 
     Raises:
@@ -244,25 +246,29 @@ def provider_of(
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if isinstance(dependency, Dependency) and parameter.kind is not parameter.POSITIONAL_ONLY:
-            inner = provider_of(dependency.function, label, names, given, (*callers, function))
+            inner = provider_of(
+                dependency.function, label, names, argument_names, (*callers, function)
+            )
             parameters[name] = inner
         elif is_context(annotation) and parameter.kind is not parameter.POSITIONAL_ONLY:
             if context is not None:
                 raise TypeError(f"{where}: expected one Context parameter, got {context}, {name}")
             context = name
         elif parameter.default is parameter.empty:
-            if name not in given or parameter.kind is parameter.POSITIONAL_ONLY:
-                known = f", one of the arguments {', '.join(given)}" if given else ""
+            if name not in argument_names or parameter.kind is parameter.POSITIONAL_ONLY:
+                known = (
+                    f", one of the arguments {', '.join(argument_names)}" if argument_names else ""
+                )
                 raise TypeError(
                     f"{where}: parameter {name!r}: expected a Context, Annotated[<type>, "
                     f"Depends(...)]{known} or a default value"
                 )
             arguments.append(name)
-    opening, kind = _opening(function, hints.get("return"))
+    opening, kind = _function_and_kind(function, hints.get("return"))
     return Provider(function, opening, kind, context, parameters, tuple(arguments))
 
 
-def _opening(function: Function, returns: Any) -> tuple[Function, Kind]:
+def _function_and_kind(function: Function, returns: Any) -> tuple[Function, Kind]:
     """The function to call, and the kind of its result."""
     if inspect.isasyncgenfunction(function):
         return asynccontextmanager(function), "async context manager"
@@ -285,7 +291,7 @@ def _opening(function: Function, returns: Any) -> tuple[Function, Kind]:
 
 
 @contextmanager
-def _replaced(
+def _replace_provider(
     owners: Iterable[Dependencies],
     function: Function,
     replacement: Function,
@@ -295,7 +301,7 @@ def _replaced(
 
     Args:
         owners: The dependencies to change.
-        function: What `Depends` holds.
+        function: The function that `Depends` holds.
         replacement: The other function.
         names: Further names that its annotations may use.
 
@@ -359,22 +365,22 @@ class Dependency(Injector):
         function: Callable[..., Awaitable[Any]],
         context: str | None,
         injectors: Mapping[str, Any],
-        given: Collection[str],
+        argument_names: Collection[str],
         label: str,
         names: Mapping[str, Any] | None,
     ) -> Dependencies:
         """See `Injector`."""
         providers = {
-            name: provider_of(each.function, label, names, given)
+            name: provider_of(each.function, label, names, argument_names)
             for name, each in injectors.items()
         }
-        return Dependencies(function, context, providers, given)
+        return Dependencies(function, context, providers, argument_names)
 
 
 def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations name it like a class
     """In `Annotated[Db, Depends(open_db)]`: a function provides the value of the parameter.
 
-    `db: Db = Depends(open_db)` says the same.
+    `db: Db = Depends(open_db)` is equivalent.
 
     The parameter is not part of the schema. The function is called once per call, however many
     parameters need its value, and may take a `Context`, dependencies of its own, and arguments of
@@ -407,7 +413,7 @@ class Overriding:
             with server.override(open_db, open_empty_db): ...
 
         Args:
-            function: What `Depends` holds.
+            function: The function that `Depends` holds.
             replacement: Provides the value instead, with dependencies of its own.
 
         Raises:
@@ -415,11 +421,11 @@ class Overriding:
             TypeError: (on entering) The replacement has parameters that can't be provided.
         """
         names = local_names(inspect.currentframe())
-        return _replaced(_dependencies(self._dispatcher), function, replacement, names)
+        return _replace_provider(_dependencies(self._dispatcher), function, replacement, names)
 
 
 def _dependencies(dispatcher: Dispatcher) -> Iterator[Dependencies]:
-    """Of all registered functions that have some, those of mounted servers included."""
+    """The dependencies of all registered functions, those of mounted servers included."""
     for each in dispatcher.all_servers():
         items: list[Any] = [item for registry in each.registries for item in registry.all()]
         for item in (*items, *each.functions.values()):

@@ -1,7 +1,7 @@
-"""The keys of a server: those that processes which serve together share, and their rotation.
+"""The keys of a server, which processes that serve together share, and their rotation.
 
-One key signs or seals, all of them verify and open. So a new key is first, and the one before it
-stays until nothing of it is in use any more.
+The first key signs and seals; all keys verify and open. A new key is put first. The previous one
+stays as long as signatures or session ids made with it are in use.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class KeyRing(Protocol):
 
 
 StateKey: TypeAlias = bytes | Sequence[bytes] | KeyRing
-"""One key, or several, of which the first is the newest; or a `KeyRing`."""
+"""One key, several keys with the newest first, or a `KeyRing`."""
 
 
 class MemoryKeyRing:
@@ -64,7 +64,7 @@ class MemoryKeyRing:
 
         Raises:
             TypeError: The key is not bytes.
-            ValueError: It is too short.
+            ValueError: The key is too short.
         """
         [new] = _checked_keys(os.urandom(32) if key is None else (key,))
         self._keys = (new, *self._keys)[: self._kept]
@@ -74,7 +74,7 @@ class MemoryKeyRing:
 
 
 class ServerKeys:
-    """The keys of one server, its own or those of others that it serves with.
+    """The keys of one server: its own ones, or adopted ones of another server.
 
     Args:
         key: The keys; `None` makes a random one, which no other process has.

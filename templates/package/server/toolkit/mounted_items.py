@@ -1,7 +1,7 @@
-"""Items of a mounted server: their names from outside, and the way of requests to the server.
+"""Items of a mounted server: their outer names, and the passing of requests to the server.
 
-The mounted server gets a request with its own names; names and URIs of its resources in the result
-become those from outside.
+Inner names are those of the mounted server, outer names those of the server it is mounted on. The
+mounted server gets requests with inner names. Names and URIs in its results become outer ones.
 
     prefix     tool, prompt    resource                         template
     none       status          repo://head                      repo://{path}
@@ -31,7 +31,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 
 
 class Mount(msgspec.Struct, frozen=True, eq=False):
-    """A mounted server and its prefix: names inside are those of that server.
+    """A mounted server and its prefix.
 
     Attributes:
         server: The mounted server.
@@ -44,17 +44,17 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def is_open(self) -> bool:
-        """Whether a name that is not registered may still be one of the server's."""
+        """Whether the server may have items that are not registered."""
         return any(each.is_open for each in self.server.all_servers())
 
     @property
-    def has_to_be_asked(self) -> bool:
-        """Whether only the server knows its lists: it has middleware, or is open."""
+    def needs_list_requests(self) -> bool:
+        """Whether only requests show the lists of the server: it has middleware, or is open."""
         servers = self.server.all_servers()
         return any(each.is_open or each.application is not each for each in servers)
 
     def has_method(self, name: str) -> bool:
-        """Whether the server handles a method, as far as that is known."""
+        """Whether the server handles a method; `True` if unknown."""
         handlers = self.server.handlers
         return name in handlers or (self.is_open and not handlers)
 
@@ -62,26 +62,26 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         """The response of the mounted server to a request with its own names."""
         return self.server.application.handle(request)
 
-    def subscribed(self, uris: Collection[str]) -> None:
-        """Tell the server to which of its resources a stream subscribes."""
+    def pass_subscription(self, uris: Collection[str]) -> None:
+        """Pass the inner URIs that a stream subscribes to on to the server."""
         listener = self.server.subscription_listener()
         if listener is not None:
             listener([inner for inner in map(self.inner_uri, uris) if inner is not None])
 
     def outer_name(self, name: str) -> str:
-        """The name of a tool or prompt from outside."""
+        """The outer name of a tool or prompt."""
         return name if self.prefix is None else f"{self.prefix}_{name}"
 
     def inner_name(self, name: str) -> str | None:
-        """The name of a tool or prompt inside, or `None` if it has not the prefix."""
+        """The inner name of a tool or prompt, or `None` if the outer one lacks the prefix."""
         inner = name if self.prefix is None else name.removeprefix(f"{self.prefix}_")
         return None if inner == name and self.prefix is not None else inner
 
     def outer_uri(self, uri: str) -> str:
-        """A URI or URI template from outside.
+        """The outer form of a URI or URI template.
 
         Raises:
-            ValueError: It does not begin with a scheme.
+            ValueError: The URI does not begin with a scheme.
         """
         if self.prefix is None:
             return uri
@@ -92,7 +92,7 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         return f"{uri[:start]}{self.prefix}/{uri[start:]}"
 
     def inner_uri(self, uri: str) -> str | None:
-        """A URI inside, or `None` if it has not the prefix."""
+        """The inner form of a URI, or `None` if the outer one lacks the prefix."""
         if self.prefix is None:
             return uri
         scheme = _SCHEME.match(uri)
@@ -104,9 +104,9 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         return None if inner == rest else uri[:start] + inner
 
     def has_resource(self, uri: str) -> bool:
-        """Whether a URI inside is that of a resource of the server, as far as that is known."""
+        """Whether an inner URI is that of a resource of the server; `True` if unknown."""
         if self.is_open:
-            return not uri.startswith(("http:", "https:"))  # which a client gets by itself
+            return not uri.startswith(("http:", "https:"))  # clients fetch web URLs themselves
         registries = self.server.registries
         try:
             find_resource(uri, registries.resources.items, registries.templates.items)
@@ -115,11 +115,11 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         return True
 
     def outer_key(self, row: ItemList, key: str) -> str:
-        """The key of an item from outside.
+        """The outer key of an item.
 
         Args:
-            row: Its list.
-            key: Its name, URI or template.
+            row: The list of the item.
+            key: The inner name, URI or template.
 
         Raises:
             ValueError: The mounted server's item can't have this prefix.
@@ -132,11 +132,11 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         return name
 
     def outer_wire(self, wire: Mapping[str, Any], key: Mapping[str, str]) -> dict[str, Any]:
-        """An item as wire object from outside.
+        """An item as wire object with outer names.
 
         Args:
-            wire: The item inside. That of a tool may name its user interface (MCP Apps).
-            key: The member with its key from outside.
+            wire: The item in the mounted server. A tool may name its user interface (MCP Apps).
+            key: The member with the outer key.
         """
         meta: Any = wire.get("_meta")
         ui: Any = meta.get("ui") if is_object(meta) else None
@@ -147,21 +147,21 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         return {**wire, **key, "_meta": moved}
 
     def inner_key(self, row: ItemList, key: str) -> str | None:
-        """The key of an item inside, or `None` if it has not the prefix."""
+        """The inner key of an item, or `None` if the outer one lacks the prefix."""
         return self.inner_name(key) if row.key == "name" else self.inner_uri(key)
 
 
 class UnregisteredItem:
-    """An item that a mounted server may have, by a request about it.
+    """An unregistered item that a mounted server may have, named by a request.
 
     Args:
         mount: The mounted server.
-        inner_key: The key of the item there.
+        inner_key: The key of the item in the mounted server.
 
     Attributes:
         mount: As passed.
         inner_key: As passed.
-        scopes: None that are known here.
+        scopes: Always empty: the scopes are unknown here.
     """
 
     scopes: frozenset[str] = frozenset()
@@ -175,17 +175,17 @@ class UnregisteredItem:
         name = request.method.name
         if not self.mount.has_method(name):
             return None
-        return _WAYS[name](self.mount, self.inner_key, request)
+        return _PASSED_BY[name](self.mount, self.inner_key, request)
 
 
 class MountedItem(UnregisteredItem):
-    """An item that a mounted server has registered, as it is listed from outside.
+    """An item that a mounted server has registered, as the outer server lists it.
 
     Args:
         mount: The mounted server.
         row: Its list.
         inner_key: Its key in the mounted server.
-        item: The item there.
+        item: The item in the mounted server.
 
     Attributes:
         item: As passed.
@@ -209,7 +209,7 @@ class MountedItem(UnregisteredItem):
         self.key = {row.key: key}
 
     def wire(self, structured_content: str) -> dict[str, Any]:
-        """The item as wire object with its name from outside."""
+        """The item as wire object with its outer name."""
         return self.mount.outer_wire(self.item.wire(structured_content), self.key)
 
     @property
@@ -236,25 +236,25 @@ class MountedItem(UnregisteredItem):
         return self.item.template
 
     def values(self, uri: str) -> Mapping[str, Any] | None:
-        """See `Resource`; the URI is one from outside."""
+        """See `Resource`; `uri` is an outer URI."""
         inner = self.mount.inner_uri(uri)
         values: Mapping[str, Any] | None = None if inner is None else self.item.values(inner)
         return values
 
 
 def _call_tool(mount: Mount, name: str, request: RequestContext) -> Coroutine[Any, Any, Any]:
-    return _result(mount, _with(request, name=name), "content", _moved_block)
+    return _result(mount, _with(request, name=name), "content", _with_outer_block_uri)
 
 
 def _get_prompt(mount: Mount, name: str, request: RequestContext) -> Coroutine[Any, Any, Any]:
-    return _result(mount, _with(request, name=name), "messages", _moved_message)
+    return _result(mount, _with(request, name=name), "messages", _with_outer_message_uri)
 
 
 async def _use_resource(mount: Mount, uri: str, request: RequestContext) -> Any:
     """Read a resource, subscribe to it, or unsubscribe."""
     inner = mount.inner_uri(request.params.uri) or uri  # `uri` may be a template
     try:
-        return await _result(mount, _with(request, uri=inner), "contents", _moved)
+        return await _result(mount, _with(request, uri=inner), "contents", _with_outer_uri)
     except ResourceNotFoundError as error:
         if error.uri != inner:
             raise
@@ -267,7 +267,7 @@ def _complete(mount: Mount, key: str, request: RequestContext) -> Coroutine[Any,
     return mount.handle(_with(request, ref=ref))
 
 
-_WAYS: Mapping[str, Callable[[Mount, str, RequestContext], Coroutine[Any, Any, Any]]] = {
+_PASSED_BY: Mapping[str, Callable[[Mount, str, RequestContext], Coroutine[Any, Any, Any]]] = {
     "tools/call": _call_tool,
     "prompts/get": _get_prompt,
     "resources/read": _use_resource,
@@ -275,7 +275,7 @@ _WAYS: Mapping[str, Callable[[Mount, str, RequestContext], Coroutine[Any, Any, A
     UNSUBSCRIBE: _use_resource,
     "completion/complete": _complete,
 }
-"""By request: what passes it to the mounted server, with the key of the item there."""
+"""Functions that pass requests to the mounted server with the item's inner key, by method."""
 
 
 def _with(request: RequestContext, **params: Any) -> RequestContext:
@@ -285,7 +285,7 @@ def _with(request: RequestContext, **params: Any) -> RequestContext:
 async def _result(
     mount: Mount, request: RequestContext, member: str, change: Callable[[Mount, Any], Any]
 ) -> Any:
-    """The result of a mounted server, with each item of a list in it as seen from outside."""
+    """The result of a mounted server, with each item of one of its lists changed."""
     return _with_each(await mount.handle(request), member, partial(change, mount))
 
 
@@ -304,35 +304,35 @@ def _with_each(result: Any, member: str, change: Callable[[Any], Any]) -> Any:
     changed = [change(item) for item in items]
     if all(new is old for new, old in zip(changed, items, strict=True)):
         return result
-    return _replaced(result, **{member: changed})
+    return _replace_members(result, **{member: changed})
 
 
-def _moved_message(mount: Mount, message: Any) -> Any:
+def _with_outer_message_uri(mount: Mount, message: Any) -> Any:
     block = _member(message, "content")
-    moved = _moved_block(mount, block)
-    return message if moved is block else _replaced(message, content=moved)
+    moved = _with_outer_block_uri(mount, block)
+    return message if moved is block else _replace_members(message, content=moved)
 
 
-def _moved_block(mount: Mount, block: Any) -> Any:
-    """A resource link or an embedded resource with its URI from outside; another block as it is."""
+def _with_outer_block_uri(mount: Mount, block: Any) -> Any:
+    """A resource link or embedded resource with its outer URI; another block is unchanged."""
     embedded = _member(block, "resource")
     if embedded is None:
-        return _moved(mount, block)
-    moved = _moved(mount, embedded)
-    return block if moved is embedded else _replaced(block, resource=moved)
+        return _with_outer_uri(mount, block)
+    moved = _with_outer_uri(mount, embedded)
+    return block if moved is embedded else _replace_members(block, resource=moved)
 
 
-def _moved(mount: Mount, value: Any) -> Any:
-    """An object with its `uri` from outside, if it is that of a resource of the mounted server."""
+def _with_outer_uri(mount: Mount, value: Any) -> Any:
+    """An object with its outer `uri`, if that names a resource of the mounted server."""
     uri = _member(value, "uri")
     if mount.prefix is None or not isinstance(uri, str) or not mount.has_resource(uri):
         return value
-    return _replaced(value, uri=mount.outer_uri(uri))
+    return _replace_members(value, uri=mount.outer_uri(uri))
 
 
 def _member(value: Any, name: str) -> Any:
     return value.get(name) if is_object(value) else getattr(value, name, None)
 
 
-def _replaced(value: Any, **members: Any) -> Any:
+def _replace_members(value: Any, **members: Any) -> Any:
     return {**value, **members} if is_object(value) else replace(value, **members)

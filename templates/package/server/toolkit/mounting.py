@@ -1,4 +1,4 @@
-"""Servers mounted on a server: registries, methods and announcements, kept in step.
+"""Servers mounted on a server: their registries, methods and announcements are kept in sync.
 
 The registries of a server hold the items of the servers that are mounted on it, under their new
 names, beside its own (`mounted_items`); a change of a mounted server's registry is taken over at
@@ -36,17 +36,17 @@ def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Non
     """Mount a server on another one.
 
     Args:
-        own: The server that it is mounted on.
-        server: The server.
+        own: The outer server, which the other one is mounted on.
+        server: The server to mount.
         prefix: See `Mount`.
 
     Raises:
-        TypeError: The other server passes everything on, and has nothing of its own.
+        TypeError: The outer server is a proxy, which has no items of its own.
         ValueError: The prefix is invalid, a name is taken, the server would contain itself, or
             it lists items by low-level handlers.
-        RuntimeError: The server has a lifespan, which nothing would enter any more.
+        RuntimeError: The server has a lifespan, and the outer server was started already.
     """
-    mount = _checked(own, server, prefix)
+    mount = _new_mount(own, server, prefix)
     methods = _MethodFollower(mount, own)
     registries = list(zip(server.registries, own.registries, strict=True))
     followers = [_ItemFollower(mount, source, target) for source, target in registries]
@@ -66,7 +66,7 @@ def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Non
     server.announcer.follow(partial(_announce, own, mount))
 
 
-def _checked(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Mount:
+def _new_mount(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Mount:
     servers = server.all_servers()
     if own.is_open:
         raise TypeError(NOTHING_OF_ITS_OWN)
@@ -124,9 +124,9 @@ def _announce(
 
 
 class _ItemFollower:
-    """Keeps the items of a mounted server's registry in that of the server it is mounted on.
+    """Copies the items of a mounted server's registry into the registry of the outer server.
 
-    It is a `Follower` of the first one, and an `ItemSource` of the other.
+    It is a `Follower` of the inner registry, and an `ItemSource` of the outer one.
     """
 
     def __init__(self, mount: Mount, source: Registry[Any], target: Registry[Any]) -> None:
@@ -138,7 +138,7 @@ class _ItemFollower:
     def check(self, key: str) -> None:
         self._target.check(self._mount.outer_key(self._source.row, key))
 
-    def shown(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
+    def shown_items(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
         inside = self._source.items_for(request)
         if inside is self._source.items:
             return items
@@ -158,16 +158,18 @@ class _ItemFollower:
     def has_session_rules(self) -> bool:
         return self._source.has_session_rules()
 
-    def unregistered(self, key: str, request: RequestContext) -> UnregisteredItem | None:
+    def find_unregistered(self, key: str, request: RequestContext) -> UnregisteredItem | None:
         mount = self._mount
         if not mount.is_open or not mount.has_method(request.method.name):
             return None
         inner_key = mount.inner_key(self._source.row, key)
         return None if inner_key is None else UnregisteredItem(mount, inner_key)
 
-    async def listed(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
+    async def listed_items(
+        self, items: Mapping[str, Any], request: RequestContext
+    ) -> Mapping[str, Any]:
         mount, row = self._mount, self._source.row
-        if not mount.has_to_be_asked:
+        if not mount.needs_list_requests:
             return items
         inside = await self._items_inside(request)
         listed: dict[str, Any] = {}
@@ -178,7 +180,7 @@ class _ItemFollower:
                 listed[key] = _ListedItem(item.mount.outer_wire(inside[item.inner_key], item.key))
         for inner_key, members in inside.items() if mount.is_open else ():
             key = mount.outer_key(row, inner_key)
-            item = self._target.unregistered(key, request)
+            item = self._target.find_unregistered(key, request)
             if key not in listed and item is not None and item.mount is mount:
                 listed[key] = _ListedItem(mount.outer_wire(members, {row.key: key}))
         return listed
@@ -186,7 +188,7 @@ class _ItemFollower:
     async def _items_inside(self, request: RequestContext) -> Mapping[str, dict[str, Any]]:
         """All items that the mounted server lists, as wire objects by their keys there.
 
-        A server behind a proxy that does not answer has none, so that the others can be used.
+        If a server behind a proxy fails, the list ends early, so that other servers can be used.
         """
         items: dict[str, dict[str, Any]] = {}
         mount, row = self._mount, self._source.row
@@ -213,7 +215,7 @@ class _ItemFollower:
                 return items
 
     def check_all(self) -> None:
-        """Check the items that there are, disabled ones included."""
+        """Check the keys of all items, disabled ones included."""
         for key in self._source.all_keys():
             self.check(key)
 
@@ -239,7 +241,7 @@ class _ItemFollower:
 
 
 class _ListedItem(msgspec.Struct):
-    """An item as a mounted server has listed it, with its key from outside."""
+    """An item as a mounted server has listed it, with its key in the outer server."""
 
     members: dict[str, Any]
 
@@ -262,13 +264,13 @@ class _MethodFollower:
             self._own.check_method(key)
 
     def check_all(self) -> None:
-        """Check the methods that there are."""
+        """Check all methods of the mounted server."""
         for name in self._mount.server.handlers:
             self.check(name)
 
     def refresh(self) -> None:
         own, server = self._own, self._mount.server
-        own.know_items(server.items)
+        own.add_item_handlers(server.items)
         about_items = own.item_handlers.keys() & server.handlers.keys()
         changes = {RESOURCE_UPDATED}
         if server.is_open and own.settings.list_changed:

@@ -94,7 +94,7 @@ class Output(msgspec.Struct, frozen=True):
             OutputError: The value does not fit.
         """
         if isinstance(value, ToolResult):
-            return self._explicit(value)
+            return self._explicit_results(value)
         blocks = content_of(value) if self.form in _MAY_BE_CONTENT else None
         if blocks is not None:
             if self.complaint is not None:
@@ -104,7 +104,7 @@ class Output(msgspec.Struct, frozen=True):
             if is_many(value) and all(isinstance(each, str) for each in value):
                 return list(map(wire_block, value)), UNSET, None
             raise OutputError(f"expected content, got {type(value).__name__}; {_CONTENT}")
-        plain = self._validated(value)
+        plain = self._validate(value)
         if self.form in _WRAPPED:  # a list of any values may have images among them
             return _blocks_among(value) or _bare_content(plain), {WRAPPER: plain}, None
         if self.form == "unstructured" or (
@@ -113,12 +113,12 @@ class Output(msgspec.Struct, frozen=True):
             return _bare_content(plain), UNSET, None
         return _bare_content(plain), plain, None
 
-    def _explicit(self, value: ToolResult) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
+    def _explicit_results(self, value: ToolResult) -> tuple[Blocks, Any, Mapping[str, Any] | None]:
         structured = value.structured
         if value.is_error:
             structured = structured if structured is UNSET else to_json(structured)
         elif structured is not UNSET:
-            structured = self._validated(structured)
+            structured = self._validate(structured)
         elif self.schema is not None:
             raise OutputError("expected ToolResult.structured, since there is an output schema")
         if value.content is not None:
@@ -131,7 +131,7 @@ class Output(msgspec.Struct, frozen=True):
             structured = {WRAPPER: structured}
         return blocks, structured, value.meta
 
-    def _validated(self, value: Any) -> Any:
+    def _validate(self, value: Any) -> Any:
         """The value as plain JSON data, validated against its type."""
         try:
             plain = to_json(value) if self.kind is None else self.kind.write(value)
@@ -218,15 +218,15 @@ def from_annotation(annotation: Any, label: str) -> Output:
             "output_schema=None sends such values without one"
         ) from error
     if annotation is str:
-        return Output("text", kind, _wrapped(schema))
+        return Output("text", kind, _wrap_schema(schema))
     schema = _with_object_root(schema)
     if schema.get("type") == "object" and type(None) not in typing.get_args(annotation):
         return Output("object", kind, schema)
-    return Output("wrapped", kind, _wrapped(schema))
+    return Output("wrapped", kind, _wrap_schema(schema))
 
 
 def _with_object_root(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema, where its root is not a reference to an object: a recursive type has such one."""
+    """A schema whose root is not a reference to an object, unlike that of a recursive type."""
     name = schema.get("$ref", "").rpartition("/")[2]
     definition = schema.get("$defs", {}).get(name, {})
     if definition.get("type") != "object":
@@ -250,7 +250,7 @@ def from_schema(schema: Mapping[str, Any]) -> Output:
     return Output("by value", None, dict(schema), validator(schema, "an output_schema"))
 
 
-def _wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+def _wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
     definitions = schema.pop("$defs", None)
     wrapper: dict[str, Any] = {
         "type": "object",
@@ -316,7 +316,7 @@ class ContentResultBuilder:
         return self._kind(content=[self._text(text=text)], **self._success_field)
 
     def wrapped_text(self, text: str) -> Any:
-        """The same with the text as structured value too, where the revision has such values."""
+        """A result with a text, as structured value too if the revision has such values."""
         if self._structured_content == "none":
             return self.text(text)
         return self._structured_kind(
@@ -381,7 +381,7 @@ class ValueResultBuilder:
     wrapped_text = text
 
     def failure(self, text: str) -> Any:
-        """Report a failure of the tool by an error: such a result can't express one.
+        """Report a failure of the tool by an error, since these results have no error flag.
 
         Raises:
             InternalError: Always.
@@ -427,14 +427,14 @@ def tool_result_builder(result: Any, structured_content: str) -> ToolResultBuild
     return ValueResultBuilder(result)
 
 
-def known_blocks(blocks: Blocks, known: Mapping[str, Any]) -> Blocks:
+def known_blocks(blocks: Blocks, types: Mapping[str, Any]) -> Blocks:
     """Content blocks; those of unknown kinds are replaced by a line of text.
 
-    Where the type admits any value as content, no kinds are known, and all blocks stay.
+    Where the type admits any value as content, `types` is empty, and all blocks stay.
     """
-    if not known:
+    if not types:
         return blocks
-    return [block if block["type"] in known else _as_text(block) for block in blocks]
+    return [block if block["type"] in types else _as_text(block) for block in blocks]
 
 
 def _as_text(block: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Checks, as a server is made, of members that a draft requires and that nothing sets.
+"""Checks, when a server is created, of members that a draft requires and that nothing sets.
 
 Only packages of such a draft have this module.
 """
@@ -18,16 +18,16 @@ from .registry import ITEM_LISTS, NO_CACHING, ItemList, Registry
 
 
 def expect_described(describe: Callable[[Revision], Description]) -> None:
-    """Check that a server can say in each revision who it is.
+    """Check that a server can describe itself in each revision.
 
     Raises:
-        TypeError: A revision asks for a member that nothing sets.
+        TypeError: A revision requires a member that nothing sets.
     """
     for revision in REVISIONS.values():
         try:
             own = describe(revision)
         except ValidationError as error:
-            raise _refused("Server", revision, error_text(error)) from None
+            raise _unset_error("Server", revision, error_text(error)) from None
         result = {
             "protocolVersion": revision.name,
             "supportedVersions": [revision.name],
@@ -44,15 +44,15 @@ def expect_listed(registry: Registry[Any], unset: Collection[str] = ()) -> None:
 
     Args:
         registry: The items.
-        unset: Members of them, and of results about them, that nothing sets.
+        unset: Members of the items, and of results about the items, that nothing sets.
 
     Raises:
-        TypeError: A revision asks for a member that nothing sets.
+        TypeError: A revision requires a member that nothing sets.
     """
     for key, item in list(registry.items.items())[-1:]:
         what = f"{registry.row.kind} {safe_repr(key)}"
         if unset:
-            raise _refused(what, REVISIONS.newest(), f"nothing sets {', '.join(unset)}")
+            raise _unset_error(what, REVISIONS.newest(), f"nothing sets {', '.join(unset)}")
         for revision in REVISIONS.values():
             wire = item.wire(revision.facts.behaviour.structured_content)
             page = {registry.row.member: [wire], **NO_CACHING.wire()}
@@ -63,10 +63,10 @@ class CheckedDispatcher(Dispatcher):
     """A dispatcher that checks what is registered.
 
     Attributes:
-        unset: By the first part of a method's name: members that nothing sets.
+        unset: Members that nothing sets, by the first part of a method's name.
 
     Raises:
-        TypeError: (from registration) A revision asks for a member that nothing sets.
+        TypeError: (from registration) A revision requires a member that nothing sets.
     """
 
     unset: Mapping[str, Collection[str]] = {}
@@ -83,9 +83,9 @@ def _expect_fit(result: Any, revision: Revision, method: Method | None, what: st
     try:
         convert(result, method.result)
     except ValidationError as error:
-        raise _refused(what, revision, f"{method.name}: {error_text(error)}") from None
+        raise _unset_error(what, revision, f"{method.name}: {error_text(error)}") from None
 
 
-def _refused(what: str, revision: Revision, why: str) -> TypeError:
+def _unset_error(what: str, revision: Revision, why: str) -> TypeError:
     fact = "a default in --facts gives a member its value"
     return TypeError(f"{what}: revision {safe_repr(revision.name)}: {why}; {fact}")

@@ -64,9 +64,9 @@ class RequiredScopes:
         self._methods = methods
 
     def of(self, message: jsonrpc.Message) -> Collection[str]:
-        """The scopes of what a message is about."""
+        """The scopes that a message needs."""
         if self._tools.hides_forbidden or not isinstance(message, jsonrpc.Request):
-            return ()  # what is hidden looks unknown instead
+            return ()  # hidden items look unknown instead
         if message.method in self._methods:
             return self._methods[message.method]
         if message.params is None:

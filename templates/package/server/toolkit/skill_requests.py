@@ -1,9 +1,9 @@
 """The requests about the skills of a server.
 
-What is listed follows from the resources: each `SKILL.md` of a directory of skills has the entry of
-its skill. Servers that are mounted are asked for theirs, whose URIs then are those from outside.
+Entries are derived from the resources: each `SKILL.md` of a directory of skills has the entry of
+its skill. The entries of mounted servers are requested from these, and get outer URIs.
 
-The extension names no declaration of clients, so that the requests are served to all of them.
+The extension defines no client capability, so the requests of all clients are served.
 
 Source: ext-skills/specification/stable/skills.
 """
@@ -66,14 +66,14 @@ def serve_skills(
     """Serve the requests about skills, and declare the extension.
 
     Args:
-        dispatcher: That of the server.
-        settings: What it declares.
-        handler: Handles the requests; by default what is registered.
+        dispatcher: The dispatcher of the server.
+        settings: The settings of the extension to declare.
+        handler: Handles the requests; `None` serves the registered skills.
 
     Raises:
         ValueError: One of the methods is registered already.
     """
-    dispatcher.know_items(_HANDLERS)
+    dispatcher.add_item_handlers(_HANDLERS)
     for name, row in ROWS.items():
         if dispatcher.custom.setdefault(name, row) is not row:
             raise ValueError(f"method {name!r} is registered already")
@@ -87,11 +87,11 @@ def serve_skills(
 def pass_skills_on(
     dispatcher: Dispatcher, capabilities: Mapping[str, Any], handler: Handler
 ) -> None:
-    """Serve the requests about skills by a handler, if another server with these capabilities does.
+    """Pass requests about skills to another server, if its capabilities have the extension.
 
     Args:
-        dispatcher: That of a proxy.
-        capabilities: Those of the server behind it.
+        dispatcher: The dispatcher of a proxy.
+        capabilities: The capabilities of the server behind it.
         handler: Passes a request on.
     """
     settings = settings_of(capabilities, SKILLS)
@@ -105,7 +105,7 @@ async def _list(dispatcher: Dispatcher, request: RequestContext) -> Any:
         uri: msgspec.to_builtins(skill) for uri, skill in _own_skills(visible).items()
     }
     for mount in _mounts(dispatcher, request):
-        for entry in await _entries_inside(mount, request):
+        for entry in await _mounted_entries(mount, request):
             uri = entry.get("uri")
             if isinstance(uri, str) and _is_shown(dispatcher, mount, visible, uri):
                 entries.setdefault(uri, entry)
@@ -119,8 +119,8 @@ async def _get(dispatcher: Dispatcher, request: RequestContext) -> Any:
     if own is not None:
         resource, _ = resource_of(dispatcher, request, uri)  # checks the scopes
         return _result(request, {"skill": msgspec.to_builtins(own)}, resource.cache)
-    mount, result = await _asked(dispatcher, request, uri, visible)
-    return {**result, "skill": _moved_entry(mount, result.get("skill"))}
+    mount, result = await _request_mounted(dispatcher, request, uri, visible)
+    return {**result, "skill": _with_outer_entry_uris(mount, result.get("skill"))}
 
 
 async def _read_directory(dispatcher: Dispatcher, request: RequestContext) -> Any:
@@ -132,9 +132,9 @@ async def _read_directory(dispatcher: Dispatcher, request: RequestContext) -> An
             children |= _children(uri, skill, visible)
     if children:
         return _result(request, _page(dispatcher, request, "resources", children))
-    mount, result = await _asked(dispatcher, request, uri, visible)
+    mount, result = await _request_mounted(dispatcher, request, uri, visible)
     inside: Any = result.get("resources")
-    moved = [_moved(mount, each) for each in inside] if is_many(inside) else inside
+    moved = [_with_outer_uri(mount, each) for each in inside] if is_many(inside) else inside
     return {**result, "resources": moved}
 
 
@@ -154,61 +154,61 @@ def _children(uri: str, skill: Skill, visible: Mapping[str, Any]) -> dict[str, A
 
 
 def _own_skills(visible: Mapping[str, Any]) -> dict[str, Skill]:
-    """The skills whose files are among resources by URI, those of mounted servers left out."""
+    """The skills of registered directories among visible resources, by the URI of `SKILL.md`."""
     skills = {uri: getattr(each, "skill", None) for uri, each in visible.items()}
     return {uri: skill for uri, skill in skills.items() if isinstance(skill, Skill)}
 
 
 def _mounts(dispatcher: Dispatcher, request: RequestContext) -> list[Any]:
-    """The mounted servers that handle a request, those with the longest prefix first."""
+    """The mounted servers that handle a request, longest prefix first."""
     mounts: list[Any] = [*dispatcher.mounts]
     having = [each for each in mounts if each.has_method(request.method.name)]
     return sorted(having, key=lambda each: -len(each.prefix or ""))
 
 
 def _is_shown(dispatcher: Dispatcher, mount: Any, visible: Mapping[str, Any], uri: str) -> bool:
-    """Whether a skill or directory of a mounted server, by its URI from outside, is shown here."""
+    """Whether this server shows a skill or directory of a mounted one, by its outer URI."""
     if mount.is_open:
         return not dispatcher.registries.resources.is_disabled(uri)
     return any(key == uri or key.startswith(f"{uri}/") for key in visible)
 
 
-async def _entries_inside(mount: Any, request: RequestContext) -> list[dict[str, Any]]:
-    """The entries that a mounted server lists, with their URIs from outside.
+async def _mounted_entries(mount: Any, request: RequestContext) -> list[dict[str, Any]]:
+    """The entries that a mounted server lists, with their outer URIs.
 
-    A server behind a proxy that does not answer has none, so that the others can be used.
+    If a server behind a proxy fails, the list ends early, so that other servers can be used.
     """
     entries: list[dict[str, Any]] = []
     cursor: str | None = None
     for _ in range(_PAGES):
         try:
-            page = await _inside(mount, request, cursor=cursor)
+            page = await _inner_result(mount, request, cursor=cursor)
         except ProtocolError as error:
             if not mount.is_open:
                 raise
             _logger.warning("skills of server %r: %s", mount.server.name, error)
             break
         listed = page["skills"] if is_many(page.get("skills")) else ()
-        entries += [_moved_entry(mount, each) for each in listed if is_object(each)]
+        entries += [_with_outer_entry_uris(mount, each) for each in listed if is_object(each)]
         cursor = page.get("nextCursor")
         if not isinstance(cursor, str):
             break
     return entries
 
 
-async def _asked(
+async def _request_mounted(
     dispatcher: Dispatcher, request: RequestContext, uri: str, visible: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """The first mounted server that has a URI from outside, and its result.
+    """The first mounted server that has an outer URI, and its result.
 
     Raises:
-        InvalidParamsError: None has it.
+        InvalidParamsError: No mounted server has the URI.
     """
     for mount in _mounts(dispatcher, request):
         inner = mount.inner_uri(uri)
         if inner is not None and _is_shown(dispatcher, mount, visible, uri):
             try:
-                return mount, await _inside(mount, request, uri=inner)
+                return mount, await _inner_result(mount, request, uri=inner)
             except ProtocolError as error:
                 if error.code not in (INVALID_PARAMS, METHOD_NOT_FOUND):
                     raise
@@ -216,8 +216,8 @@ async def _asked(
     raise InvalidParamsError(f"uri: expected the URI of {kind}, got {safe_repr(uri)}")
 
 
-async def _inside(mount: Any, request: RequestContext, **members: Any) -> dict[str, Any]:
-    """The result of a mounted server as wire object; `None` among the params leaves one out."""
+async def _inner_result(mount: Any, request: RequestContext, **members: Any) -> dict[str, Any]:
+    """The result of a mounted server as wire object; params that are `None` are omitted."""
     params = {**_params(request), **members}
     params = {name: value for name, value in params.items() if value is not None}
     result = await mount.handle(request.with_params(params, Raw(encode(params))))
@@ -225,16 +225,16 @@ async def _inside(mount: Any, request: RequestContext, **members: Any) -> dict[s
     return decoded
 
 
-def _moved_entry(mount: Any, entry: Any) -> Any:
-    """An entry with its URIs from outside."""
+def _with_outer_entry_uris(mount: Any, entry: Any) -> Any:
+    """An entry with its outer URIs."""
     resources = entry.get("resources") if is_object(entry) else None
     if is_many(resources):
-        entry = {**entry, "resources": [_moved(mount, each) for each in resources]}
-    return _moved(mount, entry)
+        entry = {**entry, "resources": [_with_outer_uri(mount, each) for each in resources]}
+    return _with_outer_uri(mount, entry)
 
 
-def _moved(mount: Any, value: Any) -> Any:
-    """An object with its `uri` from outside, if it has one."""
+def _with_outer_uri(mount: Any, value: Any) -> Any:
+    """An object with its outer `uri`, if it has a `uri`."""
     uri = value.get("uri") if is_object(value) else None
     if not isinstance(uri, str) or not is_uri(uri):
         return value
@@ -263,7 +263,7 @@ def _uri_of(request: RequestContext) -> str:
     """The URI that a request is about.
 
     Raises:
-        InvalidParamsError: There is none.
+        InvalidParamsError: The params have no URI.
     """
     uri = _params(request).get("uri")
     if not isinstance(uri, str):
@@ -274,7 +274,7 @@ def _uri_of(request: RequestContext) -> str:
 def _result(
     request: RequestContext, members: Mapping[str, Any], cache: CacheHint | None = None
 ) -> dict[str, Any]:
-    """A result with the members of the cache hint that results of the revision have."""
+    """A result with those members of the cache hint that the revision has."""
     hint = {} if cache is None else cache.wire()
     kinds = [*structs_in(request.revision.client_requests["resources/list"].result)]
     own = {name for name in hint if any(field_type(each, name) for each in kinds)}
@@ -286,4 +286,4 @@ _HANDLERS: Mapping[str, ItemHandler] = {
     GET: _get,
     READ_DIRECTORY: _read_directory,
 }
-"""For what is registered and mounted."""
+"""Handlers for the skills of registered directories and of mounted servers."""

@@ -32,8 +32,8 @@ class ToolVariant:
     """A tool made from another one.
 
     Args:
-        dispatcher: Has the other one, and handles its calls.
-        source: Name of the other one.
+        dispatcher: Has the source, and handles its calls.
+        source: Name of the source, the other tool.
         name: Its own name.
         members: Members of the wire object that differ, such as `description`.
         rename: New names of arguments by those of the source.
@@ -102,7 +102,7 @@ class ToolVariant:
 
     def wire(self, structured_content: str) -> dict[str, Any]:
         """The tool as wire object; see `Tool`."""
-        wire: Mapping[str, Any] = self._current().wire(structured_content)
+        wire: Mapping[str, Any] = self._find_source().wire(structured_content)
         schema = dict(wire["inputSchema"])
         schema["properties"] = {
             self._rename.get(name, name): each
@@ -117,7 +117,7 @@ class ToolVariant:
     @property
     def param_headers(self) -> Mapping[tuple[str, ...], str]:
         """See `Tool`."""
-        headers: Mapping[tuple[str, ...], str] = self._current().param_headers
+        headers: Mapping[tuple[str, ...], str] = self._find_source().param_headers
         return {
             (self._rename.get(path[0], path[0]), *path[1:]): header
             for path, header in headers.items()
@@ -127,7 +127,7 @@ class ToolVariant:
     @property
     def secret_names(self) -> frozenset[str]:
         """See `Tool`."""
-        names: frozenset[str] = self._current().secret_names
+        names: frozenset[str] = self._find_source().secret_names
         return frozenset(self._rename.get(name, name) for name in names)
 
     def respond(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -137,12 +137,14 @@ class ToolVariant:
             InvalidParamsError: The source was removed, or there are arguments that are not listed,
                 and the revision reports that by an error.
         """
-        given: Mapping[str, Any] = request.params.arguments or {}
+        received: Mapping[str, Any] = request.params.arguments or {}
         originals = {new: old for old, new in self._rename.items()}
-        hidden = given.keys() & ((self._fix.keys() | self._rename.keys()) - originals.keys())
+        hidden = received.keys() & ((self._fix.keys() | self._rename.keys()) - originals.keys())
         if hidden:
             return self._refuse(request, sorted(hidden))
-        arguments = {originals.get(name, name): value for name, value in given.items()} | self._fix
+        arguments = {
+            originals.get(name, name): value for name, value in received.items()
+        } | self._fix
         members: dict[str, Any] = {"name": self._source, "arguments": arguments}
         inner = request.with_members(members)
         item = self._dispatcher.registries.tools.find(self._source)
@@ -151,7 +153,7 @@ class ToolVariant:
         return self._dispatcher.call_item(item, inner)
 
     async def _refuse(self, request: RequestContext, names: Sequence[str]) -> Any:
-        """The result that says which arguments are not listed, or the error."""
+        """Report arguments that are not listed, by a result or an error, as the revision does."""
         text = f"{self.label}: unknown arguments: {safe_list(names)}"
         behaviour = request.revision.facts.behaviour
         if behaviour.bad_tool_arguments == "error":
@@ -159,19 +161,19 @@ class ToolVariant:
         builder = tool_result_builder(request.method.result, behaviour.structured_content)
         return builder.failure(text)
 
-    def _current(self) -> Any:
-        """The source, as it was last seen."""
+    def _find_source(self) -> Any:
+        """The source; after its removal, its last form."""
         self._item = self._dispatcher.registries.tools.find(self._source) or self._item
         return self._item
 
 
 def _changes(label: str, changes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Changes of arguments, once they are checked.
+    """Changes of arguments, after a check of their type.
 
     Raises:
-        TypeError: They are no mapping.
+        TypeError: The changes are not a mapping.
     """
-    given: object = {} if changes is None else changes
-    if not is_object(given):
-        raise TypeError(f"{label}: expected a mapping by names of arguments, got {given!r}")
-    return dict(given)
+    unchecked: object = {} if changes is None else changes
+    if not is_object(unchecked):
+        raise TypeError(f"{label}: expected a mapping by names of arguments, got {unchecked!r}")
+    return dict(unchecked)

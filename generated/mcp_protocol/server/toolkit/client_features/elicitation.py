@@ -36,10 +36,10 @@ from ....protocol.client_features import FORMATS, content_complaint, field_compl
 from ....runtime.request_context import RequestContext
 from ....values import value_types
 from ....values.type_schemas import is_pydantic_class
-from ..content import present
+from ..content import present_members
 from ..revision_types import field_type, struct_with, structs_in
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
-from .multi_round_trip import MultiRoundTrip, Question, askable, mismatch
+from .multi_round_trip import MultiRoundTrip, Question, askable_method, mismatch
 
 METHOD = "elicitation/create"
 _CAPABILITY = "elicitation"
@@ -116,11 +116,11 @@ class FormField(msgspec.Struct, frozen=True):
     required: bool
     fills_none: bool
 
-    def fitted(self, row: Method, revision: Revision) -> Mapping[str, Any]:
+    def best_schema(self, row: Method, revision: Revision) -> Mapping[str, Any]:
         """The best schema that a revision can express, with the default if possible.
 
         Raises:
-            LocalProtocolError: The revision can express none of them.
+            LocalProtocolError: The revision can express none of the schemas.
         """
         for schema in self.schemas:
             if self.default is not None:
@@ -143,7 +143,7 @@ class Form:
             a form of one field; or a flat JSON Schema.
 
     Raises:
-        TypeError: It is none of these, or has a field that a form can't have.
+        TypeError: Another type, or a field has a type that a form can't have.
     """
 
     def __init__(self, kind: Any) -> None:
@@ -172,7 +172,7 @@ class Form:
         if known is not None:
             return known
         schema = self._schema or _object_schema(
-            {field.name: field.fitted(row, revision) for field in self._fields}, self._fields
+            {field.name: field.best_schema(row, revision) for field in self._fields}, self._fields
         )
         error = mismatch(schema, _form_type(row)) or _form_complaint(schema)
         if error:
@@ -229,7 +229,7 @@ def form_question(message: str, form: Form, request: RequestContext) -> Question
         MissingCapabilityError: The client did not declare form elicitation.
         LocalProtocolError: The revision can't express the form.
     """
-    row = askable(request, METHOD, _CAPABILITY, {})
+    row = askable_method(request, METHOD, _CAPABILITY, {})
     schema = form.schema(row, request.revision)
     return Question(METHOD, {"message": message, "requestedSchema": schema}, _CAPABILITY)
 
@@ -249,7 +249,7 @@ def url_question(
         url: URL of the page.
         elicitation_id: Id in revisions that have one; generated if `None`.
         request: The request.
-        url_elicitations: Keeps the id.
+        url_elicitations: Stores the id.
         schemes: Allowed schemes of the URL.
 
     Raises:
@@ -257,7 +257,7 @@ def url_question(
         ValueError: Not a URL of an allowed scheme, or the id belongs to another elicitation.
     """
     params = _url_params(message, url, schemes)
-    row = askable(request, METHOD, _CAPABILITY, params)
+    row = askable_method(request, METHOD, _CAPABILITY, params)
     if _has_ids(row):
         params["elicitationId"] = url_elicitations.begin(request, url, elicitation_id)
     return Question(METHOD, params, _CAPABILITY)
@@ -276,7 +276,7 @@ def required_result(
         MissingCapabilityError: The client did not declare URL elicitation.
         ValueError: Not a URL of an allowed scheme, or an id belongs to another elicitation.
     """
-    askable(request, METHOD, _CAPABILITY, {"mode": "url"})
+    askable_method(request, METHOD, _CAPABILITY, {"mode": "url"})
     if request.revision.facts.errors.url_elicitation_required is not None:
         for each in error.elicitations:
             url = _checked_url(each.url, each.schemes)
@@ -403,7 +403,7 @@ def fields_of(kind: Any) -> tuple[FormField, ...]:
 
 
 def _is_value_type(kind: Any) -> bool:
-    """Whether a type is that of a field, rather than of a form."""
+    """Whether a type is that of a single field rather than that of a form."""
     origin = typing.get_origin(kind)
     if origin is Annotated:
         return _is_value_type(typing.get_args(kind)[0])
@@ -433,7 +433,7 @@ def _field(field: inspect.Field, literals: Sequence[Any]) -> FormField:
 
 
 def _default(field: inspect.Field) -> Any:
-    """A default as wire value, sets in sorted order; `None` if there is nothing to show."""
+    """A default as wire value, sets in sorted order; `None` if there is none or it is empty."""
     default: Any = field.default
     if field.default_factory is not msgspec.NODEFAULT:
         default = field.default_factory()
@@ -465,7 +465,7 @@ def _plain(node: inspect.Type) -> _PlainType:
 
 
 def _number_of(nodes: Sequence[inspect.Type]) -> inspect.Type:
-    """The type that `int | float` stands for; no other union has one."""
+    """The type of numbers for `int | float`, the only union that is allowed."""
     floats = [node for node in nodes if isinstance(node, inspect.FloatType)]
     ints = [node for node in nodes if isinstance(node, inspect.IntType)]
     if len(floats) == len(ints) == 1 and len(nodes) == 2:
@@ -505,7 +505,7 @@ def _in_order(node: inspect.Type, literals: Sequence[Any]) -> inspect.Type:
 def _text(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
     if node.pattern is not None:
         raise _FieldTypeError("a form has no patterns")
-    return [present(type="string", minLength=node.min_length, maxLength=node.max_length)]
+    return [present_members(type="string", minLength=node.min_length, maxLength=node.max_length)]
 
 
 def _number(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
@@ -516,7 +516,9 @@ def _number(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
         raise _FieldTypeError("a form has bounds that are included: use ge and le")
     least = node.ge if node.gt is None else node.gt + 1
     most = node.le if node.lt is None else node.lt - 1
-    return [present(type="integer" if is_integer else "number", minimum=least, maximum=most)]
+    return [
+        present_members(type="integer" if is_integer else "number", minimum=least, maximum=most)
+    ]
 
 
 def _choice(node: Any, value_titles: Mapping[str, str]) -> list[FieldSchema]:
@@ -540,7 +542,11 @@ def _choices(node: Any, value_titles: Mapping[str, str]) -> list[FieldSchema]:
     items: FieldSchema = {"type": "string", "enum": values}
     if all_titles:
         items = {"anyOf": _titled(values, all_titles)}
-    return [present(type="array", items=items, minItems=node.min_length, maxItems=node.max_length)]
+    return [
+        present_members(
+            type="array", items=items, minItems=node.min_length, maxItems=node.max_length
+        )
+    ]
 
 
 def _titled(values: Sequence[str], value_titles: Mapping[str, str]) -> list[FieldSchema]:
@@ -619,7 +625,7 @@ def _field_kind(field: Any) -> Any:
     if isinstance(kind, type) and is_pydantic_class(kind):
         schema = value_types.custom_schema(kind, use="validation")
         if schema.pop("type", None) == "string":
-            schema.pop("minLength", None)  # of a URL: it says nothing beside the format
+            schema.pop("minLength", None)  # of a URL: the format implies it
             kind = Annotated[str, Meta(extra_json_schema=schema)]
     for note in [
         each for constraint in field.metadata for each in value_types.as_msgspec(constraint)
@@ -627,12 +633,12 @@ def _field_kind(field: Any) -> Any:
         if not isinstance(note, msgspec.Meta):
             raise TypeError(f"{note!r} can't be expressed")
         kind = Annotated[kind, note]
-    shown = {
+    notes = {
         name: value
         for name in ("title", "description", "examples")
         if (value := getattr(field, name)) is not None
     }
-    return Annotated[kind, msgspec.Meta(**shown)] if shown else kind
+    return Annotated[kind, msgspec.Meta(**notes)] if notes else kind
 
 
 def _struct_default(field: Any) -> Any:

@@ -43,11 +43,10 @@ _T3 = TypeVar("_T3")
 class ClientQuestions:
     """The part of a `Context` that asks the client.
 
-    `elicit`, `elicit_url`, `sample` and `list_roots` ask the client. In some revisions that is a
-    request to the client. In others the handler is left at the question, and runs again from the
-    start when the answer has arrived: side effects belong after the last question, and values that
-    differ between runs belong in `once`. Answers so far are kept by the client; they are signed but
-    not encrypted.
+    `elicit`, `elicit_url`, `sample` and `list_roots` ask the client. Some revisions send a request
+    to the client. In others the question ends the handler, which runs again from the start when the
+    answer has arrived: side effects belong after the last question, and values that differ between
+    runs belong in `once`. The client keeps the earlier answers; they are signed but not encrypted.
 
     Attributes:
         request_context: The request.
@@ -117,7 +116,7 @@ class ClientQuestions:
         Use `elicit_url` for secrets.
 
         Args:
-            message: What is asked, and why.
+            message: The question, and its reason.
             form: A dataclass, TypedDict, Struct or pydantic model of strings, numbers, booleans,
                 dates, and choices (Literal, Enum, lists of them; see `titles`); one of these types,
                 for a single value; or a flat JSON Schema, which is sent unchanged.
@@ -288,7 +287,7 @@ class ClientQuestions:
     async def ask_all(self, *questions: Awaitable[_T]) -> tuple[_T, ...]: ...
 
     async def ask_all(self, *questions: Awaitable[Any]) -> tuple[Any, ...]:
-        """Ask several questions at once, in one round trip where the handler is left.
+        """Ask several questions at once, in one round trip where questions end the handler.
 
             name, roots = await ctx.ask_all(ctx.elicit("Who?", Name), ctx.list_roots())
 

@@ -32,7 +32,7 @@ from ....protocol.client_features import blocks_of, messages_complaint
 from ....runtime.request_context import RequestContext
 from ..content import Audio, Content, Image, Message, Text, Wire, wire_block
 from ..revision_types import field_type, structs_in
-from .multi_round_trip import Question, askable, check_params
+from .multi_round_trip import Question, askable_method, check_params
 
 METHOD = "sampling/createMessage"
 ROOTS_QUESTION = Question("roots/list", None, "roots", repeats=False)
@@ -164,7 +164,7 @@ def sampling_question(
         params["modelPreferences"] = _preferences(params["modelPreferences"])
     if "toolChoice" in params:
         params["toolChoice"] = {"mode": params["toolChoice"]}
-    row = askable(request, METHOD, _CAPABILITY, params)
+    row = askable_method(request, METHOD, _CAPABILITY, params)
     check_params(row, params, request.revision)
     _check_context(params, row, request)
     error = messages_complaint(params["messages"])
@@ -203,7 +203,7 @@ def _messages(messages: Iterable[MessageLike]) -> list[dict[str, Any]]:
             continue
         tool_results = []
         wire.append(_message(message))
-    return [_unwrapped(each) for each in wire]
+    return [_unwrap_content(each) for each in wire]
 
 
 def _message(message: MessageLike) -> dict[str, Any]:
@@ -223,8 +223,8 @@ def _block(block: Any) -> dict[str, Any]:
     return dict(block) if is_object(block) else wire_block(block)
 
 
-def _unwrapped(message: dict[str, Any]) -> dict[str, Any]:
-    """The message; a list of one block becomes that block, which every revision allows."""
+def _unwrap_content(message: dict[str, Any]) -> dict[str, Any]:
+    """A message in which a list of one block is replaced by the block, as all revisions allow."""
     content: Any = message.get("content")
     return {**message, "content": content[0]} if is_many(content) and len(content) == 1 else message
 
@@ -236,7 +236,7 @@ def _preferences(wire: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _check_context(params: Mapping[str, Any], row: Method, request: RequestContext) -> None:
-    """Require the `context` capability where the revision has it and the params need it."""
+    """Check the client's `context` capability if the revision has it and the params need it."""
     include_context = params.get("includeContext", "none")
     if include_context == "none" or not _has_context(request.revision.client_capabilities):
         return
