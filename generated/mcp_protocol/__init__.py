@@ -30,8 +30,8 @@ or over HTTP, by `connect("http://127.0.0.1:8000/mcp")`, or, without an event lo
     with connect_sync(["python", "weather.py"]) as client:
         result = client.call_tool("forecast", {"city": "Oslo"})
 
-The messages of a revision are in its own subpackage, those of all revisions in `models`. Nothing
-is imported before it is asked for.
+The messages of a revision are in its own subpackage, those of all revisions in `models`. Each
+name is imported at its first use.
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ def _alternative(name: str) -> str | None:
 
 
 class _OtherModules:
-    """Explains the import of a module that another SDK has, when nothing else has found it."""
+    """Raises an explaining error for a module that only another SDK has; the last finder."""
 
     @staticmethod
     def find_spec(name: str, path: object = None, target: object = None) -> None:

@@ -742,7 +742,7 @@ class Client(ClientBase):
         await self._notify("notifications/roots/list_changed", fields)
 
     def task(self, task_id: str) -> TaskHandle:
-        """A task that was started before, perhaps by another process; nothing is sent.
+        """The handle of a task that was started before, by any process; sends nothing.
 
         Raises:
             MissingCapabilityError: One of the sides does not declare tasks.
@@ -1215,8 +1215,8 @@ def connect(
         target: The URL of a server over HTTP, a command line, the path of a script (`.py` is run by
             this Python, `.js` by Node.js), a server in this process, or a custom channel.
             A configuration, `{"mcpServers": {...}}` or the path of a JSON file with it, opens all
-            of its servers as one `ClientGroup`; its entries say what `env`, `cwd`, `transport`,
-            `headers` and `auth` say otherwise. To type checkers, what a path opens is `Any`.
+            of its servers as one `ClientGroup`; its entries replace the parameters `env`, `cwd`,
+            `transport`, `headers` and `auth`. For type checkers, the client of a path is `Any`.
         revision: The only revision to use; the client then has the types of that revision. By
             default the newest revision that both sides support is used. `handshake` stands for
             any revision with a session: `initialize` is then the first message.
@@ -1228,26 +1228,27 @@ def connect(
         capabilities: Capabilities to declare besides those that the handlers imply, as wire object.
         env: Environment of the server process.
         cwd: Working directory of the server process.
-        restart: Whether, and how often, a server process that ends during the session is started
-            again, with `True` as by `Restart()`.
-        transport: The HTTP transport; by default Streamable HTTP, and HTTP+SSE with a server that
-            supports no other.
-        headers: Header fields of each HTTP request, or a function that returns them, which may be a
-            coroutine function.
+        restart: Limits on restarting a server process that ends during the session; `True` for
+            `Restart()`, `False` for no restart.
+        transport: The HTTP transport; by default Streamable HTTP, or HTTP+SSE if the server
+            supports only that.
+        headers: Header fields of each HTTP request, or a function or coroutine function that
+            returns the fields.
         auth: An access token, its source, such as `OAuth(...)`, or an httpx2 authentication.
         http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
-        tasks: Whether the server may ask for tasks that the handlers of sampling and elicitation
-            work on, with `True` as by `ClientTasks()`.
+        tasks: Whether the server may send sampling and elicitation requests as tasks; `True` for
+            `ClientTasks()`.
         timeouts: Timeouts, and pauses before retries.
-        limits: Bounds of what the server can make the client do and store.
+        limits: Bounds on the work and the storage that the server can cause.
         cache: Bounds of the response cache; `False` for no cache. Private results are dropped when
-            `headers` returns other fields than before. Credentials in `auth` and `http_client` are
-            not seen: open a client for each user, or call `client.cache.forget_private()`.
+            `headers` returns other fields than before. Changes of credentials in `auth` and
+            `http_client` are not detected: open a client for each user, or call
+            `client.cache.forget_private()`.
         extra: Whether objects of results keep members that the revision does not define, as
             attribute `extra` by wire name. An object that is sent again includes them.
-        max_concurrent_requests: Bound of handlers that run at a time. At the bound no further
-            message is read until a handler has ended; while the client itself waits for responses,
-            further requests of the server are refused.
+        max_concurrent_requests: Most handlers that run at a time. At the limit, no message is read
+            until a handler has ended; while the client itself waits for responses, further
+            requests of the server are refused.
         inputs: Values for `${input:id}` in a configuration, by id, or a function that asks the
             user: it gets a `ConfigInput`, and returns the value, or `None` for none.
 
@@ -1260,7 +1261,7 @@ def connect(
         RequestTimeoutError: (on entry) The session was not open in time.
         MissingExtraError: (on entry) The target is a URL, and no HTTP library is installed.
         ValueError: (on entry) `max_concurrent_requests` is below one.
-        TypeError: There is no such keyword, or a handler has a wrong name or other parameters.
+        TypeError: A keyword is unknown, or a handler has a wrong name or other parameters.
     """
     if others:
         from ..other_sdks import keyword_error  # for the error only
@@ -1335,7 +1336,7 @@ def _open_config(
     from .group import ClientGroup
     from ..client.group_base import open_group
 
-    def opening(entry: ServerEntry) -> AbstractAsyncContextManager[Client]:
+    def open_entry(entry: ServerEntry) -> AbstractAsyncContextManager[Client]:
         return open_client(
             Client,
             entry.target,
@@ -1347,7 +1348,7 @@ def _open_config(
             http=UrlOptions(entry.transport, entry.headers, entry.auth),
         )
 
-    return open_group(ClientGroup[Client], config, inputs, opening)
+    return open_group(ClientGroup[Client], config, inputs, open_entry)
 
 
 def _application(
@@ -1356,7 +1357,7 @@ def _application(
     settings: ClientSettings,
     tasks: ClientTasks | bool,
 ) -> ClientApplication:
-    """Serves the messages of a server, by tasks if the client offers them."""
+    """The application of a client, which serves requests as tasks if `tasks` is not `False`."""
     if tasks is False:
         return ClientApplication(handlers, identity, settings)
     from ..client.served_tasks import TaskApplication  # few clients serve tasks
@@ -1389,7 +1390,7 @@ async def open_client(
     if restart is not None and not _is_command(target):
         raise TypeError("restart is for a command as target")
     if isinstance(target, str | bytes):
-        url = _checked_url(target)
+        url = _check_url(target)
         revisions = revisions_over_http(revisions, http)
         opening = at_url(url, revisions, application, http, application.settings.timeouts)
     elif http != UrlOptions():
@@ -1412,11 +1413,11 @@ async def open_client(
         yield client
 
 
-def _checked_url(target: str | bytes) -> str:
-    """The URL of a target.
+def _check_url(target: str | bytes) -> str:
+    """Return a target that is a URL.
 
     Raises:
-        TypeError: The target is no URL.
+        TypeError: The target is not a URL.
     """
     if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
         return target

@@ -57,7 +57,7 @@ AnyClient = TypeVar("AnyClient", bound="ClientBase")
 
 
 class Handlers(Protocol):
-    """Handlers of server messages; a rendered `ClientHandlers` is one."""
+    """Handlers of server messages; rendered `ClientHandlers` classes implement this."""
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """The user's own function for a method, plain or a coroutine function; `None` for none."""
@@ -79,9 +79,9 @@ class ClientCalls(FeatureCalls):
         raise NotImplementedError
 
     def on_log(self, function: OnLog, level: str = "info") -> Callback:
-        """Have a function called with each log message of the server, until it is removed.
+        """Register a function to call with each log message of the server, until removal.
 
-        Each function gets its messages in order. Its failures are logged.
+        Each function gets its messages in order. Exceptions of the function are logged.
 
         Args:
             function: Gets a `LogMessage`. A coroutine function, or a plain function, which must
@@ -99,7 +99,7 @@ class ClientCalls(FeatureCalls):
         return log_callback(function, level, [*map(_callbacks_of, self._pipelines())])
 
     def on_progress(self, function: OnProgress) -> Callback:
-        """Have a function called with the progress of each request, until it is removed.
+        """Register a function to call with the progress of each request, until removal.
 
         Requests that are sent from now on ask for progress, except by `request_raw`. The
         `on_progress` of a request is called as well.
@@ -164,13 +164,13 @@ class ClientBase(SingleClientCalls, ClientCalls):
         server = " ".join(text for text in texts if text) or "unnamed server"
         return f"<{type(self).__name__} of {server}, {self.revision} over {self._peer.transport}>"
 
-    if not TYPE_CHECKING:  # a type checker knows what a client has
+    if not TYPE_CHECKING:  # type checkers see the rendered methods
 
         def __new__(cls, *arguments: Any, **options: Any) -> Self:
             """Refuse the arguments of another SDK's client.
 
             Raises:
-                TypeError: The first one is no peer.
+                TypeError: The first argument is not a `Peer`.
             """
             if not isinstance(next(iter(arguments or options.values()), None), Peer):
                 from ..other_sdks import call_error  # for the error only
@@ -191,12 +191,12 @@ class ClientBase(SingleClientCalls, ClientCalls):
             raise absent_attribute(self, self.session.revision, name)
 
     def seen_as(self, client_class: type[AnyClient]) -> AnyClient:
-        """The same session as an instance of another client class."""
+        """An instance of another client class for this session."""
         return client_class(self._peer, self._application)
 
     @property
     def cache(self) -> NoCache:
-        """The results that the server declared fresh for some time.
+        """The cache of results that the server declared fresh for some time.
 
         Clear the cache to get a list in its current state.
         """
@@ -256,19 +256,19 @@ class ClientBase(SingleClientCalls, ClientCalls):
         """Send any request by its wire name, with params as wire object or raw JSON.
 
         Args:
-            name: The method; one that no revision has is a custom method of the server.
-            params: Its params; `None` for none.
+            name: The method; a method that no revision has is a custom method of the server.
+            params: The params; `None` for no params.
             meta: Members to add to `_meta`.
             timeout: Seconds without response or progress; `None` for no limit.
             on_progress: Called with progress, total and message of each progress notification;
-                without it none are requested.
+                `None` to request no notifications.
 
         Returns:
-            The typed result; that of a custom method as it came, as a dict.
+            The typed result; of a custom method, the received result as a dict.
 
         Raises:
             LocalProtocolError: The params do not fit the revision. Raw JSON is sent unchecked.
-            MethodNotFoundError: Another revision has the request, and that of the session has not.
+            MethodNotFoundError: Another revision has the method, but not that of the session.
             RemoteError: The server answered with an error.
             RequestTimeoutError: No response in time.
         """
@@ -283,7 +283,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Raw:
-        """Like `request`, but return the result as JSON as it came, unchecked, as gateways need."""
+        """Like `request`, but return the received result as unchecked JSON, as gateways need."""
         return await self._requests.send_raw(name, params, meta, timeout, on_progress)
 
     def start_call(
@@ -292,7 +292,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> StartedCall[Result]:
-        """Start a call that runs beside the caller, who may cancel it.
+        """Start a call in a task of its own, which the caller may cancel.
 
             call = client.start_call(client.call_tool, "forecast", {"city": "Oslo"})
             ...
@@ -301,7 +301,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
         Args:
             method: A method of this client.
             args: Its arguments, as in a direct call.
-            kwargs: The same, by name.
+            kwargs: Its keyword arguments.
 
         Returns:
             The call: `await call` gives the result.
@@ -321,7 +321,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
 
         Raises:
             ConnectionClosedError: The connection has ended.
-            LocalProtocolError: The client did not declare its capability; nothing was sent.
+            LocalProtocolError: The client did not declare the capability; nothing was sent.
             MethodNotFoundError: The revision has no such notification.
         """
         self._peer.callers.check_open()
@@ -343,7 +343,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
         await self.notify(name, wire_params(method, fields, self.revision))
 
     def _value_reader(self, name: str, fields: Mapping[str, Any], returns: object) -> ValueReader:
-        """A reader for the result of a request, with a type that the caller names.
+        """A reader that decodes the result of a request as a type that the caller names.
 
         Raises:
             TypeError: The type can't be read from JSON.
@@ -368,9 +368,8 @@ class ClientApplication:
 
     Attributes:
         settings: The settings of the client.
-        hooks: What the user put around requests.
-        custom_methods: Methods besides those of the revisions, which a proxy has as
-            `mcp_custom_methods` of its handlers.
+        hooks: The callbacks and the middleware of the session.
+        custom_methods: Methods that no revision has: `mcp_custom_methods` of a proxy's handlers.
         server_state: The state of the server. Transports with headers set `param_headers.mirrored`
             there, and call `param_headers.headers_for`.
     """
@@ -392,11 +391,11 @@ class ClientApplication:
         self._descriptions: dict[str, Description] = {}
 
     def declare_extensions(self, identifiers: Collection[str]) -> None:
-        """Declare extensions, without settings, beside those that the user declares."""
+        """Declare extensions without settings, in addition to those of the user."""
         capabilities = self._identity.capabilities
-        given = capabilities.get(CAPABILITY, {})
-        if identifiers and is_object(given):  # anything else is refused by `describe`
-            merged: dict[str, Any] = {CAPABILITY: {**{name: {} for name in identifiers}, **given}}
+        own = capabilities.get(CAPABILITY, {})
+        if identifiers and is_object(own):  # anything else is refused by `describe`
+            merged: dict[str, Any] = {CAPABILITY: {**{name: {} for name in identifiers}, **own}}
             self._identity = Identity(self._identity.info, {**capabilities, **merged})
 
     def describe(self, revision: Revision) -> Description:
@@ -407,7 +406,7 @@ class ClientApplication:
         """
         description = self._descriptions.get(revision.name)
         if description is None:
-            capabilities = _supported(self._identity.capabilities, revision)
+            capabilities = _supported_capabilities(self._identity.capabilities, revision)
             for method in (*revision.server_requests.values(), *revision.input_requests.values()):
                 if method.capability and self._handler(method) is not None:
                     _declare(capabilities, method.capability)
@@ -441,7 +440,7 @@ class ClientApplication:
             return
         callbacks = self.hooks.callbacks
         if callbacks is not None and context.method.name == MESSAGE:
-            await callbacks.logged(context.params)
+            await callbacks.pass_log_message(context.params)
         handler = self._handler(context.method)
         if handler is not None:
             await handler(context.params, context)
@@ -465,8 +464,8 @@ def _callbacks_of(requests: RequestPipeline) -> Callbacks:
     return requests.hooks.callbacks
 
 
-def _supported(capabilities: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
-    """A copy, without `listChanged` where the revision has no notification for it."""
+def _supported_capabilities(capabilities: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
+    """Copy capabilities, without `listChanged` where the revision has no such notification."""
     paths = {method.capability for method in revision.client_notifications.values()}
     supported = dict(capabilities)
     for name, value in capabilities.items():

@@ -35,17 +35,17 @@ async def read_server_card(url: str, *, http_client: HttpClient | None = None) -
         card = await read_server_card("https://weather.example/mcp/server-card")
         async with connect(card, inputs=ask) as client: ...
 
-    It is the word of whoever serves it: where it leads, and which values it wants, is for the user
-    to confirm, and decides nothing about security. Packages that it may name are left out, so that
-    `connect` starts no process for a card.
+    A card is untrusted: let the user confirm the URL that it names and the values that it asks for,
+    and base no security decision on it. Packages in the card are removed, so `connect` starts no
+    process for a card.
 
     Args:
-        url: The address of the card: any, by default that of the endpoint with `/server-card`.
-        http_client: Makes the request, and is not closed.
+        url: The URL of the card; by convention the URL of the endpoint with `/server-card`.
+        http_client: The HTTP client to use; it is not closed.
 
     Raises:
-        ValueError: The URL is not https, and does not lead to this machine.
-        McpError: The server can't be reached, or refuses; or the response is no Server Card.
+        ValueError: The URL is neither https nor a loopback address.
+        McpError: The server can't be reached or refuses, or the response is not a Server Card.
         MissingExtraError: The HTTP library is not installed.
     """
     split = urlsplit(url)

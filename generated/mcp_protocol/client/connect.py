@@ -5,9 +5,9 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Opening a session over a channel, and closing both.
 
-For every kind of target, the session is open before the body of the context manager runs, and all
-tasks have ended after it. Exceptions of the body are raised unchanged, never in an exception group.
-Processes and URLs as targets have modules of their own.
+For every kind of target, the session is open when the body of the context manager begins, and all
+tasks have ended when the context manager exits. Exceptions of the body are raised unchanged, never
+in an exception group. Processes and URLs as targets have modules of their own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Target: TypeAlias = str | Sequence[str] | PathLike[str] | Servable | Channel
 server in this process, or a custom channel."""
 
 _SCRIPTS: Mapping[str, str] = {".js": "node", ".mjs": "node", ".py": sys.executable}
-"""The programs that run scripts, by the ending of their names."""
+"""The programs that run scripts, by file name suffix."""
 
 PROBED = (
     f"revision={HANDSHAKE!r} leaves out the probe (server/discover) that comes before initialize"
@@ -63,7 +63,7 @@ PROBED = (
 
 
 def is_config_path(target: Target | Mapping[str, Any]) -> TypeGuard[PathLike[str]]:
-    """Whether a target is the path of a file with a configuration: a path of no script."""
+    """Whether a target is the path of a configuration: any path without the suffix of a script."""
     return isinstance(target, PathLike) and Path(target).suffix not in _SCRIPTS
 
 
@@ -71,8 +71,8 @@ def script_command(path: PathLike[str]) -> list[str]:
     """The command that runs a script.
 
     Raises:
-        OSError: It can't be read.
-        ValueError: Its name has another ending.
+        OSError: The script can't be read.
+        ValueError: The path has another suffix.
     """
     script = Path(path).absolute()
     program = _SCRIPTS.get(script.suffix)
@@ -86,7 +86,7 @@ class ClientPeer(Peer):
     """A client's end of a channel, which opens the session.
 
     Attributes:
-        client_connection: As passed; `connection` is the same.
+        client_connection: The same object as `connection`, with its own type.
     """
 
     def __init__(
@@ -105,23 +105,23 @@ class ClientPeer(Peer):
         self._opening_limit: PausableLimit | None = None
 
     async def open(self, probe_timeout: float, timeout: float) -> None:
-        """Agree with a server on revision and capabilities.
+        """Negotiate the revision and the capabilities with the server.
 
         Args:
             probe_timeout: Seconds for the response to the probe; a server that does not respond
-                counts as older.
+                is treated as one of an older revision.
             timeout: Seconds for the whole negotiation.
 
         Raises:
             RevisionError: No revision in common.
             RequestTimeoutError: No response in time.
-            McpError: The server refused, or ended, or could not be reached.
+            McpError: The server refused, has ended, or could not be reached.
         """
         opening, connection = self._opening, self.client_connection
         first = Send(connection.open(), opens=True)
         silence = probe_timeout if connection.probing else math.inf
-        with anyio.move_on_after(timeout) as whole, pausable(whole) as self._opening_limit:
-            # Over HTTP, sending lasts until the response: a late one still counts.
+        with anyio.move_on_after(timeout) as scope, pausable(scope) as self._opening_limit:
+            # Over HTTP, sending lasts until the response; a late response is still used.
             async with anyio.create_task_group() as sending:
                 with anyio.move_on_after(silence) as probe, pausable(probe):
                     sending.start_soon(self._handle, first)
@@ -137,16 +137,16 @@ class ClientPeer(Peer):
             raise opening.failure
 
     def extend_opening(self, seconds: float) -> None:
-        """Have at least this much time left for `open`, which is running."""
+        """Extend the timeout of a running `open`, so that at least so many seconds are left."""
         if self._opening_limit is not None:
             self._opening_limit.extend(seconds)
 
     async def _send_opening(self, message: OutgoingMessage) -> list[Event]:
-        """Send a message of the negotiation; returns what follows if it was not delivered."""
+        """Send a message of the negotiation; returns the events that its failure causes."""
         try:
             await self._channel.send(message)
         except ConnectionClosedError:
-            pass  # the reading task fails too, and knows the cause
+            pass  # the reading task fails too, with the cause
         except McpError as error:
             return self.client_connection.opening_refused(message.id, error)
         except Exception as error:
@@ -154,7 +154,7 @@ class ClientPeer(Peer):
         return []
 
     def peer_replaced(self) -> None:
-        """Cancel all handlers of requests: another peer took the place of their sender."""
+        """Cancel all handlers of requests, since another peer has replaced their sender."""
         self.client_connection.peer_replaced()
         self.stop_serving()
         self._scopes.clear()
@@ -186,7 +186,7 @@ async def open_session(
     revisions: Revisions,
     application: ClientApplication,
 ) -> AsyncGenerator[AnyClient, None]:
-    """Open a session over a channel; close both in the end.
+    """Open a session over a channel; close both on exit.
 
     Raises:
         RevisionError: Client and server have no revision in common.
@@ -196,12 +196,12 @@ async def open_session(
     timeouts = application.settings.timeouts
     async with opening as channel:
         peer = new_peer(channel, revisions, application)
-        async with beside(peer.run, peer.close):
+        async with run_concurrently(peer.run, peer.close):
             try:
                 await peer.open(timeouts.probe, timeouts.opening)
             except (ConnectionClosedError, RequestTimeoutError) as error:
                 more = "" if isinstance(target, str) else probe_advice(peer)
-                raise explained(error, target, timeouts.opening, more) from None
+                raise explain_error(error, target, timeouts.opening, more) from None
             yield client_class(peer, application)
 
 
@@ -220,20 +220,20 @@ def new_peer(channel: Channel, revisions: Revisions, application: ClientApplicat
 
 
 def probe_advice(peer: ClientPeer) -> str:
-    """`PROBED`, if the session failed to open after the probe; else an empty text."""
+    """`PROBED` if the connection failed after the probe; else an empty text."""
     return "" if peer.client_connection.without_probe is None else PROBED
 
 
-def explained(
+def explain_error(
     error: ConnectionClosedError | RequestTimeoutError | ServerStartError,
     target: Target,
     seconds: float,
     more: str,
 ) -> McpError:
-    """An error of the opening, with the target, the time limit and further text."""
+    """An error of opening a session, with the target, the time limit and further text."""
     match error:
         case RequestTimeoutError():
-            return RequestTimeoutError(f"{error.method}{_with(target)}", seconds, more)
+            return RequestTimeoutError(f"{error.method}{_target_text(target)}", seconds, more)
         case ServerStartError():
             return error.with_more(more)
         case ConnectionClosedError():
@@ -241,7 +241,7 @@ def explained(
 
 
 @asynccontextmanager
-async def beside(
+async def run_concurrently(
     work: Callable[[], Coroutine[Any, Any, None]], end: Callable[[], Awaitable[None]]
 ) -> AsyncGenerator[None, None]:
     """Run `work` concurrently with the body; then call `end`, and wait until `work` has ended."""
@@ -264,8 +264,8 @@ async def beside(
             del failure  # breaks the reference cycle of exception and frame
 
 
-def _with(target: Target) -> str:
-    """The target, for error texts; secrets in a URL or a command line are left out."""
+def _target_text(target: Target) -> str:
+    """The target for error texts, without the secrets of a URL or a command line."""
     if isinstance(target, str):
         url = urlsplit(target)
         return f" with {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
@@ -278,7 +278,7 @@ def _with(target: Target) -> str:
 
 @asynccontextmanager
 async def in_memory(server: Servable) -> AsyncGenerator[Channel, None]:
-    """A channel to a server in this process. If the server fails, its exception is raised."""
+    """Serve a server of this process over a channel. An exception of the server is raised."""
     near, far = memory_pair()
     crash: Exception | None = None
 
@@ -292,7 +292,7 @@ async def in_memory(server: Servable) -> AsyncGenerator[Channel, None]:
             await far.close()
 
     try:
-        async with beside(serve, near.close):
+        async with run_concurrently(serve, near.close):
             yield near
     except ConnectionClosedError:
         if crash is None:

@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The servers of a group, and the way of a request to the server that it is for.
+"""The servers of a group, and the routing of requests to them.
 
-Names begin with the name of their server. The server of a URI is the one that lists it, or whose
-template begins like it.
+The beginning of a name is the name of its server. The server of a URI is the server that lists the
+URI, or a template with the same beginning.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class GroupSession(ClientBase):
         """The request pipeline."""
         return self._requests
 
-    def subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
+    def subscription(self, requested: NotificationFilter, options: ListenOptions) -> Subscription:
         """A subscription to changes."""
-        return self._subscription(wanted, options)
+        return self._subscription(requested, options)
 
     async def send_notification(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""
@@ -67,14 +67,14 @@ class GroupServer(Generic[AnyClient]):
 
     Args:
         name: Its name in the configuration.
-        prefix: The beginning of the names of its items; may be empty.
-        opening: Opens the session; an error if the entry of the configuration is wrong.
+        prefix: The prefix of the names of its items; may be empty.
+        opening: The context manager of the session; an error if the configuration is wrong.
 
     Attributes:
         client: The client; `None` if the session could not be opened.
         error: Why the session could not be opened, or the last failure of the connection.
-        uris: The URIs of its resources, when they were listed last.
-        templates: The same of its templates.
+        uris: The URIs of its resources in the latest list.
+        templates: The URI templates of its resources in the latest list.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class GroupServer(Generic[AnyClient]):
         self._session: GroupSession | None = None
 
     async def hold(self, over: anyio.Event) -> None:
-        """Hold the session open until an event; a failure is stored and logged."""
+        """Keep the session open until an event; a failure is stored and logged."""
         try:
             if isinstance(self._opening, Exception):
                 raise self._opening
@@ -104,11 +104,11 @@ class GroupServer(Generic[AnyClient]):
                 self.ready.set()
                 await over.wait()
         except Exception as error:
-            self.failed(error)
+            self.record_failure(error)
         finally:
             self.ready.set()
 
-    def failed(self, error: Exception) -> None:
+    def record_failure(self, error: Exception) -> None:
         """Store a failure of the session, and log the first of several."""
         if self.error is None:
             _logger.warning("server %s: %s", safe_repr(self.name), error)
@@ -119,7 +119,7 @@ class GroupServer(Generic[AnyClient]):
         """The session.
 
         Raises:
-            ConnectionClosedError: It could not be opened.
+            ConnectionClosedError: The session could not be opened.
         """
         if self._session is None:
             reason = "" if self.error is None else f": {self.error}"
@@ -127,7 +127,7 @@ class GroupServer(Generic[AnyClient]):
         return self._session
 
     def row(self, method: str) -> Method | None:
-        """A request, if the session is open, and revision and server have it."""
+        """The row of a request; `None` unless the session is open and the server supports it."""
         if self._session is None:
             return None
         session = self._session.session
@@ -136,13 +136,13 @@ class GroupServer(Generic[AnyClient]):
         return row if has else None
 
     def has_notification(self, name: str) -> bool:
-        """Whether the client may send a notification in the session."""
+        """Whether the session has a notification, and the client declared its capability."""
         row = self.session.session.revision.client_notifications.get(name)
         own = self.session.session.own_capabilities
         return row is not None and is_declared(own, row.capability)
 
-    async def guarded(self, work: Callable[[RequestPipeline], Awaitable[Result]]) -> Result:
-        """Use the session; a failure of the connection is stored, and names the server.
+    async def use_session(self, work: Callable[[RequestPipeline], Awaitable[Result]]) -> Result:
+        """Run a coroutine function with the session; a failure of the connection is stored.
 
         Raises:
             Exception: Any exception of the work.
@@ -151,17 +151,17 @@ class GroupServer(Generic[AnyClient]):
         try:
             result = await work(requests)
         except ConnectionClosedError as error:
-            self.failed(error)
+            self.record_failure(error)
             raise ConnectionClosedError(f"server {self.name!r}: {error}") from error
         except TransportError as error:
-            self.failed(error)
+            self.record_failure(error)
             raise
         self.error = None
         return result
 
 
 class GroupRequests:
-    """Sends the requests of a group, to the server that each is for; compare `RequestPipeline`.
+    """Sends the requests of a group to its servers; has the interface of `RequestPipeline`.
 
     Args:
         servers: The servers.
@@ -177,13 +177,13 @@ class GroupRequests:
         meta: Mapping[str, Any] | None,
         timeout: float | None,
     ) -> list[Any]:
-        """The items of a list, of every server that has it; failed servers are left out.
+        """The items of a list of all servers that have this list, except failed servers.
 
         Raises:
             Exception: The first failure, if every server failed.
         """
-        lists = await self.of_each(method, lambda each: each.pages(method, fields, meta, timeout))
-        return [_renamed(item, server.prefix) for server, items in lists.items() for item in items]
+        lists = await self.run_each(method, lambda each: each.pages(method, fields, meta, timeout))
+        return [_rename(item, server.prefix) for server, items in lists.items() for item in items]
 
     async def call(
         self,
@@ -193,18 +193,18 @@ class GroupRequests:
         timeout: float | None,
         on_progress: OnProgress | None,
     ) -> Any:
-        """The typed result of a request. A request for all servers has the result of one of them.
+        """The typed result of a request; of a request to all servers, the result of the first.
 
         Raises:
             ConnectionClosedError: The connection to the server has ended, or was never open.
-            InvalidParamsError: It is not for any of the servers, or may be for several.
-            MethodNotFoundError: It is for all servers, and none has it.
+            InvalidParamsError: No server has the named item, or several servers have it.
+            MethodNotFoundError: No server has the method.
         """
         server, own = await self._route(method, fields)
-        send = partial(_sent, method, own, meta, timeout, on_progress)
+        send = partial(_call_pipeline, method, own, meta, timeout, on_progress)
         if server is not None:
             try:
-                return await server.guarded(send)
+                return await server.use_session(send)
             except RemoteError as error:
                 name = fields.get("name", "")
                 if not server.prefix or not isinstance(name, str):
@@ -212,15 +212,15 @@ class GroupRequests:
                 raise RemoteError(
                     error.code, error.message, error.data, error.method, name=name
                 ) from error
-        results = await self.of_each(method, send)
+        results = await self.run_each(method, send)
         if not results:
-            raise self._missing(method)
+            raise self._absent_method(method)
         return next(iter(results.values()))
 
     async def _route(
         self, method: str, fields: Mapping[str, Any]
     ) -> tuple[GroupServer[Any] | None, Mapping[str, Any]]:
-        """The server of a request, `None` for all servers; and the params as it knows them."""
+        """The server of a request, `None` for all servers, and the params for the server."""
         facts = self._revision().facts.method(method)
         match facts.routed_by or facts.named_by:
             case "name":
@@ -238,16 +238,16 @@ class GroupRequests:
                 return None, fields
 
     async def _by_name(self, name: str, listed_by: str | None) -> tuple[GroupServer[Any], str]:
-        """The server that a name begins with, and the name without that.
+        """The server whose prefix a name has, and the name without the prefix.
 
-        If the names of several servers begin the name, their lists decide.
+        If the name has the prefixes of several servers, their lists decide.
 
         Raises:
-            InvalidParamsError: The name begins with no server, or several servers list it.
+            InvalidParamsError: The name has no prefix of a server, or several servers list it.
         """
         servers = [server for server in self._servers if name.startswith(server.prefix)]
         if len(servers) > 1 and listed_by is not None:
-            lists = await self.of_each(
+            lists = await self.run_each(
                 listed_by, lambda each: each.pages(listed_by, {}, None, None), servers
             )
             listing = [
@@ -257,7 +257,7 @@ class GroupRequests:
             ]
             if len(listing) > 1:
                 raise InvalidParamsError(
-                    f"{safe_repr(name)} is listed by {_named(listing)}; use client.servers[name]"
+                    f"{safe_repr(name)} is listed by {_names(listing)}; use client.servers[name]"
                 )
             servers = listing or servers
         if not servers:
@@ -269,10 +269,10 @@ class GroupRequests:
         return server, name.removeprefix(server.prefix)
 
     async def by_uri(self, uri: str) -> GroupServer[Any]:
-        """The server of a resource, or of a template; unknown URIs are looked up in the lists.
+        """The server of a resource or a template; the lists are requested for an unknown URI.
 
         Raises:
-            InvalidParamsError: No server has it, or several have.
+            InvalidParamsError: No server lists the URI, or several servers do.
         """
         offering = [server for server in self._servers if server.row(RESOURCES_LIST)]
         if len(offering) == 1:
@@ -283,18 +283,18 @@ class GroupRequests:
             owners = _owners(uri, offering)
         if len(owners) == 1:
             return owners[0]
-        having = f"{_named(owners)} have it" if owners else "no server lists it"
+        having = f"{_names(owners)} have it" if owners else "no server lists it"
         raise InvalidParamsError(
             f"resource {safe_repr(uri)}: {having}; ask one: client.servers[name].read_resource(uri)"
         )
 
-    async def of_each(
+    async def run_each(
         self,
         method: str,
         work: Callable[[RequestPipeline], Awaitable[Result]],
         among: Iterable[GroupServer[Any]] | None = None,
     ) -> dict[GroupServer[Any], Result]:
-        """The results of some work with each server that has a request, all at a time.
+        """Run a coroutine function with each server that has a method, concurrently.
 
         Raises:
             Exception: The first failure, if every server failed.
@@ -303,27 +303,27 @@ class GroupRequests:
         results: dict[GroupServer[Any], Result] = {}
         errors: list[Exception] = []
 
-        async def one(server: GroupServer[Any]) -> None:
+        async def run_one(server: GroupServer[Any]) -> None:
             try:
-                results[server] = await server.guarded(work)
+                results[server] = await server.use_session(work)
             except (LocalProtocolError, InvalidParamsError) as error:  # the caller's mistake
                 errors.append(error)
             except Exception as error:
                 errors.append(error)
-                server.failed(error)
+                server.record_failure(error)
 
         async with anyio.create_task_group() as tasks:
             for server in servers:
-                tasks.start_soon(one, server)
+                tasks.start_soon(run_one, server)
         if errors and not results:
             raise errors[0]
         return {server: results[server] for server in servers if server in results}
 
     async def _list_uris(self, servers: Iterable[GroupServer[Any]]) -> None:
-        resources = await self.of_each(
+        resources = await self.run_each(
             RESOURCES_LIST, lambda each: each.pages(RESOURCES_LIST, {}, None, None), servers
         )
-        templates = await self.of_each(
+        templates = await self.run_each(
             TEMPLATES_LIST, lambda each: each.pages(TEMPLATES_LIST, {}, None, None), servers
         )
         for server, items in resources.items():
@@ -336,8 +336,8 @@ class GroupRequests:
         sessions = (server.session for server in self._servers if server.client is not None)
         return next(sessions).session.revision
 
-    def _missing(self, method: str) -> MethodNotFoundError:
-        """The error for a request that no server has."""
+    def _absent_method(self, method: str) -> MethodNotFoundError:
+        """The error for a method that no server has."""
         revision = self._revision()
         if method in revision.client_requests:
             return MethodNotFoundError(method, f"none of the servers declares {method}")
@@ -346,7 +346,7 @@ class GroupRequests:
         return absent_method(revision, method)
 
 
-async def _sent(
+async def _call_pipeline(
     method: str,
     fields: Mapping[str, Any],
     meta: Mapping[str, Any] | None,
@@ -357,29 +357,29 @@ async def _sent(
     return await requests.call(method, fields, meta, timeout, on_progress)
 
 
-def _renamed(item: Any, prefix: str) -> Any:
-    """An item of a list under its name in the group."""
+def _rename(item: Any, prefix: str) -> Any:
+    """A copy of a list item with its name in the group."""
     return replace(item, name=prefix + item.name) if prefix else item
 
 
 def _owners(uri: str, servers: Sequence[GroupServer[Any]]) -> list[GroupServer[Any]]:
-    """The servers that list a URI; else those whose template begins most like it."""
+    """The servers that list a URI; else the servers with the longest matching template."""
     listing = [server for server in servers if uri in server.uris or uri in server.templates]
     if listing:
         return listing
     longest = {
-        server: max((_fixed(uri, template) for template in server.templates), default=0)
+        server: max((_matching_length(uri, template) for template in server.templates), default=0)
         for server in servers
     }
     best = max(longest.values(), default=0)
     return [server for server, length in longest.items() if best and length == best]
 
 
-def _fixed(uri: str, template: str) -> int:
-    """Length of the beginning of a template that has no variables, if a URI begins like that."""
+def _matching_length(uri: str, template: str) -> int:
+    """Length of a template up to its first variable, if a URI begins with that part; else 0."""
     beginning = template.partition("{")[0]
     return len(beginning) if uri.startswith(beginning) else 0
 
 
-def _named(servers: Iterable[GroupServer[Any]]) -> str:
+def _names(servers: Iterable[GroupServer[Any]]) -> str:
     return " and ".join(server.name for server in servers)

@@ -3,13 +3,13 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Errors of names: a client's handlers that no message calls, messages that have no method.
+"""Checks of handler names, and errors for methods that a revision lacks.
 
-Handlers are checked when a session is about to be opened.
+Handlers are checked before a session is opened.
 
 A handler is looked up by its name, and called with the params and the context. A method with
-another name would never be called, and one with other parameters would fail when the server asks.
-Everything else in a class of handlers is the user's own: helpers, data, callable objects.
+another name would never be called, and a method with other parameters would fail when the server
+sends a request. A class of handlers may also have helper methods, data and callable objects.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..revisions import REVISIONS
 from ..runtime.stubs import HandlersBase
 
 _ARGUMENTS = "(params, ctx)"
-_ALIKE = 0.85  # similarity from which a name counts as a misspelled one
+_ALIKE = 0.85  # least similarity of a name that is treated as misspelled
 _AFFIXES = re.compile(r"^(on|handle)_|_(handler|callback|fn|func)$")
 _INNER_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -37,8 +37,8 @@ def check_handlers(handlers: object) -> None:
     """Check the names of an object's handlers, and the number of their parameters.
 
     Raises:
-        TypeError: It has no handlers, or one of them can't be called as a handler is, or has the
-            name of none.
+        TypeError: The object has no handlers, or a handler has other parameters or a misspelled
+            name.
     """
     if not callable(getattr(handlers, "mcp_handler", None)):
         raise TypeError(
@@ -51,7 +51,7 @@ def check_handlers(handlers: object) -> None:
     own = dict(_own_functions(handlers))
     place = f"handlers: {type(handlers).__name__}"
     for name, function in own.items():
-        if name in names and not _takes(function, 2):
+        if name in names and not _accepts_arguments(function, 2):
             raise TypeError(
                 f"{place}.{name}: expected a method with the parameters {_ARGUMENTS}, got "
                 f"{_signature(function)}"
@@ -90,8 +90,8 @@ def _own_functions(handlers: HandlersBase) -> Iterator[tuple[str, Any]]:
 
 
 def _signature(function: Any) -> inspect.Signature | None:
-    """The parameters of a function as it is called; `None` if they are not known."""
-    if hasattr(function, "__signature__"):  # set by hand: it may tell of something else
+    """The signature of a function as it is called; `None` if unknown."""
+    if hasattr(function, "__signature__"):  # set by hand, and maybe of another function
         return None
     try:
         return inspect.signature(function, follow_wrapped=False)
@@ -99,8 +99,8 @@ def _signature(function: Any) -> inspect.Signature | None:
         return None
 
 
-def _takes(function: Any, count: int) -> bool:
-    """Whether a function may be called with so many positional arguments, as far as is known."""
+def _accepts_arguments(function: Any, count: int) -> bool:
+    """Whether a function accepts so many positional arguments; true if unknown."""
     signature = _signature(function)
     try:
         if signature is not None:
@@ -111,28 +111,28 @@ def _takes(function: Any, count: int) -> bool:
 
 
 def _meant_name(name: str, function: Any, names: list[str]) -> str | None:
-    """The handler that a method was probably meant to be; `None` if it is a helper."""
+    """The handler name that was probably meant; `None` if the method is a helper."""
     plain = _AFFIXES.sub("", _INNER_CAPITAL.sub("_", name).lower())
     right = _other_names().get(plain, plain)
-    if right in names and (_takes(function, 1) or _takes(function, 2)):
+    if right in names and (_accepts_arguments(function, 1) or _accepts_arguments(function, 2)):
         return right
     alike = get_close_matches(name, names, cutoff=_ALIKE)
-    return alike[0] if alike and _takes(function, 2) else None
+    return alike[0] if alike and _accepts_arguments(function, 2) else None
 
 
 def _other_names() -> Mapping[str, str]:
-    """Handler by each other name of its method: that on the wire, and its capability."""
+    """The handler names by wire name and by capability of their methods."""
     others: dict[str, str] = {}
     for revision in REVISIONS.values():
         for method in (*revision.server_requests.values(), *revision.input_requests.values()):
             words = (method.name, *method.capability[:1])
-            others |= {_plain(word): method.python_name for word in words}
+            others |= {_normalize_name(word): method.python_name for word in words}
         for method in revision.server_notifications.values():
-            others[_plain(method.name.removeprefix("notifications/"))] = method.python_name
+            others[_normalize_name(method.name.removeprefix("notifications/"))] = method.python_name
     return others
 
 
-def _plain(word: str) -> str:
+def _normalize_name(word: str) -> str:
     return _INNER_CAPITAL.sub("_", word).replace("/", "_").lower()
 
 
@@ -144,10 +144,10 @@ _INSTEAD: Mapping[str, str] = {
     "server/discover": "connect() has opened the session; see client.server_capabilities",
     "subscriptions/listen": "use client.listen()",
 }
-"""The advice for a request in revisions that lack it: what a client does instead."""
+"""By method: the advice in revisions that lack the method."""
 
 _BY_ITSELF = frozenset({"initialize", "notifications/cancelled", "notifications/initialized"})
-"""Messages that a client sends without its user; `other_sdks` says what to use."""
+"""Messages that a client sends by itself; `other_sdks` has the advice for these."""
 
 _hump = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -171,11 +171,11 @@ def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeE
     return _error(revision, method, f"{name}() ({method})")
 
 
-def _error(revision: Revision, method: str, shown: str) -> AbsentMethodError:
+def _error(revision: Revision, method: str, label: str) -> AbsentMethodError:
     having = [each for each in REVISIONS if _has(REVISIONS[each], method)]
     elsewhere = f"; it is in {', '.join(having)}" if having else ""
     instead = f": {_INSTEAD[method]}" if method in _INSTEAD else ""
-    return AbsentMethodError(method, f"{revision.name} has no {shown}{instead}{elsewhere}")
+    return AbsentMethodError(method, f"{revision.name} has no {label}{instead}{elsewhere}")
 
 
 def _has(revision: Revision, method: str) -> bool:
@@ -183,7 +183,7 @@ def _has(revision: Revision, method: str) -> bool:
 
 
 def _python_names() -> Iterator[tuple[str, str]]:
-    """Wire name and Python name of messages, of which a revision may lack some."""
+    """Wire name and Python name of all messages of all revisions."""
     for wire in _INSTEAD:  # also in a package whose only revision lacks them
         yield wire, _hump.sub("_", wire.rpartition("/")[2]).lower()
     for revision in REVISIONS.values():

@@ -49,7 +49,7 @@ async def answer(
         handler: The user's handler.
         context: The request.
         capabilities: The capabilities that the client declared.
-        elicitations: The pending URL mode elicitations, to which a new one is added.
+        elicitations: The pending URL mode elicitations; a new elicitation is added.
         schemes: URL schemes that the user may be asked to open.
 
     Returns:
@@ -71,9 +71,9 @@ async def answer(
         wrong = f"url: {wrong}" if wrong else None
     if wrong:
         raise RemoteProtocolError(f"{method.name}: {wrong}", code=INVALID_PARAMS)
-    elicitations.begun(params.get("elicitationId"))
+    elicitations.add(params.get("elicitationId"))
     returned = await handler(_with_defaults(method, context.params, params), context)
-    if isinstance(returned, Raw):  # a gateway passes on the answer of another client
+    if isinstance(returned, Raw):  # a gateway forwards the result of another client
         return returned
     try:
         typed = recast(returned, method.result)
@@ -92,10 +92,10 @@ def _with_defaults(method: Method, params: Any, wire: Mapping[str, Any]) -> Any:
     """Typed params of a sampling request, with defaults for absent members."""
     if method.name != SAMPLING or "tools" not in method.wire_names.values():
         return params
-    whole = {"includeContext": "none", **wire}
+    members = {"includeContext": "none", **wire}
     if "tools" in wire:
-        whole["toolChoice"] = {"mode": "auto", **wire.get("toolChoice", {})}
-    return convert(whole, method.params)
+        members["toolChoice"] = {"mode": "auto", **wire.get("toolChoice", {})}
+    return convert(members, method.params)
 
 
 def _has_unsolicited_content(params: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
@@ -144,4 +144,4 @@ _CHECKS: Mapping[
     SAMPLING: (_messages_complaint, _sampling_complaint),
     ROOTS: (_no_complaint, _roots_complaint),
 }
-"""By method: the complaint about params, and the complaint about params and a result."""
+"""By method: the check of the params, and the check of the params and the result."""

@@ -7,13 +7,13 @@
 
 Where a revision has subscription streams, a subscription is a request that stays open. If the
 stream is lost while the connection is open, the client reopens the stream, after growing pauses. In
-the other revisions changes come as notifications of the session, and updates of a resource after a
-request for that resource.
+other revisions, changes are notifications of the session, and updates of a resource are sent after
+a `resources/subscribe` request.
 
-A server without changes sends as little as a server that is unreachable. So after some silence the
+A server without changes and an unreachable server are both silent. So after some silence, the
 client sends a liveness check, which any response passes.
 
-Unread changes are stored once each: they say that something changed, not how.
+Equal unread changes are stored once, since a change does not contain the new state.
 
 Source: basic/patterns/subscriptions (2026-07-28), server/resources#subscriptions.
 """
@@ -79,20 +79,20 @@ class ResourcesChanged:
 
 @dataclass(frozen=True)
 class ResourceUpdated:
-    """The contents of a resource have changed, or of a part of a subscribed resource."""
+    """The contents of a subscribed resource, or of a part of one, have changed."""
 
     uri: str
 
 
 @dataclass(frozen=True)
 class ListeningAgain:
-    """The stream was lost and is open again; changes in between have not been received."""
+    """The stream was lost and is open again; changes in the meantime were not received."""
 
 
 Change: TypeAlias = (
     ToolsChanged | PromptsChanged | ResourcesChanged | ResourceUpdated | ListeningAgain
 )
-"""A change that a server notifies of."""
+"""A change that a server reports by a notification."""
 
 _LISTS: Mapping[str, Change] = dict(
     zip(_FLAGS, (ToolsChanged(), PromptsChanged(), ResourcesChanged()), strict=True)
@@ -100,10 +100,10 @@ _LISTS: Mapping[str, Change] = dict(
 
 
 def change_of(member: str | None, params: Any) -> Change | None:
-    """The change that a notification reports; `None` if it reports none.
+    """The change that a notification reports; `None` for other notifications.
 
     Args:
-        member: The member of a filter that admits the notification.
+        member: The member of a filter that selects the notification.
         params: Its typed params.
     """
     if member is None:
@@ -113,13 +113,13 @@ def change_of(member: str | None, params: Any) -> Change | None:
 
 @dataclass(frozen=True)
 class NotificationFilter:
-    """The changes that a subscription admits.
+    """The changes that a subscription selects.
 
     Attributes:
-        tools: Whether it admits changes of the list of tools.
-        prompts: Whether it admits changes of the list of prompts.
-        resources: Whether it admits changes of the list of resources.
-        uris: The resources whose updates it admits.
+        tools: Whether changes of the list of tools are selected.
+        prompts: Whether changes of the list of prompts are selected.
+        resources: Whether changes of the list of resources are selected.
+        uris: The resources whose updates are selected.
     """
 
     tools: bool = False
@@ -137,17 +137,17 @@ class NotificationFilter:
 
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> Self:
-        """The filter of a wire object."""
+        """Read a filter from a wire object."""
         tools, prompts, resources = (wire.get(name) is True for name in _FLAGS)
         return cls(tools, prompts, resources, tuple(wire.get(_URIS) or ()))
 
     def missing(self, requested: NotificationFilter) -> list[str]:
-        """The parts of a requested filter that this one does not admit, by name or URI."""
+        """The parts of a requested filter that this filter lacks, by name or URI."""
         flags = [name for name in requested.wire() if name != _URIS and name not in self.wire()]
         return [*flags, *(uri for uri in requested.uris if uri not in self.uris)]
 
     def has(self, change: Change) -> bool:
-        """Whether a change is admitted; a resource includes its parts."""
+        """Whether a change is selected; a resource includes its parts."""
         match change:
             case ToolsChanged():
                 return self.tools
@@ -165,13 +165,13 @@ class _Inbox:
     """The unread changes of a subscription; an `Awaited`.
 
     Args:
-        only: The changes to store; `None` where the server sends no others.
+        only: The changes to store; `None` to store all changes that the server sends.
 
     Attributes:
-        agreed: The filter that the server accepted; `None` before it did.
+        agreed: The filter that the server accepted; `None` before the acknowledgement.
         changes: The unread changes, oldest first.
         settled: Whether the subscription has ended.
-        failure: Why, unless the server ended it or the client cancelled it.
+        failure: The error that ended the subscription; `None` after a regular end.
     """
 
     def __init__(self, only: NotificationFilter | None) -> None:
@@ -179,7 +179,7 @@ class _Inbox:
         self.changes: dict[Change, None] = {}
         self.settled = False
         self.failure: Exception | None = None
-        self._news = anyio.Event()
+        self._change_event = anyio.Event()
 
     def settle(
         self, response: ResponseReceived | None = None, failure: Exception | None = None
@@ -204,7 +204,7 @@ class _Inbox:
             self.put(change)
 
     def put(self, change: Change) -> None:
-        """Store a change; beyond the bound, the oldest one is dropped."""
+        """Store a change; the oldest change is dropped if there are too many."""
         self.changes[change] = None
         if len(self.changes) > NOTIFICATIONS:
             oldest = next(iter(self.changes))
@@ -215,18 +215,18 @@ class _Inbox:
         self._wake()
 
     def take(self) -> Change | None:
-        """Remove and return the oldest change; `None` without one."""
+        """Remove and return the oldest change; `None` if there are no changes."""
         change = next(iter(self.changes), None)
         if change is not None:
             del self.changes[change]
         return change
 
     async def wait(self) -> None:
-        """Wait for the next change, or the end."""
-        await self._news.wait()
+        """Wait for the next change, or for the end of the subscription."""
+        await self._change_event.wait()
 
-    async def accepted(self) -> NotificationFilter:
-        """The filter that the server accepts; an empty one if it ends the stream instead.
+    async def wait_for_filter(self) -> NotificationFilter:
+        """Wait for the filter that the server accepts; empty if the server ends the stream.
 
         Raises:
             McpError: The server refused, or the stream was lost.
@@ -238,19 +238,19 @@ class _Inbox:
         return self.agreed or NotificationFilter()
 
     def _wake(self) -> None:
-        self._news.set()
-        self._news = anyio.Event()
+        self._change_event.set()
+        self._change_event = anyio.Event()
 
 
 @dataclass(frozen=True)
 class Listeners:
-    """Objects that all subscriptions of a client share.
+    """The objects that all subscriptions of a client share.
 
     Attributes:
         callers: The pending requests.
         requests: The request pipeline.
         session: The negotiated session.
-        uris: Subscriptions per resource (in sessions).
+        uris: Number of subscriptions by resource, in revisions without subscription streams.
     """
 
     callers: PendingRequests
@@ -261,13 +261,13 @@ class Listeners:
 
 @dataclass(frozen=True)
 class ListenOptions:
-    """How a subscription is held open.
+    """The timeouts and the retries of a subscription.
 
     Attributes:
         meta: Members to add to `_meta`.
         timeout: Seconds for the server to accept; `None` for no limit.
-        retry_seconds: Pauses before each attempt to reopen a lost stream. They start over after a
-            stream that was open for longer than the longest of them.
+        retry_seconds: Pauses before each attempt to reopen a lost stream. The first pause is used
+            again after a stream that was open for longer than the longest pause.
         idle_seconds: Seconds of silence before a liveness check, and the timeout of that check;
             `None` for no checks.
     """
@@ -320,17 +320,17 @@ class Subscription(ChangeIterator):
                     case ResourceUpdated(uri=uri): ...
 
     Args:
-        shared: Objects of the client.
-        wanted: The requested filter.
-        options: How it is held open.
+        shared: The shared objects of the client.
+        requested: The requested filter.
+        options: The timeouts and the retries.
     """
 
     def __init__(
-        self, shared: Listeners, wanted: NotificationFilter, options: ListenOptions
+        self, shared: Listeners, requested: NotificationFilter, options: ListenOptions
     ) -> None:
         super().__init__()
         self._shared = shared
-        self._wanted = wanted
+        self._requested = requested
         self._meta = options.meta
         self._timeout = options.timeout
         self._retry_seconds = options.retry_seconds
@@ -340,17 +340,17 @@ class Subscription(ChangeIterator):
         self._inbox = _Inbox(None)
         self._id: RequestId | None = None
         self._subscribed: list[str] = []
-        self._over = False
+        self._is_closed = False
 
     async def __aenter__(self) -> Self:
         await self._open(self._timeout)
-        missing = self.agreed.missing(self._wanted)
+        missing = self.agreed.missing(self._requested)
         if missing:
             _logger.warning("the server does not tell of %s", ", ".join(missing))
         return self
 
     async def __anext__(self) -> Change:
-        while not self._over:
+        while not self._is_closed:
             change = self._inbox.take()
             if isinstance(change, ListeningAgain):
                 await self._shared.requests.restore_session()
@@ -366,7 +366,7 @@ class Subscription(ChangeIterator):
 
     async def close(self) -> None:
         """End the subscription and its iteration, from any task."""
-        self._over = True
+        self._is_closed = True
         with anyio.CancelScope(shield=True):
             await self._unsubscribe()
         self._inbox.settle()
@@ -376,12 +376,12 @@ class Subscription(ChangeIterator):
         with anyio.move_on_after(self._idle_seconds):
             await self._inbox.wait()
             return
-        failure = await self._failed_liveness_check()
-        if failure is not None and not self._inbox.settled and not self._over:
+        failure = await self._check_liveness()
+        if failure is not None and not self._inbox.settled and not self._is_closed:
             await self._reopen(failure)
 
-    async def _failed_liveness_check(self) -> McpError | None:
-        """The failure of a liveness check, or `None`. An error response passes the check."""
+    async def _check_liveness(self) -> McpError | None:
+        """Send a liveness check; returns its failure, if any. An error response passes it."""
         shared = self._shared
         name = PING if PING in shared.session.revision.client_requests else DISCOVER
         waiter = shared.callers.waiter()
@@ -406,14 +406,14 @@ class Subscription(ChangeIterator):
                 raise RequestTimeoutError(listen or SUBSCRIBE, timeout or 0.0) from None
             raise
         self._since = anyio.current_time()
-        if self._over:  # closed by another task meanwhile
+        if self._is_closed:  # closed by another task meanwhile
             await self.close()
 
     async def _open_stream(self, listen: str) -> None:
         inbox = _Inbox(None)
-        params = {"notifications": self._wanted.wire()}
+        params = {"notifications": self._requested.wire()}
         self._id = await self._shared.callers.start(inbox, listen, params, meta=self._meta)
-        self.agreed = await inbox.accepted()
+        self.agreed = await inbox.wait_for_filter()
         self._inbox = inbox
 
     async def _open_in_session(self) -> None:
@@ -423,7 +423,7 @@ class Subscription(ChangeIterator):
         if session.stream_failure is not None:
             raise session.stream_failure
         wire = accepted_filter(
-            self._wanted.wire(), shared.session.peer_capabilities, shared.session.revision
+            self._requested.wire(), shared.session.peer_capabilities, shared.session.revision
         )
         self.agreed = NotificationFilter.of(wire)
         self._inbox = _Inbox(self.agreed)
@@ -450,7 +450,7 @@ class Subscription(ChangeIterator):
             if not shared.uris[uri]:
                 with suppress(McpError), anyio.move_on_after(PARTING_SECONDS) as scope:
                     await shared.requests.send(UNSUBSCRIBE, {"uri": uri}, self._meta)
-                if scope.cancelled_caught:  # the server will not answer the others in time either
+                if scope.cancelled_caught:  # the remaining requests would time out too
                     shared.uris.subtract(self._subscribed)
                     self._subscribed.clear()
 
@@ -466,7 +466,7 @@ class Subscription(ChangeIterator):
         """Reopen a lost stream.
 
         Raises:
-            Exception: The connection was lost too, or the stream could not be reopened.
+            Exception: The connection was lost, or the stream could not be reopened.
         """
         shared = self._shared
         if not _is_transient(failure) or shared.callers.gone is not None:
@@ -479,12 +479,12 @@ class Subscription(ChangeIterator):
             self._left = list(self._retry_seconds)
         self._since = None
         with anyio.move_on_after(self._reopening_seconds()):
-            while self._left and not self._over:
+            while self._left and not self._is_closed:
                 await anyio.sleep(self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR))
                 if await self._try_reopening():
                     self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
                     return
-        if not self._over:
+        if not self._is_closed:
             raise failure
 
     def _reopening_seconds(self) -> float | None:
@@ -495,14 +495,14 @@ class Subscription(ChangeIterator):
         return _LONGEST_FACTOR * sum(self._left) + answer
 
     async def _try_reopening(self) -> bool:
-        """Try to reopen a lost stream; whether that succeeded.
+        """Try to reopen a lost stream; returns whether the attempt succeeded.
 
         Raises:
             McpError: Further attempts are useless.
         """
         shared = self._shared
         listen = shared.session.revision.facts.behaviour.listen
-        if listen is None and await self._failed_liveness_check():
+        if listen is None and await self._check_liveness():
             shared.callers.check_open()
             return False
         try:
@@ -515,9 +515,11 @@ class Subscription(ChangeIterator):
 
 
 class ListenCalls(Generic[AnySubscription]):
-    """The method of clients that subscribes to changes."""
+    """Adds `listen` to a client."""
 
-    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> AnySubscription:
+    def _subscription(
+        self, requested: NotificationFilter, options: ListenOptions
+    ) -> AnySubscription:
         """A subscription to changes."""
         raise NotImplementedError
 
@@ -533,33 +535,33 @@ class ListenCalls(Generic[AnySubscription]):
         retry_seconds: Sequence[float] | None = None,
         idle_seconds: float | None = 20.0,
     ) -> AnySubscription:
-        """A subscription to changes, over a stream or in the session, as the revision has it.
+        """Subscribe to changes, by a stream or in the session, depending on the revision.
 
         The subscription begins when its context is entered: the server has then accepted a filter,
-        which is `agreed`. The iteration gives changes as `ToolsChanged`, `ResourceUpdated` and so
-        on, and ends with the subscription. A change that occurs again before it is read is given
-        once.
+        the attribute `agreed`. The iteration yields changes as `ToolsChanged`, `ResourceUpdated`
+        and so on, and ends with the subscription. A change that occurs again before it is read is
+        yielded once.
 
-        A client of several servers subscribes to those that have such changes, and gives those of
-        all. The subscription of a server that fails ends with a warning; that of the last one with
-        an error.
+        A client of several servers subscribes to all servers that support the filter, and yields
+        the changes of all. If a server fails, its subscription ends with a warning; if the last
+        server fails, with an error.
 
         Args:
             tools: Whether to subscribe to changes of the list of tools.
-            prompts: The same for the list of prompts.
-            resources: The same for the list of resources.
-            uris: Resources to whose updates to subscribe.
+            prompts: Whether to subscribe to changes of the list of prompts.
+            resources: Whether to subscribe to changes of the list of resources.
+            uris: The resources to subscribe to.
             meta: Members to add to `_meta`.
             timeout: Seconds for the server to accept; `None` for no limit.
-            retry_seconds: Pauses before each attempt to reopen a stream that was lost; empty for no
-                attempts. A reopened stream gives a `ListeningAgain`.
+            retry_seconds: Pauses before each attempt to reopen a lost stream; empty for no
+                attempts. A reopened stream yields a `ListeningAgain`.
             idle_seconds: Seconds without a change after which the iteration sends a liveness check
                 (`ping` or `server/discover`), and the timeout of that check; `None` for no checks.
-                The stream counts as lost without a response. An unreachable server is an error
+                Without a response, the stream is treated as lost. An unreachable server is an error
                 after at most three times these seconds plus 1.5 times the sum of the pauses.
 
         Raises:
-            InvalidParamsError: (on entry) Of several servers none has a resource, or several have.
+            InvalidParamsError: (on entry) Not exactly one of several servers has a resource.
             RemoteError: (on entry) The server refused the subscription.
             RequestTimeoutError: (on entry, or in the iteration) The server did not accept, or did
                 not answer a liveness check, in time.
@@ -572,26 +574,26 @@ class ListenCalls(Generic[AnySubscription]):
         """
         if isinstance(uris, str):
             raise TypeError(f"uris: expected several URIs, got the text {uris!r}")
-        wanted = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
+        requested = NotificationFilter(tools, prompts, resources, tuple(dict.fromkeys(uris)))
         pauses = tuple(RETRY_SECONDS if retry_seconds is None else retry_seconds)
-        return self._subscription(wanted, ListenOptions(meta, timeout, pauses, idle_seconds))
+        return self._subscription(requested, ListenOptions(meta, timeout, pauses, idle_seconds))
 
 
 class ClientListenCalls(ListenCalls[Subscription]):
-    """The same, for a client of one server."""
+    """Adds `listen` to a client of one server."""
 
     _requests: Any  # sends the requests of the client
     _listeners: Listeners | None = None
 
-    def _subscription(self, wanted: NotificationFilter, options: ListenOptions) -> Subscription:
+    def _subscription(self, requested: NotificationFilter, options: ListenOptions) -> Subscription:
         requests = self._requests
         if self._listeners is None:
             self._listeners = Listeners(requests.peer.callers, requests, requests.session)
-        return Subscription(self._listeners, wanted, options)
+        return Subscription(self._listeners, requested, options)
 
 
 def _is_transient(failure: Exception) -> bool:
-    """Whether a stream that failed with this error may be opened later."""
+    """Whether a stream that failed with this error may be reopened later."""
     if isinstance(failure, HttpStatusError):
         return failure.may_pass
     return isinstance(failure, TransportError | RequestTimeoutError)

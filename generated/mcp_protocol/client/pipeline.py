@@ -5,14 +5,14 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The client's request pipeline: cache lookup, sending, retries, input rounds, validation.
 
-`call` answers a request from the cache while the cached result is fresh. Otherwise `_send` sends
-the request, and sends the request again if its response was lost and a repetition is safe, or once
-with new parameter headers if the server refused the old ones. While the server answers with
-requests for input, `_call` sends the input. Results update the `ServerState`.
+`call` returns a cached result while it is fresh. Otherwise `_send` sends the request, and repeats
+the request if its response was lost and a retry is safe, or once with new parameter headers if the
+server refused the old headers. While the server responds with requests for input, `_call` sends
+the input. Results update the `ServerState`.
 
-A response that was lost leaves open whether the server acted on the request. Methods that are
-idempotent by the specification are retried, and so are tools that the server lists as read-only or
-idempotent. Any other loss is an error for the caller.
+If a response was lost, the server may have acted on the request. Methods that are idempotent by the
+specification are retried, and so are tools that the server lists as read-only or idempotent. For
+other requests, a lost response is an error for the caller.
 
 Source: basic/patterns/mrtr, basic/transports/streamable-http#client-behavior, server/utilities,
 server/tools; changelog (2026-07-28: a broken response stream loses the request).
@@ -68,7 +68,7 @@ _MIXED = (
 
 
 class _Options(msgspec.Struct, gc=False):
-    """How the caller wants a request sent, each time that it is sent.
+    """The options of a request, which apply to each time that it is sent.
 
     Attributes:
         method: The method.
@@ -88,9 +88,9 @@ class _Options(msgspec.Struct, gc=False):
 
 
 class TaskCalls(Protocol):
-    """The tasks of a server, as far as requests need them; `tool_tasks` is it."""
+    """The interface of `tool_tasks`, which a package without tasks lacks."""
 
-    async def followed(
+    async def follow_task(
         self,
         requests: RequestPipeline,
         created: Any,
@@ -99,7 +99,7 @@ class TaskCalls(Protocol):
         timeout: float | None,
         limit: float | None,
     ) -> Any:
-        """The result of a request that was answered by a task."""
+        """Wait for the result of a request that the server answered by a task."""
         ...
 
     async def call_as_task(
@@ -111,28 +111,28 @@ class TaskCalls(Protocol):
         on_progress: OnProgress | None,
         limit: float | None,
     ) -> Any:
-        """The result of a tool that may be called as a task only."""
+        """Call a tool that requires a task, and wait for the result."""
         ...
 
 
 class RequestChain(Protocol):
-    """Functions around all that a client sends: its middleware."""
+    """The middleware of a client; see `ClientMiddlewareChain`."""
 
     async def request(self, peer: Peer, send: partial[Any]) -> Any:
-        """The result of a request."""
+        """Send a request through the middleware, and return its result."""
         ...
 
     async def notification(self, peer: Peer, name: str, params: Mapping[str, Any] | None) -> None:
-        """Send a notification."""
+        """Send a notification through the middleware."""
         ...
 
 
 class RequestHooks(msgspec.Struct):
-    """The functions that the user put around a session's requests; all its clients share them.
+    """The callbacks and the middleware of a session, which all its client objects share.
 
     Attributes:
-        callbacks: Functions for log messages and progress; `None` before the first one.
-        chain: The middleware; `None` before the first one.
+        callbacks: Functions for log messages and progress; `None` before the first registration.
+        chain: The middleware; `None` before the first registration.
     """
 
     callbacks: Callbacks | None = None
@@ -146,10 +146,10 @@ class RequestPipeline:
         peer: An open peer.
         session: The negotiated session.
         settings: The settings of the client.
-        handle_input: Answers a request for input of the server.
+        handle_input: Calls the client's handler for a request for input.
         state: The state of the server, which results update.
-        hooks: What the user put around requests.
-        tasks: Gives the tasks of servers; `None` in a package without them.
+        hooks: The callbacks and the middleware of the session.
+        tasks: Returns the module `tool_tasks`; `None` in a package without tasks.
 
     Attributes:
         rounds: Rounds in a row in which a server may ask for input.
@@ -179,7 +179,7 @@ class RequestPipeline:
 
     @property
     def connection(self) -> Connection:
-        """The protocol of the session."""
+        """The protocol state of the session."""
         return self.peer.connection
 
     async def send(
@@ -193,7 +193,7 @@ class RequestPipeline:
         """Send a request without cache and input rounds, and return its typed result."""
         result = await self._send(self._options(method, meta, timeout, on_progress), params)
         if method == TOOLS_LIST:
-            self.state.tools_listed(result.tools)
+            self.state.store_tools(result.tools)
         return result
 
     async def send_raw(
@@ -204,10 +204,7 @@ class RequestPipeline:
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> Raw:
-        """Send a request without cache and input rounds, and return its result as JSON.
-
-        Nothing of the result is checked.
-        """
+        """Send a request without cache and input rounds; returns its result as unchecked JSON."""
         request: partial[Any] = partial(
             self.peer.callers.request_raw,
             method,
@@ -218,12 +215,12 @@ class RequestPipeline:
         options = self._options(method, meta, timeout, on_progress)
         raw: Raw = await self._send(options, params, request)
         if method == TOOLS_LIST and self.state.param_headers.in_use:
-            with suppress(*UNREADABLE):  # as it comes to the caller
-                self.state.tools_listed(result_decoder(self._row(method))(raw).tools)
+            with suppress(*UNREADABLE):  # the caller gets unreadable results too
+                self.state.store_tools(result_decoder(self._row(method))(raw).tools)
         return raw
 
     async def restore_session(self) -> None:
-        """Repeat in a new session the requests whose effect ended with the lost one."""
+        """Repeat the requests whose effect was lost with the previous session."""
         request = partial(self.peer.callers.request, timeout=self._timeouts.restore)
         await self.state.session.restore(request)
 
@@ -237,8 +234,8 @@ class RequestPipeline:
     ) -> Awaitable[Any]:
         """Call a method with params by Python names; `None` leaves a param out.
 
-        The result may come from the cache. Requests of the server for input are answered, and
-        structured results of tools are validated by the output schema that the server listed.
+        The result may come from the cache. Requests for input are passed to the client's handlers,
+        and structured results of tools are validated by the output schema that the server listed.
         """
         row = self._row(method)
         options = _Options(method, row.facts, meta, timeout, on_progress)
@@ -252,31 +249,31 @@ class RequestPipeline:
         timeout: float | None,
         on_progress: OnProgress | None = None,
     ) -> Any:
-        """Like `call` without the cache, but return a task that is answered instead of a result.
+        """Like `call` without the cache, but return a task if the server responds with one.
 
-        Requests of the server for input are answered; a result is not validated.
+        Requests for input are passed to the client's handlers; the result is not validated.
         """
         row = self._row(method)
         options = _Options(method, row.facts, meta, timeout, on_progress)
         params = typed_params(row, fields, self.session.revision.name)
         result = await self._send(options, params)
         if row.facts.input_required and hasattr(result, "input_requests"):
-            result = await self._after_input(options, params, result)
+            result = await self._provide_input(options, params, result)
         return result
 
     async def late_result(
         self, method: str, wire: Mapping[str, Any] | Raw, tool: str | None, timeout: float | None
     ) -> Any:
-        """The typed result of a request that came later, by another message.
+        """Decode and validate the result of a request that another message contained.
 
         Args:
             method: The request.
             wire: The result as wire object or JSON.
-            tool: The tool whose output schema it is validated by, if any.
+            tool: The tool whose output schema validates the result, if any.
             timeout: Seconds for the validation.
 
         Raises:
-            RemoteProtocolError: It is no result of the request.
+            RemoteProtocolError: The value is not a result of the request.
         """
         row = self._row(method)
         try:
@@ -285,7 +282,7 @@ class RequestPipeline:
             raise RemoteProtocolError(f"{method}: result: {error_text(error)}") from None
         if hasattr(result, "task_id") or hasattr(result, "input_requests"):
             raise RemoteProtocolError(f"{method}: expected the final result, got another request")
-        if tool is not None and self.state.output_schemas.promised(tool):
+        if tool is not None and self.state.output_schemas.has_schema(tool):
             await self.state.output_schemas.check(tool, result, timeout)
         return result
 
@@ -298,7 +295,7 @@ class RequestPipeline:
     ) -> list[Any]:
         """The items of all pages of a list, within one deadline.
 
-        The cursor of a cached page may have expired; the list is then requested anew.
+        The cursor of a cached page may have expired; the whole list is then requested again.
 
         Source: server/utilities/pagination, server/utilities/caching#interaction-with-pagination.
         """
@@ -317,7 +314,7 @@ class RequestPipeline:
     async def _all_pages(
         self, row: Method, options: _Options, fields: Mapping[str, Any]
     ) -> list[Any]:
-        """The items of all pages, within bounds, since a server may name a next page forever."""
+        """The items of all pages, within limits, since a server may send endless pages."""
         method, items, limits = row.name, row.items, self._limits
         if items is None:
             raise MethodNotFoundError(method)
@@ -359,7 +356,7 @@ class RequestPipeline:
         timeout: float | None,
         on_progress: OnProgress | None = None,
     ) -> _Options:
-        """The options of a request by name, whose method may belong to an extension."""
+        """The options of a request; the method may belong to an extension."""
         facts = self.session.revision.facts.method(method)
         return _Options(method, facts, meta, timeout, on_progress)
 
@@ -371,29 +368,29 @@ class RequestPipeline:
         if row.cacheable:
             trace_keys = self.session.revision.facts.meta.trace_keys
             key = cache.key(row.name, params, options.meta, trace_keys)
-            cached = None if key is None else await self._cached(row, key)
+            cached = None if key is None else await self._read_cached(row, key)
             if cached is not None:
                 options.from_cache = True
-                return self._checked_tools(cached) if row.name == TOOLS_LIST else cached
+                return self._filter_tools(cached) if row.name == TOOLS_LIST else cached
         drops, started = cache.drops, monotonic()
         try:
             if state.task_support and state.requires_task(facts, params):
-                result = await self._as_task(options, params)
+                result = await self._call_as_task(options, params)
             else:
                 result = await self._send(options, params)
             if facts.input_required and hasattr(result, "input_requests"):
-                result, key = await self._after_input(options, params, result), None
+                result, key = await self._provide_input(options, params, result), None
             if facts.extension_results and hasattr(result, "task_id"):
-                result = await self._after_task(options, result)
+                result = await self._await_task(options, result)
         except RemoteError as error:
             if error.code in _REFUSED and facts.listed_by is not None:
                 cache.forget(facts.listed_by)
             raise
         if key is not None:
             cache.keep(key, getattr(params, "uri", None), result, drops)
-        if facts.listed_by == TOOLS_LIST and state.output_schemas.promised(params.name):
+        if facts.listed_by == TOOLS_LIST and state.output_schemas.has_schema(params.name):
             await self._validate(params.name, result, options.timeout, monotonic() - started)
-        return self._checked_tools(result) if row.name == TOOLS_LIST else result
+        return self._filter_tools(result) if row.name == TOOLS_LIST else result
 
     async def _send(
         self,
@@ -401,12 +398,12 @@ class RequestPipeline:
         params: Any,
         request: partial[Any] | None = None,
     ) -> Any:
-        """Send a request; send it again where its response was lost or its headers were stale.
+        """Send a request; repeat it if its response was lost or its headers were stale.
 
         Args:
             options: How to send the request.
             params: Its params.
-            request: Sends the request, as a new one each time; the peer's `request` by default.
+            request: Sends the request with a new id; by default the peer's `request`.
         """
         method, timeout, session = options.method, options.timeout, self.state.session
         on_progress = options.on_progress
@@ -437,7 +434,7 @@ class RequestPipeline:
                 break
             except RemoteError as error:
                 if error.code == self.session.revision.facts.errors.url_elicitation_required:
-                    self.state.elicitations.required(error.data)
+                    self.state.elicitations.add_from_error(error.data)
                 if refreshed or not await self._refresh_param_headers(options, error):
                     raise
                 refreshed = True
@@ -450,7 +447,7 @@ class RequestPipeline:
                     raise
                 await anyio.sleep(pause)
         if method in LASTING:
-            session.sent(method, params)
+            session.record_request(method, params)
         elif session.lost:
             await self.restore_session()
         return result
@@ -475,8 +472,8 @@ class RequestPipeline:
             return False
         return True
 
-    async def _cached(self, row: Method, key: Key) -> Any:
-        """A fresh cached result, or `None`. A closed client raises, as if it sent the request."""
+    async def _read_cached(self, row: Method, key: Key) -> Any:
+        """A fresh cached result, or `None`. A closed client raises, as for a sent request."""
         self.peer.callers.check_open()
         encoded = await self.state.cache.recall(key)
         if encoded is None:
@@ -487,12 +484,12 @@ class RequestPipeline:
         except UNREADABLE:  # nested too deeply to be decoded at this depth of the stack
             return None
 
-    def _checked_tools(self, result: Any) -> Any:
-        """A page of tools without those that cannot be called; their schemas are stored."""
-        usable = self.state.tools_listed(result.tools)
+    def _filter_tools(self, result: Any) -> Any:
+        """Store the schemas of a page of tools; returns the page without unusable tools."""
+        usable = self.state.store_tools(result.tools)
         if len(usable) < len(result.tools):
             result = replace(result, tools=usable)
-        self.state.output_schemas.listed(result.tools)
+        self.state.output_schemas.store(result.tools)
         return result
 
     async def _validate(
@@ -510,8 +507,8 @@ class RequestPipeline:
                 raise
             raise RemoteProtocolError(f"{error}; {_MIXED}") from None
 
-    async def _after_input(self, options: _Options, params: Any, result: Any) -> Any:
-        """The result after the server has got the input that it asks for."""
+    async def _provide_input(self, options: _Options, params: Any, result: Any) -> Any:
+        """Send the input that the server requests, until it returns a result."""
         method = options.method
         for _ in range(self.rounds):
             again: dict[str, Any] = to_builtins(params)
@@ -529,17 +526,17 @@ class RequestPipeline:
                 return result
         raise RemoteProtocolError(f"{method}: the server asked for input {self.rounds} times")
 
-    async def _after_task(self, options: _Options, created: Any) -> Any:
-        """The result after the task that the server created has ended."""
+    async def _await_task(self, options: _Options, created: Any) -> Any:
+        """Wait for the result of the task that the server created."""
         tasks, timeout = self._task_calls(), options.timeout
-        if tasks is None:  # no decoder of a package without tasks gives one
+        if tasks is None:  # a package without tasks decodes no task
             return created
-        return await tasks.followed(
+        return await tasks.follow_task(
             self, created, options.method, options.meta, timeout, self._limit(timeout)
         )
 
-    async def _as_task(self, options: _Options, params: Any) -> Any:
-        """The result of a tool that may be called as a task only."""
+    async def _call_as_task(self, options: _Options, params: Any) -> Any:
+        """Call a tool that requires a task, and wait for the result."""
         tasks, timeout = self._task_calls(), options.timeout
         if tasks is None:
             return await self._send(options, params)
@@ -548,11 +545,11 @@ class RequestPipeline:
         )
 
     def _limit(self, timeout: float | None) -> float | None:
-        """Seconds for a request despite progress."""
+        """Seconds for a request, regardless of progress."""
         return None if timeout is None else max(timeout, self._timeouts.limit)
 
     async def input_response(self, method: str, input_request: Any) -> Any:
-        """The response to one request for input, made by the client's handler."""
+        """The response of the client's handler to a request for input."""
         session = self.session
         row = session.revision.input_requests[to_builtins(input_request)["method"]]
         if not is_declared(session.own_capabilities, row.capability):

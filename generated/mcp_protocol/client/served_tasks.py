@@ -7,10 +7,10 @@
 
     async with connect(url, handlers=Person, tasks=True) as client: ...
 
-The server asks for a task by `params.task`. Its request is answered by the task at once; then its
-handler runs as for any other request, in the same task of the event loop, so that it ends with the
-session. Handlers do not know of tasks. The tasks are those of one session: no other peer knows
-their ids, and none can list them.
+The server requests a task by `params.task`. The client responds with the task at once; then the
+handler runs as for any other request, in the same task of the event loop, so it ends with the
+session. Handlers are independent of tasks. Tasks belong to one session: no other peer can use or
+list them.
 
 Source: basic/utilities/tasks (2025-11-25).
 """
@@ -46,26 +46,26 @@ from .client_settings import ClientSettings, Identity
 
 LIST = "tasks/list"
 AUGMENTED = ("elicitation/create", "sampling/createMessage")
-"""The requests of a server that may be tasks."""
+"""The requests that a server may send as tasks."""
 
 RUNNING = 100
-"""Most tasks of a server that run at a time."""
+"""Most tasks that run at a time."""
 
 PAGE_SIZE = 50
-"""Most tasks of a page of `tasks/list`."""
+"""Most tasks in a page of `tasks/list`."""
 
 
 class ClientTasks(msgspec.Struct, frozen=True, kw_only=True):
     """How a client serves requests as tasks.
 
     Attributes:
-        ttl: Seconds from its creation for which a task can be got, unless the server asks for less.
-            A handler that still works then is stopped. `None` for no limit.
-        poll_interval: Seconds between polls that the server is asked to keep.
-        limit: Most tasks that run at a time; further ones are refused.
+        ttl: Seconds after its creation until a task is removed, unless the server requests less. A
+            handler that still runs is cancelled. `None` for no limit.
+        poll_interval: Seconds between polls, as proposed to the server.
+        limit: Most tasks that run at a time; further tasks are refused.
 
     Raises:
-        ValueError: A number is not positive.
+        ValueError: A value is not positive.
     """
 
     ttl: float | None = 3600.0
@@ -80,12 +80,12 @@ class ClientTasks(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskApplication(ClientApplication):
-    """Serves the requests of a server with the user's handlers, as tasks where it asks for them.
+    """Serves the requests of a server with the user's handlers, as tasks if requested.
 
     Args:
         handlers: As for `ClientApplication`.
-        identity: Likewise.
-        settings: Likewise.
+        identity: As for `ClientApplication`.
+        settings: As for `ClientApplication`.
         tasks: How tasks are served; `True` for the defaults.
     """
 
@@ -108,7 +108,7 @@ class TaskApplication(ClientApplication):
         }
 
     def describe(self, revision: Revision) -> Description:
-        """See `ClientApplication.describe`; with the requests that may be tasks."""
+        """See `ClientApplication.describe`; adds the capability `tasks`."""
         is_known = revision.name in self._descriptions
         description = super().describe(revision)
         if is_known or RESULT not in revision.server_requests:
@@ -135,12 +135,12 @@ class TaskApplication(ClientApplication):
         return None  # the request is answered
 
     async def _serve_as_task(self, context: RequestContext) -> None:
-        """Answer a request by a task, then call its handler, and store how that ends.
+        """Respond with a task, then call the handler, and store its result or error.
 
         Raises:
-            InternalError: There are too many tasks.
+            InternalError: The limit of running tasks is reached.
         """
-        task = _RunningTask(context, await self._created(context))
+        task = _RunningTask(context, await self._create_record(context))
         task_id = task.record.task_id
         self._running[task_id] = task
         try:
@@ -160,12 +160,12 @@ class TaskApplication(ClientApplication):
             await self._end(task, changes)
         finally:
             del self._running[task_id]
-            if not task.is_over:  # the process of the server was replaced
+            if not task.is_over:  # cancelled, as when the process of the server was replaced
                 with anyio.CancelScope(shield=True):
                     await self._change(task, {"status": "cancelled"})
 
-    async def _created(self, context: RequestContext) -> TaskRecord:
-        """The record of a new task, stored."""
+    async def _create_record(self, context: RequestContext) -> TaskRecord:
+        """Create the record of a new task, and store it."""
         if len(self._running) >= self._tasks.limit:
             raise InternalError(f"expected at most {self._tasks.limit} running tasks")
         most = None if self._tasks.ttl is None else max(1, round(self._tasks.ttl * 1000))
@@ -182,7 +182,7 @@ class TaskApplication(ClientApplication):
         return record
 
     async def _end(self, task: _RunningTask, changes: Mapping[str, Any]) -> None:
-        """Store the end of a task, unless it has ended, and tell the server."""
+        """Store the end of a task and notify the server, unless the task has ended before."""
         try:
             is_new = await self._change(task, changes)
         except InternalError as error:  # no room for the result
@@ -193,7 +193,7 @@ class TaskApplication(ClientApplication):
             await task.context.peer.notify(STATUS_CHANGED, task.record.core_wire())
 
     async def _change(self, task: _RunningTask, changes: Mapping[str, Any]) -> bool:
-        record = task.record.changed(**changes)
+        record = task.record.next_version(**changes)
         if not await self._store.change(record):
             return False
         task.record = record
@@ -204,13 +204,13 @@ class TaskApplication(ClientApplication):
         return (await self._record(context)).core_wire()
 
     async def _result(self, context: RequestContext) -> Mapping[str, Any]:
-        """Return or raise as the request would have; waits until the task has ended."""
+        """Wait until the task has ended; return the result or raise the error of its handler."""
         record = await self._record(context)
         running = self._running.get(record.task_id)
         if running is not None:
             await running.ended.wait()
             record = running.record
-        return result_of(record, _related(context.revision, record.task_id))
+        return result_of(record, _related_task_meta(context.revision, record.task_id))
 
     async def _cancel(self, context: RequestContext) -> Mapping[str, Any]:
         record = await self._record(context)
@@ -232,7 +232,7 @@ class TaskApplication(ClientApplication):
         """The record of the task that a request names.
 
         Raises:
-            InvalidParamsError: There is no such task.
+            InvalidParamsError: The task is unknown.
         """
         task_id: str = context.params.task_id
         record = await self._store.load(task_id)
@@ -245,15 +245,15 @@ class _RunningTask:
     """A task whose handler runs.
 
     Args:
-        context: The request that asked for it.
+        context: The request that the task serves.
         record: Its record.
 
     Attributes:
         context: As passed.
         record: Its record as stored last.
         scope: Cancels the handler.
-        ended: Set when it has ended.
-        related_request_id: None: its messages belong to no request of the server.
+        ended: Set when the task has ended.
+        related_request_id: None: messages of the handler relate to no open request.
     """
 
     related_request_id: RequestId | None = None
@@ -268,14 +268,14 @@ class _RunningTask:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended."""
+        """Whether the task has ended."""
         return self.ended.is_set()
 
     def meta(self) -> Mapping[str, Any]:
-        """`_meta` that names the task."""
-        return _related(self.context.revision, self.record.task_id)
+        """The `_meta` with the id of the task."""
+        return _related_task_meta(self.context.revision, self.record.task_id)
 
 
-def _related(revision: Revision, task_id: str) -> dict[str, Any]:
+def _related_task_meta(revision: Revision, task_id: str) -> dict[str, Any]:
     name = revision.facts.meta.related_task
     return {} if name is None else {name: {"taskId": task_id}}

@@ -3,14 +3,14 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Schemas in the subset of JSON Schema by which an API of a model holds the model to a schema.
+"""Reduction of schemas to the subset of JSON Schema that the strict mode of a model's API supports.
 
-A rule that the subset lacks goes into the description of its place, where the model reads it; the
-server checks it. A schema that can't be said in the subset without meaning something else, such as
-an object with members of any name, is refused: its tool is declared as it is without `strict`.
+A keyword that the subset lacks is stated in the description of its schema, for the model; the
+server still validates it. A schema that the subset can't express, such as an object with arbitrary
+member names, is refused: its tool is declared without strict mode.
 
-OpenAI requires every member, so an optional one may be null too; `without_absent` removes these
-nulls from the arguments that the model gives.
+OpenAI requires every member, so an optional member becomes nullable; `without_absent` removes these
+nulls from the arguments of a call.
 
 Sources: developers.openai.com/api/docs/guides/structured-outputs (supported schemas);
 platform.claude.com/docs/en/build-with-claude/structured-outputs (JSON Schema limitations);
@@ -42,26 +42,26 @@ _OF_TYPE: Mapping[str, frozenset[str]] = {
     "boolean": frozenset(),
     "null": frozenset(),
 }
-"""By type: the keywords that say something of it."""
-_LOOKING_AROUND = re.compile(r"\(\?[=!<]|\\[bB1-9]")
-"""Parts of patterns that a grammar has not."""
+"""By type: the keywords that apply to it."""
+_UNSUPPORTED_PATTERN = re.compile(r"\(\?[=!<]|\\[bB1-9]")
+"""Parts of patterns that the APIs do not support."""
 
 
 class NotStrictError(Exception):
-    """A schema that the subset has nothing for; the text says where and why."""
+    """The subset cannot express a schema; the text states the place and the reason."""
 
 
 @dataclass(frozen=True)
 class Subset:
-    """The subset that an API reads.
+    """The subset that an API supports.
 
     Attributes:
-        keywords: Keywords beside those that every API has: `type`, `properties`, `items` and so on.
-        formats: Formats of texts.
+        keywords: Keywords besides those of every API: `type`, `properties`, `items` and so on.
+        formats: Formats of strings.
         requires_all: Whether every member has to be required.
         is_closed: Whether objects have `additionalProperties: false`.
         is_recursive: Whether definitions may refer to themselves.
-        by_openapi: Whether null is a `nullable` type, and values of `enum` are texts.
+        by_openapi: Whether null is a `nullable` type, and values of `enum` are strings.
         levels: Most levels of objects and arrays.
     """
 
@@ -98,32 +98,32 @@ SUBSETS: Mapping[str, Subset] = {
     "anthropic": ANTHROPIC,
     "gemini": GEMINI,
 }
-"""By API."""
+"""The subsets, by API."""
 
 
 @dataclass
 class Reduction:
-    """A schema on its way into a subset.
+    """Reduces a schema to a subset.
 
     Attributes:
         subset: The subset.
-        notes: What is not in the result as it was, each with its place.
+        notes: The changes that were made, each with its place.
     """
 
     subset: Subset
     notes: list[str] = field(default_factory=list[str])
-    _known: set[str] = field(default_factory=lambda: {"#"})
+    _references: set[str] = field(default_factory=lambda: {"#"})
 
-    def of_arguments(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """The schema of a function's arguments.
+    def reduce_arguments(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Reduce the schema of a function's arguments.
 
         Raises:
-            NotStrictError: The subset has nothing for a part of it.
+            NotStrictError: The subset cannot express a part of the schema.
         """
         if schema.get("type") != "object":
             raise NotStrictError("/: not an object")
         schema = inline_references(schema)
-        self._known.update(definitions_of(schema))
+        self._references.update(definitions_of(schema))
         try:
             result = self._schema({"properties": {}, **schema}, "", 1)
             for place in ("$defs", "definitions"):
@@ -163,7 +163,7 @@ class Reduction:
         return result
 
     def _reference(self, node: Mapping[str, Any], place: str) -> dict[str, Any]:
-        if node["$ref"] not in self._known:
+        if node["$ref"] not in self._references:
             raise NotStrictError(f"{place or '/'}: a reference out of the definitions")
         if not self.subset.is_recursive:
             raise NotStrictError(f"{place or '/'}: a schema that contains itself")
@@ -178,18 +178,18 @@ class Reduction:
         has_null = len(some) < len(branches)
         if not some:
             raise NotStrictError(f"{place or '/'}: no alternatives")
-        made = [
+        schemas = [
             self._schema(each, f"{place}/anyOf/{index}", level) for index, each in enumerate(some)
         ]
         if self.subset.by_openapi:
-            for each in made:
+            for each in schemas:
                 each.update({"nullable": True} if has_null else {})
                 if "description" in prose:  # some versions read none beside anyOf
                     each.setdefault("description", prose["description"])
         elif has_null:
-            made.append({"type": "null"})
+            schemas.append({"type": "null"})
         outer = self._rules(prose, "", place)
-        return {**made[0], **outer} if len(made) == 1 else {"anyOf": made, **outer}
+        return {**schemas[0], **outer} if len(schemas) == 1 else {"anyOf": schemas, **outer}
 
     def _object(self, node: Mapping[str, Any], place: str, level: int) -> dict[str, Any]:
         properties, extra = node.get("properties"), node.get("additionalProperties")
@@ -204,7 +204,7 @@ class Reduction:
             where = f"{place}/properties/{name}"
             members[name] = self._schema(each, where, level + 1)
             if self.subset.requires_all and name not in required:
-                members[name] = _nullable(members[name])
+                members[name] = _make_nullable(members[name])
                 self.notes.append(f"{where}: optional: null stands for an absent member")
         rest = {key: each for key, each in node.items() if key != "additionalProperties"}
         result = {**self._rules(rest, "object", place), "properties": members}
@@ -213,13 +213,13 @@ class Reduction:
         return {**result, "additionalProperties": False} if self.subset.is_closed else result
 
     def _rules(self, node: Mapping[str, Any], kind: str, place: str) -> dict[str, Any]:
-        """The keywords of a schema that need no look at others, and a description of the rest."""
+        """The keywords of a schema that the subset has, and a description of the others."""
         result: dict[str, Any] = {"type": kind} if kind else {}
         dropped: dict[str, Any] = {}
         for key, value in node.items():
             if key in ("type", "properties", "required", "items", "anyOf", "description"):
                 continue
-            if self._has(key, value, kind):
+            if self._has_keyword(key, value, kind):
                 result[key] = value
             elif key == "const" and self.subset.by_openapi and isinstance(value, str):
                 result["enum"] = [value]
@@ -227,10 +227,10 @@ class Reduction:
                 dropped[key] = value
         if dropped:
             self.notes.append(f"{place}: {', '.join(dropped)} is in the description alone")
-        return {**result, **_described(node, dropped)}
+        return {**result, **_describe_rules(node, dropped)}
 
-    def _has(self, key: str, value: Any, kind: str) -> bool:
-        """Whether the subset has a keyword with a value."""
+    def _has_keyword(self, key: str, value: Any, kind: str) -> bool:
+        """Whether the subset has a keyword with this value."""
         match key:
             case "enum":
                 allowed = (str,) if self.subset.by_openapi else tuple(_JSON_TYPES)
@@ -238,7 +238,7 @@ class Reduction:
             case "format":
                 return kind == "string" and value in [*self.subset.formats]
             case "pattern" if self.subset.is_closed:
-                return not _LOOKING_AROUND.search(str(value))
+                return not _UNSUPPORTED_PATTERN.search(str(value))
             case "minItems" if key not in self.subset.keywords and self.subset.is_closed:
                 return value in (0, 1)
             case _:
@@ -246,10 +246,10 @@ class Reduction:
 
 
 def _without_wrappers(node: Mapping[str, Any], place: str) -> Mapping[str, Any]:
-    """A schema without an `allOf` of one schema, which only adds an annotation to it.
+    """Merge an `allOf` of one schema into the schema around it.
 
     Raises:
-        NotStrictError: It combines schemas otherwise.
+        NotStrictError: `allOf` combines rules.
     """
     several = node.get("allOf")
     if several is None:
@@ -263,10 +263,10 @@ def _without_wrappers(node: Mapping[str, Any], place: str) -> Mapping[str, Any]:
 
 
 def _branches(node: Mapping[str, Any], place: str) -> list[Any] | None:
-    """The alternatives of a schema: of `anyOf`, of several types or of null among its values.
+    """The alternatives of a schema by `anyOf`, several types or null in `enum`, if any.
 
     Raises:
-        NotStrictError: There are rules beside `anyOf`.
+        NotStrictError: The schema has keywords besides `anyOf`.
     """
     kind, values = node.get("type"), node.get("enum")
     rest = {key: each for key, each in node.items() if key not in _PROSE | {"default"}}
@@ -291,10 +291,10 @@ def _branches(node: Mapping[str, Any], place: str) -> list[Any] | None:
 
 
 def _type_of(node: Mapping[str, Any], place: str) -> str:
-    """The type of a schema, by its values if it does not say it.
+    """The type of a schema, inferred from its values if not stated.
 
     Raises:
-        NotStrictError: It has any type.
+        NotStrictError: The schema has no single type.
     """
     kind = node.get("type")
     if isinstance(kind, str) and kind in _OF_TYPE:
@@ -322,8 +322,8 @@ def _json_type(value: object) -> str:
     return _JSON_TYPES.get(type(value), "object")
 
 
-def _described(node: Mapping[str, Any], dropped: Mapping[str, Any]) -> dict[str, Any]:
-    """The description of a schema, with rules that it has not as keywords."""
+def _describe_rules(node: Mapping[str, Any], dropped: Mapping[str, Any]) -> dict[str, Any]:
+    """The description of a schema, with the keywords that were dropped."""
     rules = ", ".join(
         f"{key}: {msgspec.json.encode(each).decode()}"
         for key, each in dropped.items()
@@ -334,8 +334,8 @@ def _described(node: Mapping[str, Any], dropped: Mapping[str, Any]) -> dict[str,
     return {"description": text} if text else {}
 
 
-def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """A schema that accepts null too."""
+def _make_nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    """Extend a schema to accept null."""
     branches: list[Any] = schema.get("anyOf", [schema])
     if {"type": "null"} in branches:
         return schema
@@ -343,10 +343,10 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def without_absent(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments without each null that stands for an absent member.
+    """Remove each null that stands for an absent member.
 
     Args:
-        arguments: As a model gives them by a schema in which every member is required.
+        arguments: The arguments of a call, by a schema in which every member is required.
         schema: The schema of the tool, in which optional members are not required.
     """
     removed: dict[str, Any] = _without_absent(arguments, [schema], schema)
@@ -376,7 +376,7 @@ _MOST_STEPS = 20
 
 
 def _alternatives(node: Any, root: Mapping[str, Any], steps: int) -> Iterator[Mapping[str, Any]]:
-    """A schema, and those that it refers to or consists of."""
+    """A schema, the schemas that it refers to, and its alternatives."""
     if not is_object(node) or steps > _MOST_STEPS:
         return
     yield node

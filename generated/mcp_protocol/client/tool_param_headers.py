@@ -25,12 +25,12 @@ _logger = logging.getLogger(__name__)
 class ToolParamHeaders(ParamHeaders):
     """The parameter headers of a server's tools, from the latest list of each tool.
 
-    The headers of a tool are kept until the tool is listed again, even after a notification that
-    tools have changed. If they are stale by then, the server refuses the call, and the client
-    lists the tools again.
+    The headers of a tool are stored until the tool is listed again, even after a notification that
+    tools have changed. If the headers are stale, the server refuses the call, and the client lists
+    the tools again.
 
     Args:
-        limit: Tools whose headers are stored; those listed first are dropped.
+        limit: Most tools whose headers are stored; the oldest are dropped.
     """
 
     def __init__(self, limit: int) -> None:
@@ -38,13 +38,13 @@ class ToolParamHeaders(ParamHeaders):
         self._headers: dict[str, Mapping[Path, str]] = {}
         self._warned: dict[str, str] = {}
 
-    def listed(self, tools: Iterable[Any]) -> list[Any]:
+    def store(self, tools: Iterable[Any]) -> list[Any]:
         """Store the parameter headers of typed tools.
 
         Returns:
-            The tools that can be called. Each other tool is logged once, as a warning.
+            The tools that can be called. A warning is logged once for each other tool.
         """
-        return [tool for tool in tools if not self.in_use or self._keep(tool)]
+        return [tool for tool in tools if not self.in_use or self._store_headers(tool)]
 
     def headers_for(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:
         """The headers of a call: encoded values by header name.
@@ -72,7 +72,7 @@ class ToolParamHeaders(ParamHeaders):
                     ) from None
         return headers
 
-    def _keep(self, tool: Any) -> bool:
+    def _store_headers(self, tool: Any) -> bool:
         try:
             self._headers[tool.name] = param_headers_of(tool.input_schema)
             drop_oldest(self._headers, self._limit)

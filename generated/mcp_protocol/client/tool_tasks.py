@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Calls of tools as tasks of a server: of 2025-11-25, and io.modelcontextprotocol/tasks.
+"""Calls of tools as tasks, by the tasks of 2025-11-25 and of io.modelcontextprotocol/tasks.
 
-In 2025-11-25 a client asks for a task by `params.task`, where the server and the tool let it. In
-the extension the server decides.
+In 2025-11-25, a client requests a task by `params.task` if the server and the tool allow tasks.
+With the extension, the server decides.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
@@ -35,12 +35,12 @@ from ..runtime.task_store import TERMINAL
 from .callbacks import StartedCall
 from .server_state import TOOLS_LIST
 
-if TYPE_CHECKING:  # it loads this module for the first task
+if TYPE_CHECKING:  # the pipeline imports this module for the first task
     from .pipeline import RequestPipeline
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 AUGMENTED = ("tasks", "requests", "tools", "call")
-"""The capability of a server of 2025-11-25 whose tools may be called as tasks."""
+"""The path of the server capability for tools as tasks, in 2025-11-25."""
 
 
 async def start_task(
@@ -57,15 +57,15 @@ async def start_task(
     Args:
         requests: The requests of the session.
         fields: The params of the call, by Python names.
-        task: What is asked of the task, such as `ttl`; `True` for nothing.
+        task: The requested options of the task, such as `ttl`; `True` for none.
         meta: Members to add to `_meta`.
         timeout: Seconds to wait for the task; `None` for no limit.
-        on_progress: Called with progress in the task that waits for the result.
+        on_progress: Called with progress, in the asyncio or trio task that waits for the result.
         read: Reads the result as the type that the caller named.
 
     Raises:
         MissingCapabilityError: One of the sides does not declare tasks, or the revision has none.
-        MethodNotFoundError: The tool must not be called as a task.
+        MethodNotFoundError: The tool does not allow tasks.
         RemoteError: The server refused the call.
         RequestTimeoutError: No response in time.
     """
@@ -78,7 +78,7 @@ async def start_task(
     fields = {**fields, "task": {} if isinstance(task, bool) else dict(task)}
     follower = TaskFollower(requests.session.revision, requests.peer.callers)
     try:
-        answer = await requests.begin(CALL, fields, meta, timeout, follower.progressed)
+        answer = await requests.begin(CALL, fields, meta, timeout, follower.keep_report)
         created = getattr(answer, "task", None)
         if created is None:
             raise RemoteProtocolError(f"{CALL}: expected a task, got the result of the tool")
@@ -99,7 +99,7 @@ async def start_task(
 
 
 def resume_task(requests: RequestPipeline, task_id: str) -> TaskHandle:
-    """A task that was started before; nothing is sent.
+    """The handle of a task that was started before; sends nothing.
 
     Raises:
         MissingCapabilityError: One of the sides does not declare tasks.
@@ -122,9 +122,9 @@ async def call_as_task(
     on_progress: OnProgress | None,
     limit: float | None,
 ) -> Any:
-    """The result of a tool that a server of 2025-11-25 lets be called as a task only.
+    """Call a tool that requires a task in 2025-11-25, and wait for the result.
 
-    If nobody waits for the result any more, the task is cancelled.
+    If waiting is cancelled or times out, the task is cancelled.
 
     Args:
         requests: The requests of the session.
@@ -142,7 +142,7 @@ async def call_as_task(
     return await _result_of(task, CALL, timeout, limit)
 
 
-async def followed(
+async def follow_task(
     requests: RequestPipeline,
     created: Any,
     method: str,
@@ -150,9 +150,9 @@ async def followed(
     timeout: float | None,
     limit: float | None,
 ) -> Any:
-    """The result of a request that a server answered by a task of the extension.
+    """Wait for the result of a request that the server answered by a task of the extension.
 
-    If nobody waits for the result any more, the task is cancelled.
+    If waiting is cancelled or times out, the task is cancelled.
 
     Args:
         requests: The requests of the session.
@@ -179,7 +179,7 @@ async def followed(
 async def _result_of(
     task: TaskHandle, method: str, timeout: float | None, limit: float | None
 ) -> Any:
-    """The result of a task, which is cancelled if nobody waits for the result any more."""
+    """Wait for the result of a task; cancel the task on an exception or a timeout."""
     try:
         with anyio.move_on_after(limit):
             return await task.result(timeout=timeout)
@@ -199,7 +199,7 @@ def check_extension(session: Session, method: str) -> None:
     """Check that both sides declare the extension.
 
     Raises:
-        MissingCapabilityError: One of them does not.
+        MissingCapabilityError: One of the sides does not declare the extension.
     """
     sides = (session.own_capabilities, session.peer_capabilities)
     if any(settings_of(each, IDENTIFIER) is None for each in sides):
@@ -207,11 +207,11 @@ def check_extension(session: Session, method: str) -> None:
 
 
 async def _check_support(requests: RequestPipeline, tool: str) -> None:
-    """Check that a server of 2025-11-25 lets a tool be called as a task; list its tools if needed.
+    """Check that a tool may be called as a task in 2025-11-25; list the tools if needed.
 
     Raises:
-        MissingCapabilityError: It lets none.
-        MethodNotFoundError: It does not let this one.
+        MissingCapabilityError: The server does not declare tasks of tools.
+        MethodNotFoundError: The tool does not allow tasks.
     """
     if not is_declared(requests.session.peer_capabilities, AUGMENTED):
         raise MissingCapabilityError(AUGMENTED, f"{CALL} as a task")

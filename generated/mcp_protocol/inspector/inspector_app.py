@@ -247,7 +247,7 @@ def run(chosen: argparse.Namespace) -> int:
     def open_client(
         revision: str | None, handlers: Handlers
     ) -> AbstractAsyncContextManager[ClientBase]:
-        return command_line.opened(
+        return command_line.open_target(
             chosen, revision, handlers=handlers, capabilities=CAPABILITIES, cache=False, extra=True
         )
 

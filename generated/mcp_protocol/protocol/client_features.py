@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from .._wire import is_many, is_object
-from ..foreign_text import climbs, is_uri, safe_list, safe_repr, safe_text
+from ..foreign_text import has_parent_segment, is_uri, safe_list, safe_repr, safe_text
 
 Schema: TypeAlias = Mapping[str, Any]
 Message: TypeAlias = Mapping[str, Any]
@@ -211,6 +211,6 @@ def root_complaint(uri: str) -> str | None:
     """The error of the URI of a root; `None` if it is valid."""
     if uri[:7].lower() != "file://" or not is_uri(uri):
         return f"expected a file:// URI, got {safe_repr(uri)}"
-    if climbs(uri):
+    if has_parent_segment(uri):
         return f"expected a path without '..', got {safe_repr(uri)}"
     return None

@@ -3,20 +3,20 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Dispatchers that pass everything on to another server: `Server.proxy(target)`.
+"""Dispatchers that forward all messages to another server: `Server.proxy(target)`.
 
-Each side speaks the revision that it agreed on. Between equal revisions, params and results pass as
-the JSON that they are; otherwise they are converted, and what the other revision lacks is logged
-once as a warning. Sessions with the other server are opened as `upstream_pool` says; those with the
-servers of a configuration are those of one proxy for each, mounted on one server.
+Each side uses the revision that it negotiated. Between equal revisions, params and results are
+forwarded as raw JSON; otherwise they are converted, and members that the other revision lacks are
+dropped with a warning, once. Sessions with the other server are opened by `upstream_pool`; each
+server of a configuration has a proxy of its own, and all are mounted on one server.
 
-What the other server asks of a client goes to the client whose request it is working on:
+Requests for input of the other server go to the client whose request the server is handling:
 
-    asks by        client expects    way
-    a request      a request         passed on
-    a result       a result          passed on, with the request state
-    a result       a request         the client is asked, and the request is sent again
-    a request      a result          the call waits; the client's retry takes it up again
+    server sends   client expects    way
+    a request      a request         forwarded
+    a result       a result          forwarded, with the request state
+    a result       a request         the client is asked, and the call is sent again
+    a request      a result          the call waits for the client's retry
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import msgspec
 
 from .._wire import is_object
 from ..client.async_client import Client, connect
-from ..client.connect import Servable, beside, is_config_path
+from ..client.connect import Servable, run_concurrently, is_config_path
 from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
 from ..facts import Method, Revisions
@@ -55,7 +55,7 @@ _EVERYTHING: Mapping[str, Any] = {
     "elicitation": {"form": {}, "url": {}},
     "roots": {"listChanged": True},
 }
-"""Declared to the other server: what of it a client has, is known only when it is asked."""
+"""Capabilities to declare to the other server; a client is checked when it is asked."""
 
 _logger = logging.getLogger(__name__)
 
@@ -77,17 +77,17 @@ OWN_PACKAGE = ProxyPackage(connect, REVISIONS)
 
 
 class Proxy(Dispatcher):
-    """A dispatcher that passes requests on to another server.
+    """A dispatcher that forwards requests to another server.
 
     Args:
-        base: That of the server, for its settings.
-        target: The other server; anything that `connect` takes, but a configuration of servers.
+        base: The dispatcher of the server, which has the settings.
+        target: The other server: any target of `connect` except a configuration of servers.
         options: Further arguments of `connect`.
-        package: What it speaks.
+        package: The client and the revisions.
         is_optional: Whether the proxy is served even if the other server can't be reached.
 
     Raises:
-        TypeError: `connect` has no such argument.
+        TypeError: `connect` does not accept an option.
     """
 
     is_open = True
@@ -102,7 +102,7 @@ class Proxy(Dispatcher):
         is_optional: bool = False,
     ) -> None:
         super().__init__(base.settings, base.announcer, package.revisions, items=base.items)
-        self.lifespan = self._connecting
+        self.lifespan = self._open_pool
         self._connect = package.connect
         self._target = target
         self._options = _with_defaults(options)
@@ -117,7 +117,7 @@ class Proxy(Dispatcher):
         return self._handle_after_opening(context)
 
     async def _handle_after_opening(self, context: RequestContext) -> Any:
-        """Handle a custom request, or one that the other server may have once it is reached."""
+        """Handle a custom request, or a request that the other server may support once opened."""
         if is_custom(context.method.name):
             return await self._pass_on(context)
         if not self._pool().shared.was_open:
@@ -125,7 +125,7 @@ class Proxy(Dispatcher):
         return await super().handle(context)
 
     async def notified(self, context: RequestContext) -> None:
-        """Pass on what the other server wants to know."""
+        """Forward a notification to the other server."""
         await super().notified(context)
         if is_custom(context.method.name):
             upstream: Upstream | None = await self._pool().upstream(context)
@@ -135,11 +135,11 @@ class Proxy(Dispatcher):
             await upstream.notified(context)
 
     def custom_methods(self) -> Mapping[str, Method]:
-        """All that no revision has."""
+        """All methods that no revision has."""
         return PassedMethods()
 
     def subscription_listener(self) -> OnSubscription:
-        """Subscribes to the resources of the other server."""
+        """A listener that subscribes to the resources of the other server."""
         return self._follow_soon
 
     def _follow_soon(self, uris: Collection[str]) -> None:
@@ -147,50 +147,50 @@ class Proxy(Dispatcher):
         if shared.was_open:
             shared.upstream.follow_soon(uris)
 
-    def _report_loss(self, what: str, why: str) -> None:
-        """Log, once, that something can't be passed on."""
-        if (what, why) not in self._reported:
-            self._reported.add((what, why))
-            _logger.warning("proxy %r: %s is lost: %s", self.name, what, why)
+    def _report_loss(self, item: str, reason: str) -> None:
+        """Log once that something can't be forwarded."""
+        if (item, reason) not in self._reported:
+            self._reported.add((item, reason))
+            _logger.warning("proxy %r: %s is lost: %s", self.name, item, reason)
 
     def _session(self, handlers: Upstream | None) -> AbstractAsyncContextManager[Client]:
         return self._connect(self._target, handlers=handlers, **self._options)
 
     @asynccontextmanager
-    async def _connecting(self) -> AsyncGenerator[UpstreamPool]:
-        """The lifespan of a proxy; `opened` waits for the session."""
+    async def _open_pool(self) -> AsyncGenerator[UpstreamPool]:
+        """The lifespan of a proxy: its sessions; `opened` waits for the first session."""
         is_channel = not isinstance(self._target, str | Sequence | Servable)
         pool = UpstreamPool(
-            self._upstream,
+            self._make_upstream,
             self._session,
             self._offer,
             reopens=not is_channel and not self._options.get("restart"),
             separates=not is_channel,
         )
-        async with beside(pool.run, pool.end):
+        async with run_concurrently(pool.run, pool.end):
             yield pool
 
-    def _upstream(self, wanted: Callable[[PendingRequests], bool]) -> Upstream:
-        announce = partial(self.announcer.announce, wanted=wanted)
+    def _make_upstream(self, is_recipient: Callable[[PendingRequests], bool]) -> Upstream:
+        announce = partial(self.announcer.announce, wanted=is_recipient)
         return Upstream(self.name, announce, self._report_loss)
 
-    async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:
+    async def wait_until_ready(self, states: Mapping[ContextVar[Any], Any]) -> None:
         """See `Dispatcher`."""
         pool: UpstreamPool = states[self.state]
         try:
-            await pool.opened()
+            await pool.wait_until_open()
         except Exception as error:
             if not self._is_optional:
                 raise
             _logger.warning("server %s: %s", safe_repr(self.name), error)
 
     def failure(self, states: Mapping[ContextVar[Any], Any]) -> Exception | None:
-        """Why the other server could not be reached at first, in these lifespans."""
+        """Why the first session with the other server could not be opened, if so."""
         pool: UpstreamPool = states[self.state]
         return pool.failure
 
     def _offer(self, client: Client, is_first: bool) -> None:
-        """Serve what the other server declares."""
+        """Serve the methods and the notifications that the other server declares."""
         revision, capabilities = client.session.revision, client.server_capabilities
         rows = {
             name: row
@@ -202,7 +202,7 @@ class Proxy(Dispatcher):
             name
             for name, row in revision.server_notifications.items()
             if row.capability
-            and row.capability[0] not in (CAPABILITY, "tasks")  # neither of these passes
+            and row.capability[0] not in (CAPABILITY, "tasks")  # neither is forwarded
             and is_declared(capabilities, row.capability)
         ]
         if RESOURCE_UPDATED in notifications:
@@ -232,7 +232,7 @@ class Proxy(Dispatcher):
             upstream.stop_following(request.params.uri)
 
     def serve_items(self, names: Collection[str], *notifications: str) -> None:
-        """Refused.
+        """Refuse items: a proxy has none of its own.
 
         Raises:
             TypeError: Always.
@@ -241,15 +241,15 @@ class Proxy(Dispatcher):
 
 
 class ConfigProxy(Dispatcher):
-    """A dispatcher in front of the servers of a configuration, each under a prefix: its name there.
+    """A dispatcher for the servers of a configuration, with the name of each server as prefix.
 
-    Servers that can't be reached are logged, and are tried again when they are used.
+    Servers that can't be reached are logged; opening is retried when a server is used.
 
     Args:
-        base: That of the server, for its settings.
+        base: The dispatcher of the server, which has the settings.
         entries: The servers, by name.
         options: Further arguments of `connect`.
-        package: What it speaks.
+        package: The client and the revisions.
 
     Raises:
         TypeError: An option is unknown, or belongs to the entries.
@@ -275,11 +275,11 @@ class ConfigProxy(Dispatcher):
             self._proxies.append(proxy)
             mount_server(self, proxy, key)
 
-    async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:
-        """Check that one of the servers can be reached.
+    async def wait_until_ready(self, states: Mapping[ContextVar[Any], Any]) -> None:
+        """Check that at least one of the servers can be reached.
 
         Raises:
-            TransportError: None can.
+            TransportError: No server can be reached.
         """
         failures = {proxy.name: proxy.failure(states) for proxy in self._proxies}
         if all(failures.values()):
@@ -288,7 +288,7 @@ class ConfigProxy(Dispatcher):
 
 
 def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `connect`; calls that are answered by tasks are polled here."""
+    """The arguments of `connect`, with defaults; the proxy itself polls tasks."""
     capabilities = dict(_EVERYTHING)
     if "tasks/update" in REVISIONS.newest().client_requests:  # of the extension
         capabilities["extensions"] = {"io.modelcontextprotocol/tasks": {}}
@@ -298,12 +298,12 @@ def _with_defaults(options: Mapping[str, Any]) -> dict[str, Any]:
 def proxy_of(
     base: Dispatcher, target: Any, options: Mapping[str, Any], package: ProxyPackage = OWN_PACKAGE
 ) -> Dispatcher:
-    """A proxy of one server, or of those of a configuration, in place of a server's own dispatcher.
+    """The dispatcher of a proxy for one server, or for the servers of a configuration.
 
     Raises:
-        TypeError: `connect` has no such argument, or it belongs to the entries.
+        TypeError: `connect` does not accept an option, or the option belongs to the entries.
         OSError: The file of the configuration can't be read.
-        ValueError: The configuration has no servers that are well-formed, or a name that can't be a
+        ValueError: The configuration has no valid servers, or the name of a server can't be a
             prefix.
     """
     config = target
@@ -344,5 +344,5 @@ def _entry_options(entry: ServerEntry, options: Mapping[str, Any]) -> dict[str, 
     }
     merged = {**options, **{key: value for key, value in own.items() if value is not None}}
     if isinstance(entry.target, str) or not isinstance(entry.target, Sequence):
-        merged.pop("restart", None)  # as `connect` has it: for commands
+        merged.pop("restart", None)  # `connect` accepts it for commands only
     return merged

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""A session with the server behind a proxy: requests to it, and what it asks of clients."""
+"""A session with the server behind a proxy: requests of clients, and requests to clients."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from ..runtime.pending_requests import OnProgress, PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.toolkit.client_features.input_required import ELICITATION_COMPLETE
 from ..server.toolkit.dispatcher import Announce
-from ..server.toolkit.foreign_results import in_revision, lost_members
+from ..server.toolkit.foreign_results import convert_result, lost_members
 from ..server.toolkit.registry import PROMPTS_CHANGED, RESOURCES_CHANGED, TOOLS_CHANGED
 from .question_conversion import lost_kinds, question_for, reply_for
 from .waiting_calls import PassedCall, WaitingCalls
@@ -54,13 +54,13 @@ from .waiting_calls import PassedCall, WaitingCalls
 _PROGRESS_TOKEN = "progressToken"
 _INPUT_REQUIRED = b'"input_required"'
 _TASK = b'"task"'
-_AUGMENTED = "tasks.requests.tools.call"  # tools of 2025-11-25 may be called as tasks
+_AUGMENTED = "tasks.requests.tools.call"  # the capability for tools as tasks, in 2025-11-25
 _LISTS = {
     "tools": (ToolsChanged, TOOLS_CHANGED),
     "prompts": (PromptsChanged, PROMPTS_CHANGED),
     "resources": (ResourcesChanged, RESOURCES_CHANGED),
 }
-"""By capability: the change, and its notification."""
+"""By capability: the class of the change, and the notification to clients."""
 
 _ROUTED = ("name", "uri", "ref", "cursor")  # params that a mount may have changed
 
@@ -70,7 +70,7 @@ ReportLoss = Callable[[str, str], None]
 
 
 class PassedMethods(Mapping[str, Method]):
-    """The rows of all methods that no revision has, each made when it is asked for."""
+    """The rows of all methods that no revision has, created on access."""
 
     def __getitem__(self, name: str) -> Method:
         method = custom_method(name)
@@ -79,7 +79,7 @@ class PassedMethods(Mapping[str, Method]):
         return method
 
     def __iter__(self) -> Iterator[str]:
-        return iter(())  # they have no end
+        return iter(())  # there are infinitely many
 
     def __len__(self) -> int:
         return 0
@@ -89,15 +89,15 @@ class PassedMethods(Mapping[str, Method]):
 
 
 class Upstream:
-    """A session with the server behind a proxy. It is the handlers of that session's client.
+    """A session with the server behind a proxy, and the handlers of the session's client.
 
     Args:
         name: Name of the proxy.
         announce: Announces changes to the clients of the proxy.
-        report_loss: Told what can't be passed on, and why.
+        report_loss: Called with a description of what can't be forwarded, and the reason.
 
     Attributes:
-        label: The server, in error texts.
+        label: The name of the server in error texts.
     """
 
     url_schemes: Collection[str] = WEB_SCHEMES
@@ -117,27 +117,27 @@ class Upstream:
 
     @property
     def is_busy(self) -> bool:
-        """Whether requests are being passed on."""
+        """Whether requests are being forwarded."""
         return bool(self._calls)
 
     def begin(self, client: Client, tasks: anyio.abc.TaskGroup) -> None:
-        """Use an open session, and run what is needed beside requests in a task group.
+        """Use an open session; tasks for notifications run in the task group.
 
-        After another session, which has ended, all may have changed meanwhile.
+        If an earlier session has ended, all lists and resources are announced as changed.
         """
         is_first, self._has_begun = not self._has_begun, True
         self._client = client
         self._tasks = tasks
         self._revision: Revision = client.session.revision
         self._log_level = None
-        wanted = {name: client.supports(f"{name}.listChanged") for name in _LISTS}
-        if any(wanted.values()):
-            tasks.start_soon(self._announce_changes, wanted)
+        supported = {name: client.supports(f"{name}.listChanged") for name in _LISTS}
+        if any(supported.values()):
+            tasks.start_soon(self._announce_changes, supported)
         for uri in self._followed:
             tasks.start_soon(self._announce_updates, uri)
         if not is_first:
             for name, (_, changed) in _LISTS.items():
-                if wanted[name]:
+                if supported[name]:
                     self._announce(changed)
             for uri in self._followed:
                 self._announce(RESOURCE_UPDATED, {"uri": uri})
@@ -145,11 +145,11 @@ class Upstream:
     # requests of clients
 
     async def forward(self, request: RequestContext) -> Any:
-        """The response of the server to a request of a client.
+        """Forward a request of a client to the server, and return the response.
 
         Raises:
-            ProtocolError: The server answered with an error, with its code and data; or it does
-                not answer at all.
+            ProtocolError: The server responded with an error, with its code and data, or could not
+                be reached.
         """
         self._clients.add(request.peer)
         facts = request.method.facts
@@ -162,7 +162,7 @@ class Upstream:
         return await self._response(PassedCall(request))
 
     async def notified(self, context: RequestContext) -> None:
-        """Pass on a notification of a client, if the server declares or the revision has it."""
+        """Forward a notification of a client: custom, or of the server's revision."""
         self._clients.add(context.peer)
         name = context.method.name
         if is_custom(name):
@@ -176,14 +176,14 @@ class Upstream:
         name = request.method.name
         row = request.method if is_custom(name) else self._revision.client_requests.get(name)
         if row is None:
-            raise MethodNotFoundError(name, f"{self.label} has no {name} ({self._spoken()})")
+            raise MethodNotFoundError(name, f"{self.label} has no {name} ({self._revision_text()})")
         self._calls[call] = None
         try:
-            result = await self._after_input(call, row, self._params(request, row))
+            result = await self._run_call(call, row, self._params(request, row))
             async with call.logging:
                 return result
         except RemoteError as error:
-            raise self._translated(error, request) from error
+            raise self._translate_error(error, request) from error
         except ProtocolError:
             raise
         except McpError as error:
@@ -191,18 +191,18 @@ class Upstream:
         finally:
             self._calls.pop(call, None)
 
-    async def _after_input(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Any:
-        """The response, after the client was asked if its revision has requests for that."""
+    async def _run_call(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Any:
+        """Send a request; in revisions with server requests, ask the client for requested input."""
         request = call.context
         for _ in range(self._client.input_rounds):
-            raw = await self._called(call, row, params)
+            raw = await self._call_server(call, row, params)
             if row.facts.extension_results and _TASK in bytes(raw):
-                raw = await self._after_task(call, row, raw)
+                raw = await self._await_task(call, row, raw)
             if not row.facts.input_required or _INPUT_REQUIRED not in bytes(raw):
-                return self._converted(raw, request)
+                return self._convert_result(raw, request)
             result: dict[str, Any] = msgspec.json.decode(raw)
             if result.get("resultType") != "input_required":
-                return self._converted(raw, request)
+                return self._convert_result(raw, request)
             questions: Mapping[str, Any] = result.get("inputRequests") or {}
             if not request.revision.server_requests:
                 _check_askable(request, questions)
@@ -210,13 +210,13 @@ class Upstream:
             params = {**params, **self._state_of(result)}
             if questions:
                 params["inputResponses"] = {
-                    key: await self._asked(call, each["method"], each.get("params"))
+                    key: await self._ask(call, each["method"], each.get("params"))
                     for key, each in questions.items()
                 }
         raise InternalError(f"{self.label} asked for input too often")
 
-    async def _called(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Raw:
-        """The response; of a tool that the server refuses to call but as a task, its result."""
+    async def _call_server(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Raw:
+        """Send a request; call a tool as a task if the server requires a task."""
         try:
             return await self._send(call, row.name, params)
         except RemoteError as error:
@@ -232,8 +232,8 @@ class Upstream:
         result = await tasks.call_as_task(requests, typed, meta, None, on_progress, None)
         return Raw(encode(result))
 
-    async def _after_task(self, call: PassedCall, row: Method, raw: Raw) -> Raw:
-        """The result of the tool, if the server has answered its call by a task."""
+    async def _await_task(self, call: PassedCall, row: Method, raw: Raw) -> Raw:
+        """Wait for the result of the task if the server responded with a task."""
         try:
             created = result_decoder(row)(raw)
         except UNREADABLE:
@@ -242,7 +242,7 @@ class Upstream:
         if tasks is None or not hasattr(created, "task_id"):
             return raw
         requests, meta = self._client.seen_as(GroupSession).requests, self._meta_of(call)
-        result = await tasks.followed(requests, created, row.name, meta, None, None)
+        result = await tasks.follow_task(requests, created, row.name, meta, None, None)
         return Raw(encode(result))
 
     def _state_of(self, result: Mapping[str, Any]) -> dict[str, Any]:
@@ -260,15 +260,15 @@ class Upstream:
         )
 
     def _on_progress(self, call: PassedCall) -> OnProgress | None:
-        """A function that passes progress on, if the client of the call asked for it."""
+        """A function that forwards progress, if the client requested progress."""
         return call.progress if _PROGRESS_TOKEN in call.context.meta else None
 
     def _meta_of(self, call: PassedCall) -> dict[str, Any]:
-        """The members of `_meta` that are the client's own."""
+        """The members of `_meta` that the client added."""
         return _user_meta(call.context.meta, call.context.revision)
 
     async def _ask_for_logs(self, request: RequestContext) -> None:
-        """Ask the server for the log messages that a client has asked for."""
+        """Request log messages of the level that the client requested."""
         session = request.peer.connection.session
         key = request.revision.facts.meta.log_level
         level = request.meta.get(key) if key else session.log_level if session else None
@@ -281,7 +281,7 @@ class Upstream:
             await self._client.request("logging/setLevel", {"level": level})
 
     def _params(self, request: RequestContext, row: Method) -> dict[str, Any]:
-        """The params for the server, without `_meta`; their members stay JSON."""
+        """The params for the server, without `_meta`; members remain raw JSON."""
         raw, typed = request.raw_params, request.params
         members: dict[str, Any] = (
             {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
@@ -301,13 +301,15 @@ class Upstream:
         try:
             shaped: dict[str, Any] = to_builtins(convert(wire, row.params))
         except UNWRITABLE:
-            return members  # the server refuses them, or not
+            return members  # the server validates them
         for place in lost_members(wire, shaped):
-            self._report_loss(f"{row.name}: params.{place}", f"{self._spoken()} has no such member")
+            self._report_loss(
+                f"{row.name}: params.{place}", f"{self._revision_text()} has no such member"
+            )
         return {name: members[name] for name in members if name in shaped}
 
-    def _converted(self, raw: Raw, request: RequestContext) -> Any:
-        """A result in the revision of the client."""
+    def _convert_result(self, raw: Raw, request: RequestContext) -> Any:
+        """Convert a result to the revision of the client."""
         if self._revision is request.revision:
             return raw
         name = request.method.name
@@ -317,7 +319,7 @@ class Upstream:
                 wire.pop("resultType", None)
             return wire
         try:
-            typed, lost = in_revision(wire, request.method, self._revision, request.revision)
+            typed, lost = convert_result(wire, request.method, self._revision, request.revision)
         except UNWRITABLE as error:
             raise InternalError(
                 f"{self.label}: {name}: the result has no form in {request.revision.name}: "
@@ -328,8 +330,8 @@ class Upstream:
             self._report_loss(f"{name}: {place}", why)
         return typed
 
-    def _translated(self, error: RemoteError, request: RequestContext) -> ProtocolError:
-        """An error of the server as an error for the client; its code stays."""
+    def _translate_error(self, error: RemoteError, request: RequestContext) -> ProtocolError:
+        """Convert an error of the server to an error for the client, with the same code."""
         uri = getattr(request.params, "uri", None)
         is_unknown = error.code == RESOURCE_NOT_FOUND or (
             error.code == self._revision.facts.errors.resource_not_found
@@ -343,13 +345,13 @@ class Upstream:
         data = NO_DATA if error.data is None else error.data
         return ProtocolError(error.message, code=error.code, data=data)
 
-    def _spoken(self) -> str:
+    def _revision_text(self) -> str:
         return f"{self._revision.name}, which the server speaks,"
 
     # changes
 
     async def follow(self, uri: str) -> None:
-        """Announce updates of a resource from now on.
+        """Subscribe to a resource, and announce its updates.
 
         Raises:
             ProtocolError: The server refused.
@@ -366,7 +368,7 @@ class Upstream:
                 raise InternalError(f"{self.label} does not answer: {error}") from error
 
     def follow_soon(self, uris: Collection[str]) -> None:
-        """The same for several resources; what the server refuses is logged."""
+        """Subscribe to several resources without waiting; failures are logged."""
         for uri in uris:
             if uri not in self._followed:
                 self._followed[uri] = 1
@@ -383,7 +385,7 @@ class Upstream:
     async def _announce_updates(
         self, uri: str, *, task_status: anyio.abc.TaskStatus[None] | None = None
     ) -> None:
-        """Announce updates of a resource while somebody follows it."""
+        """Announce updates of a resource until `stop_following`."""
         with anyio.CancelScope() as scope:
             self._scopes[uri] = scope
             try:
@@ -399,14 +401,14 @@ class Upstream:
                     raise
                 _logger.warning("%s: updates of %r end: %s", self.label, uri, error)
 
-    async def _announce_changes(self, wanted: Mapping[str, bool]) -> None:
-        """Announce changes of the lists."""
+    async def _announce_changes(self, supported: Mapping[str, bool]) -> None:
+        """Announce changes of lists until the session ends."""
         names: dict[object, str] = dict(_LISTS.values())
         try:
             async with self._client.listen(
-                tools=wanted["tools"],
-                prompts=wanted["prompts"],
-                resources=wanted["resources"],
+                tools=supported["tools"],
+                prompts=supported["prompts"],
+                resources=supported["resources"],
                 idle_seconds=None,
             ) as changes:
                 async for change in changes:
@@ -415,20 +417,20 @@ class Upstream:
         except McpError as error:
             _logger.warning("%s: changes of its lists end: %s", self.label, error)
 
-    # what the server asks of clients
+    # requests and notifications of the server
 
     def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
         """See `Handlers`."""
         if method.name in REVISIONS.newest().input_requests:
-            return self._question
+            return self._handle_question
         if is_custom(method.name):
-            return self._custom
-        return self._notice if method.name in (MESSAGE, ELICITATION_COMPLETE) else None
+            return self._handle_custom
+        return self._handle_notice if method.name in (MESSAGE, ELICITATION_COMPLETE) else None
 
-    async def _question(self, params: Any, context: RequestContext) -> Any:
-        """The answer of a client to a request of the server."""
+    async def _handle_question(self, params: Any, context: RequestContext) -> Any:
+        """Ask a client, and return its answer to the server."""
         raw = context.raw_params
-        if raw is None and params is not None:  # in the result of a call, not in a request
+        if raw is None and params is not None:  # input requests in results have typed params only
             raw = Raw(encode(params))
         wire = {} if raw is None else msgspec.json.decode(raw, type=dict[str, Raw])
         return await self._answer(context.method.name, wire)
@@ -436,18 +438,18 @@ class Upstream:
     async def _answer(self, name: str, wire: Mapping[str, Any]) -> Any:
         call = self._asking_call(name)
         if call is not None:
-            return await self._asked(call, name, wire)
+            return await self._ask(call, name, wire)
         clients = list(self._clients)
         if len(clients) == 1 and clients[0].connection.session is not None:
             revision = clients[0].connection.revision
             raw = await clients[0].request_raw(
-                name, Raw(encode(self._asking(name, wire, revision)))
+                name, Raw(encode(self._convert_question(name, wire, revision)))
             )
-            return self._reply(name, raw, revision)
-        raise self._unclear(name)
+            return self._convert_reply(name, raw, revision)
+        raise self._unclear_error(name)
 
-    async def _custom(self, params: Any, context: RequestContext) -> Any:
-        """The answer of a client to a custom request of the server; or pass on a notification."""
+    async def _handle_custom(self, params: Any, context: RequestContext) -> Any:
+        """Forward a custom request of the server to a client, or a notification to all clients."""
         name, wire = context.method.name, _custom_params(context)
         if context.request_id is not None:
             return await self._answer(name, wire)
@@ -459,11 +461,11 @@ class Upstream:
                 self._report_loss(name, f"{revision}, which the client speaks, has no way for it")
         return None
 
-    async def _asked(self, call: PassedCall, name: str, params: Mapping[str, Any] | None) -> Any:
+    async def _ask(self, call: PassedCall, name: str, params: Mapping[str, Any] | None) -> Any:
         revision = call.context.revision
         try:
-            raw = await call.ask(name, self._asking(name, params or {}, revision))
-            return self._reply(name, raw, revision)
+            raw = await call.ask(name, self._convert_question(name, params or {}, revision))
+            return self._convert_reply(name, raw, revision)
         except RemoteError as error:
             data = NO_DATA if error.data is None else error.data
             raise ProtocolError(error.message, code=error.code, data=data) from error
@@ -471,10 +473,10 @@ class Upstream:
             self._report_loss(name, str(error))
             raise
 
-    def _asking(
+    def _convert_question(
         self, name: str, params: Mapping[str, Any], revision: Revision
     ) -> Mapping[str, Any]:
-        """The params of a question in the revision of a client; members may be JSON."""
+        """Convert the params of a server's request to the revision of a client."""
         wire = {key: value for key, value in params.items() if key != "_meta"}
         meta = msgspec.json.decode(encode(params.get("_meta")))
         if is_object(meta) and (kept := _user_meta(meta, self._revision)):
@@ -489,35 +491,35 @@ class Upstream:
             self._report_loss(f"{name}: {place}", why)
         return shaped
 
-    def _reply(self, name: str, raw: Raw, revision: Revision) -> Any:
-        """The answer of a client to a question, in the revision of the server."""
+    def _convert_reply(self, name: str, raw: Raw, revision: Revision) -> Any:
+        """Convert the answer of a client to the revision of the server."""
         row = _input_request(name, self._revision)
         if row is None or revision is self._revision:
             return raw
         return Raw(encode(reply_for(row, msgspec.json.decode(raw))))
 
     def _asking_call(self, name: str) -> PassedCall | None:
-        """The call that the server is working on; `None` if there is none.
+        """The call that a request of the server relates to; `None` if no call is open.
 
         Raises:
-            InvalidRequestError: There are several, and nothing says which.
+            InvalidRequestError: Several calls are open, so the related call is unknown.
         """
         calls = list(self._calls)
         if not calls:
             return None
         if len({call.context.peer for call in calls}) > 1:
-            raise self._unclear(name)
+            raise self._unclear_error(name)
         if calls[-1].context.revision.server_requests or len(calls) == 1:
             return calls[-1]
-        raise self._unclear(name)
+        raise self._unclear_error(name)
 
-    def _unclear(self, name: str) -> ProtocolError:
+    def _unclear_error(self, name: str) -> ProtocolError:
         why = "nothing says which of several calls, or of several clients, it is about"
         self._report_loss(name, why)
         return InvalidRequestError(f"{name}: {why}")
 
-    async def _notice(self, params: Any, context: RequestContext) -> None:
-        """Pass on a log message, or the end of an elicitation."""
+    async def _handle_notice(self, params: Any, context: RequestContext) -> None:
+        """Forward a log message, or the end of an elicitation."""
         wire: dict[str, Any] = to_builtins(params)
         if context.method.name != MESSAGE:
             for client in list(self._clients):
@@ -536,7 +538,7 @@ class Upstream:
 
 
 def _sent_uri(request: RequestContext) -> Any:
-    """The URI in a request as the client has sent it, which a mount may have changed."""
+    """The URI that the client sent, which a mount may have changed in the typed params."""
     raw = Raw(b"{}") if request.raw_params is None else request.raw_params
     params: dict[str, Any] = msgspec.json.decode(raw)
     return params.get("uri")
@@ -552,7 +554,7 @@ def _user_meta(meta: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
 
 
 def _input_request(name: str, revision: Revision) -> Method | None:
-    """The row of a request by which servers ask clients."""
+    """The row of a request for input, as request or inside results."""
     return revision.server_requests.get(name) or revision.input_requests.get(name)
 
 
@@ -565,10 +567,10 @@ def _custom_params(context: RequestContext) -> dict[str, Any]:
 
 
 def _check_askable(request: RequestContext, questions: Mapping[str, Any]) -> None:
-    """Check that a client declared what the server asks of it.
+    """Check that a client declared the capabilities for the requested input.
 
     Raises:
-        MissingCapabilityError: It did not.
+        MissingCapabilityError: The client did not declare a required capability.
     """
     for question in questions.values():
         row = request.revision.input_requests.get(question["method"])

@@ -5,12 +5,12 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The sessions with the server behind a proxy, each opened when it is first used.
 
-Each session of a client has a session of its own with the server behind the proxy, so that state,
-log level and subscriptions stay apart, where several clients are served: over HTTP. What belongs to
-no session shares one, and so does the one client of standard streams.
+Over HTTP, where a proxy serves several clients, each session of a client has a session of its own
+with the server behind the proxy, which separates state, log level and subscriptions. Requests
+without a session, and requests over stdio, use the shared session.
 
-    request in an HTTP session     the session's own, until that ends
-    any other request              the shared one, open as long as the proxy is served
+    request in an HTTP session     its own session, until the HTTP session ends
+    any other request              the shared session, open while the proxy is served
 
 A session that has ended is opened again by the next request.
 """
@@ -34,54 +34,54 @@ from ..runtime.request_context import PRINCIPAL, Principal, RequestContext
 from .upstream import Upstream
 
 MOST_SESSIONS = 100
-"""Most sessions with the server that belong to one client's session each; when there are more, the
-one that was used least recently is closed."""
+"""Most sessions with the server besides the shared session; beyond this limit, the least recently
+used session is closed."""
 
 RETRY_PAUSES = (0.0, 1.0, 5.0, 15.0, 60.0)
-"""Seconds after so many failures in a row within which opening is not tried again."""
+"""Seconds before opening is retried, by the number of consecutive failures."""
 
 _logger = logging.getLogger(__name__)
 
 
 class _Session(ClientBase):
-    """An open session."""
+    """A client with the state of its connection."""
 
     @property
     def is_closed(self) -> bool:
-        """Whether its connection has ended."""
+        """Whether the connection has ended."""
         return self._peer.callers.gone is not None
 
 
 class _End:
-    """Gets the end of a client's connection; see `Awaited`."""
+    """Calls a function at the end of a client's connection; implements `Awaited`."""
 
     def __init__(self, on_end: Callable[[], None]) -> None:
         self._on_end = on_end
         self.settled = False
 
     def settle(self, response: Any = None, failure: Exception | None = None) -> None:
-        """The connection has ended."""
+        """Handle the end of the connection."""
         if not self.settled:
             self.settled = True
             self._on_end()
 
     def deliver(self, *arguments: Any) -> None:
-        """Notifications do not matter."""
+        """Ignore a notification."""
 
 
 class PooledUpstream:
-    """A place for one session with the server: opens it, and opens it again.
+    """One session with the server, which is opened on use, and reopened after its end.
 
     Args:
         upstream: Uses the session.
-        connect: Makes the context manager of a session for an upstream.
-        on_open: Called with each opened session, and whether it is the first one.
+        connect: Returns the context manager of a session, with the upstream as its handlers.
+        on_open: Called with each opened session, and whether it is the first session.
         reopens: Whether a session that has ended is opened again.
         tasks: Runs the session.
 
     Attributes:
         upstream: As passed.
-        was_open: Whether there was a session at any time.
+        was_open: Whether a session was opened before.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class PooledUpstream:
 
     @property
     def is_busy(self) -> bool:
-        """Whether requests are being passed on, or the session is being opened."""
+        """Whether requests are being forwarded, or the session is being opened."""
         return self.upstream.is_busy or self._lock.locked()
 
-    async def opened(self) -> Upstream:
-        """The upstream, with an open session.
+    async def ensure_open(self) -> Upstream:
+        """Open the session unless it is open, and return the upstream.
 
         Raises:
-            Exception: Opening failed now, or failed so recently that it is not tried again.
+            Exception: Opening failed, or failed recently and is not retried yet.
         """
         if self._session is not None and (not self._session.is_closed or not self._reopens):
             return self.upstream
@@ -126,7 +126,7 @@ class PooledUpstream:
         return self.upstream
 
     def release(self) -> None:
-        """Close the session; it is not opened again."""
+        """Close the session for good."""
         self._is_over = True
         self._released.set()
 
@@ -151,7 +151,7 @@ class PooledUpstream:
         self, released: anyio.Event, *, task_status: anyio.abc.TaskStatus[None]
     ) -> None:
         """Hold a session open until an event."""
-        PRINCIPAL.set(self._principal)  # not that of the request that needs the session
+        PRINCIPAL.set(self._principal)  # not the principal of the request that opens the session
         is_open = False
         try:
             async with self._connect(self.upstream) as client, anyio.create_task_group() as tasks:
@@ -173,15 +173,15 @@ class UpstreamPool:
     """The sessions with the server behind a proxy, in one lifespan of the proxy.
 
     Args:
-        make: Makes an upstream; gets which clients its announcements are for.
+        make: Creates an upstream, from a predicate of the clients that get its announcements.
         connect: See `PooledUpstream`.
-        offer: Called with each shared session, and whether it is the first one.
+        offer: Called with each shared session, and whether it is the first.
         reopens: See `PooledUpstream`.
         separates: Whether there may be a session for each session of a client.
 
     Attributes:
-        shared: The session that is shared.
-        failure: Why it could not be opened at first.
+        shared: The shared session.
+        failure: Why the shared session could not be opened at the start.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class UpstreamPool:
         self._tasks = anyio.create_task_group()
         self._tried = anyio.Event()
         self._over = anyio.Event()
-        self._own: dict[PendingRequests, PooledUpstream] = {}  # the last used last
+        self._own: dict[PendingRequests, PooledUpstream] = {}  # the most recently used last
         self._watched: WeakSet[PendingRequests] = WeakSet()
         self.shared = PooledUpstream(
             make(lambda client: client not in self._own), connect, offer, reopens, self._tasks
@@ -208,7 +208,7 @@ class UpstreamPool:
         self.failure: Exception | None = None
 
     async def run(self) -> None:
-        """Begin to open the shared session, and keep all sessions until `end`."""
+        """Open the shared session, and keep all sessions open until `end`."""
         async with self._tasks:
             self._tasks.start_soon(self._open_shared)
             await self._over.wait()
@@ -222,17 +222,17 @@ class UpstreamPool:
 
     async def _open_shared(self) -> None:
         try:
-            await self.shared.opened()
+            await self.shared.ensure_open()
         except Exception as error:
             self.failure = error
         finally:
             self._tried.set()
 
-    async def opened(self) -> None:
+    async def wait_until_open(self) -> None:
         """Wait until the shared session is open.
 
         Raises:
-            Exception: It could not be opened; `failure` is the same.
+            Exception: The session could not be opened; the value of `failure`.
         """
         await self._tried.wait()
         if self.failure is not None:
@@ -246,13 +246,13 @@ class UpstreamPool:
         """
         place = self._place(request)
         try:
-            return await place.opened()
+            return await place.ensure_open()
         except McpError as error:
             text = f"{self.shared.upstream.label} does not answer: {error}"
             raise InternalError(text) from error
 
     def upstream_in_use(self, request: RequestContext) -> Upstream | None:
-        """The upstream of a client, if it has used one."""
+        """The upstream of a client, if it has been opened before."""
         if self._has_own(request):
             own = self._own.get(request.peer)
             return None if own is None else own.upstream
@@ -282,10 +282,10 @@ class UpstreamPool:
         return place
 
     def _make_room(self) -> None:
-        """Close the session that was used least recently, if there are too many.
+        """Close the least recently used session if the limit is reached.
 
         Raises:
-            InternalError: All of them are in use.
+            InternalError: All sessions are in use.
         """
         if len(self._own) < MOST_SESSIONS:
             return
@@ -308,4 +308,4 @@ class UpstreamPool:
 
 
 def _ignore(client: Client, is_first: bool) -> None:
-    """The shared session decides what is served."""
+    """Do nothing: only the shared session determines the served methods."""

@@ -3,11 +3,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Calls that wait for answers of a client that is asked by a result.
+"""Calls that wait for input that the client sends in a retry.
 
-The server behind the proxy asks by a request, and waits. The client gets a result with the question
-and a key of the call; the call goes on when the client's retry brings the answer. A call belongs to
-this process and to the principal that began it.
+The server behind the proxy sends a request, and waits. The client gets a result with this request
+for input and a key of the call; the call continues when the client's retry has the answer. A call
+belongs to this process and to the principal that started it.
 
 Source: basic/patterns/mrtr (2026-07-28).
 """
@@ -28,24 +28,24 @@ from ..protocol.lifecycle import missing_capability
 from ..runtime.request_context import PRINCIPAL, RequestContext
 
 MOST_CALLS = 100
-"""Most calls that wait at a time; the oldest is cancelled."""
+"""Most calls that wait at a time; beyond this limit, the oldest is cancelled."""
 
 WAITING_SECONDS = 1800.0
-"""How long a call may take."""
+"""Time limit for a call, including its waits."""
 
 _RESPONSES = "inputResponses"
 _NOT_REPEATED = ("_meta", _RESPONSES, "requestState")
 
 
 class PassedCall:
-    """A request of a client that is being passed on.
+    """A request of a client that is being forwarded.
 
     Args:
-        context: The request; the retry, once there is one.
+        context: The request.
 
     Attributes:
-        context: As passed.
-        logging: Held while a log message is sent, which has to come before the response.
+        context: The request, or its latest retry.
+        logging: Held while a log message is sent, since log messages must precede the response.
     """
 
     def __init__(self, context: RequestContext) -> None:
@@ -57,14 +57,14 @@ class PassedCall:
         await self.context.progress(value, total, message)
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> Raw:
-        """The client's answer to a question, as it came.
+        """Ask the client, and return its answer as raw JSON.
 
         Args:
-            method: The request that asks.
+            method: The method of the server's request.
             params: Its params in the client's revision, which are sent unchecked.
 
         Raises:
-            LocalProtocolError: The request can't ask in the client's revision.
+            LocalProtocolError: The client's revision has no requests of servers.
             MissingCapabilityError: The client did not declare a required capability.
             RemoteError: The client refused.
         """
@@ -85,7 +85,7 @@ class _Question(msgspec.Struct, eq=False):
 
 
 class _WaitingCall(PassedCall):
-    """A call whose client is asked by a result."""
+    """A call that asks its client by a result with input requests."""
 
     def __init__(self, context: RequestContext) -> None:
         super().__init__(context)
@@ -101,8 +101,9 @@ class _WaitingCall(PassedCall):
     async def ask(self, method: str, params: Mapping[str, Any]) -> Raw:
         context = self.context
         row = context.revision.input_requests.get(method)
-        given = context.peer_capabilities
-        path = (method,) if row is None else missing_capability(row, Raw(encode(params)), given)
+        capabilities = context.peer_capabilities
+        wire = Raw(encode(params))
+        path = (method,) if row is None else missing_capability(row, wire, capabilities)
         if path is not None:
             raise MissingCapabilityError(path, f"{method} in {context.revision.name}")
         self._count += 1
@@ -113,7 +114,7 @@ class _WaitingCall(PassedCall):
         return question.answer
 
     def resume(self, context: RequestContext) -> None:
-        """Continue with the answers that a retry has brought."""
+        """Continue with the answers of a retry."""
         self.context = context
         self.changed = anyio.Event()
         for key, answer in _answers(context).items():
@@ -122,10 +123,10 @@ class _WaitingCall(PassedCall):
                 question.answer = answer
                 question.answered.set()
         if self._questions or self.is_over:
-            self.changed.set()  # asks again, or has its result already
+            self.changed.set()  # questions are left, or the result is there already
 
     async def run(self, respond: Callable[[PassedCall], Awaitable[Any]]) -> None:
-        """Have the response made, for as long as it may take."""
+        """Run the call within the time limit, and store its result or error."""
         with self.scope:
             self.scope.deadline = anyio.current_time() + WAITING_SECONDS
             try:
@@ -137,14 +138,14 @@ class _WaitingCall(PassedCall):
         self.changed.set()
 
     def questions(self, key: str) -> Raw:
-        """The result that asks the client."""
+        """The result with the input requests for the client."""
         requests = {name: question.wire for name, question in self._questions.items()}
         result = {"resultType": "input_required", "inputRequests": requests, "requestState": key}
         return Raw(encode(result))
 
 
 class WaitingCalls:
-    """The calls that wait for answers, by the request state that clients send back."""
+    """The waiting calls, by the request state that clients send back."""
 
     def __init__(self) -> None:
         self._calls: dict[str, _WaitingCall] = {}
@@ -157,23 +158,23 @@ class WaitingCalls:
         *,
         passes_states: bool = False,
     ) -> Any:
-        """The response to a request or to its retry: the final one, or a question.
+        """The response to a request or to its retry: the final result, or input requests.
 
         Args:
             request: The request.
-            respond: Makes the final response of a call.
+            respond: Returns the final response to a call.
             tasks: Runs the calls.
-            passes_states: Whether a request state may be one of the server instead.
+            passes_states: Whether a request state may also be the server's own.
 
         Raises:
-            InvalidParamsError: The request state is not that of a call that waits for its answer.
+            InvalidParamsError: The request state does not belong to a waiting call of this request.
         """
         state = getattr(request.params, "request_state", None)
         if state is None or (passes_states and state not in self._calls):
             call = _WaitingCall(request)
             tasks.start_soon(call.run, respond)
         else:
-            call = self._taken(state, request)
+            call = self._take_call(state, request)
             call.resume(request)
         try:
             await call.changed.wait()
@@ -190,7 +191,7 @@ class WaitingCalls:
             raise call.error
         return call.result
 
-    def _taken(self, key: str, request: RequestContext) -> _WaitingCall:
+    def _take_call(self, key: str, request: RequestContext) -> _WaitingCall:
         call = self._calls.get(key)
         if call is None or call.binding != _binding(request):
             raise InvalidParamsError(
@@ -201,7 +202,7 @@ class WaitingCalls:
 
 
 def _answers(retry: RequestContext) -> Mapping[str, Raw]:
-    """The answers of a retry as they came, by the keys of their questions."""
+    """The answers of a retry as raw JSON, by the keys of the input requests."""
     if getattr(retry.params, "input_responses", None) is None or retry.raw_params is None:
         return {}
     members: dict[str, Raw] = msgspec.json.decode(retry.raw_params, type=dict[str, Raw])
@@ -210,7 +211,7 @@ def _answers(retry: RequestContext) -> Mapping[str, Raw]:
 
 
 def _binding(request: RequestContext) -> Any:
-    """Identifies a request, its retries and its principal."""
+    """A value that identifies a request, its retries and its principal."""
     raw = Raw(b"{}") if request.raw_params is None else request.raw_params
     params: dict[str, Any] = msgspec.json.decode(raw)
     repeated = {name: value for name, value in params.items() if name not in _NOT_REPEATED}

@@ -5,12 +5,11 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Tool calls that are read in one pass, and served without being open requests.
 
-Most calls state nothing new: they repeat the `_meta` of the request before them, or belong to a
-session that has admitted calls. Reading such a call changes no state, and until its function
-suspends no other task runs, so nothing can concern the call but the function itself. It becomes an
-open request like any other (`Connection.register`) when its function suspends, fails or asks for
-its peer. What has no plan, or does not certainly fit it, is served as any other message, before
-anything was done for it.
+Most calls have no new metadata: they repeat the `_meta` of the request before, or belong to a
+session that has admitted calls. Reading such a call changes no state. Until its function suspends,
+no other task runs, so nothing else can refer to the call. It becomes an open request like any other
+(`Connection.register`) when its function suspends, fails or sends to its peer. A call without a
+plan, or one that may not fit its plan, is served like any other message, from its beginning.
 
 Over streams the task that reads a message runs the call too.
 """
@@ -42,14 +41,14 @@ from ..runtime.request_context import RequestContext
 logger = logging.getLogger(__name__)
 
 ENABLED = True
-"""Whether requests may be served in less than the whole way. Tests set it to `False`."""
+"""Whether calls may be served by plans. Tests set it to `False`."""
 
-_LONGEST = 64 * 1024  # bytes of a message; a longer one takes its time, and is read once only
+_LONGEST = 64 * 1024  # bytes of a message; longer ones are slow, and should be read once only
 _READ_LATE = ("method", "params", "raw_params", "meta")
 
 
 class _CallParams(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """Params of a tool call that neither asks for more than a result nor repeats a question."""
+    """Params of a tool call without further members, such as a task or input responses."""
 
     name: str
     arguments: Raw = Raw(b"{}")
@@ -79,9 +78,9 @@ _MOST_BRACKETS = 200  # of a longer body, for the same reason
 
 
 def read_call(body: bytes) -> PlainCall | None:
-    """The tool call that a body is; `None` for anything else.
+    """The tool call in a body; `None` for any other body.
 
-    Nor is it one with further params, or with as many brackets as a body that is nested deeply.
+    Calls with further params, or with as many brackets as deep nesting needs, give `None` too.
     """
     if b'"tools/call"' not in body:
         return None
@@ -102,7 +101,7 @@ class PlainRequest(msgspec.Struct, frozen=True):
         params: Typed params.
         raw_params: The params as received.
         meta: Its `_meta`, empty if absent.
-        stated: Its metadata: what it states itself, or what its session agreed.
+        stated: Its metadata: its own, or that of its session.
     """
 
     id: RequestId
@@ -113,7 +112,7 @@ class PlainRequest(msgspec.Struct, frozen=True):
     stated: RequestMetadata
 
     def event(self) -> RequestReceived:
-        """The event that a connection makes of the request."""
+        """The event of a connection that received the request."""
         stated = self.stated
         return RequestReceived(
             self.id,
@@ -127,7 +126,7 @@ class PlainRequest(msgspec.Struct, frozen=True):
         )
 
 
-def read_again(body: bytes, stated: RequestMetadata) -> PlainRequest:
+def read_request(body: bytes, stated: RequestMetadata) -> PlainRequest:
     """The whole request in a body that `read_call` has read."""
     message = jsonrpc.parse(body)
     assert isinstance(message, jsonrpc.Request)
@@ -147,12 +146,12 @@ def session_of(call: PlainCall, connection: Connection) -> RequestMetadata | Non
 
 
 CallEnd: TypeAlias = bytes | Coroutine[Any, Any, Any] | None
-"""The end of a call: its response; or a coroutine that gives the result, as `Application.handle`
-does, if the response takes more; or `None`, if the function was not called."""
+"""The end of a call: its response; a coroutine that returns the result, like that of
+`Application.handle`, if the result has to be awaited; or `None`, if the function was not called."""
 
 
 class UnreadContext(RequestContext):
-    """The context of a call that is read when a handler looks at it.
+    """The context of a call whose params are read when a handler accesses them.
 
     Args:
         served: The call.
@@ -181,15 +180,15 @@ class UnreadContext(RequestContext):
 
 
 class ServedCall(ABC):
-    """A call that is served without being an open request, as long as nobody observes it.
+    """A call that is served without being an open request, until `observe` makes it one.
 
-    Classes derived from it set the attributes: each call has one, so every function call counts.
+    Subclasses set the attributes themselves, which saves a function call for each request.
 
     Attributes:
         stated: The metadata of the call.
         id: Id of the request.
-        received: The call, or the whole request.
-        body: Its message, to read the rest from.
+        received: The call as read, or the whole request.
+        body: The message, from which the whole request is read.
         observed: Whether it is an open request.
     """
 
@@ -204,7 +203,7 @@ class ServedCall(ABC):
     def request(self) -> PlainRequest:
         """The whole request, with typed params."""
         if isinstance(self.received, PlainCall):
-            self.received = read_again(self.body, self.stated)
+            self.received = read_request(self.body, self.stated)
         return self.received
 
     def context(self) -> RequestContext:
@@ -213,7 +212,7 @@ class ServedCall(ABC):
 
     @abstractmethod
     def observe(self) -> PendingRequests:
-        """Sends to the client of the call, which is an open request from now on. Idempotent."""
+        """Make the call an open request, and return the peer of its client. Idempotent."""
 
 
 class CallPlan(Protocol):
@@ -221,7 +220,7 @@ class CallPlan(Protocol):
 
     Attributes:
         suspends: Whether the function may suspend.
-        looks: Whether code of the user may look at its request: a context, or context variables.
+        looks: Whether user code may access the request, by a context or by context variables.
     """
 
     suspends: bool
@@ -248,7 +247,7 @@ class StreamCall(ServedCall):
         plan: The plan of the tool.
         stated: The metadata of the call.
         call: The call.
-        body: Its message.
+        body: The message.
     """
 
     __slots__ = ("_arguments", "_peer", "_plan")
@@ -273,7 +272,7 @@ class StreamCall(ServedCall):
         return self._peer.callers
 
     async def serve(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
-        """Serve the call in the task that reads; `False` if nothing was done for it.
+        """Serve the call in the task that reads the stream; `False` if it was not begun.
 
         Args:
             scope: The scope of the task.
@@ -291,7 +290,7 @@ class StreamCall(ServedCall):
         if end is None:
             return False
         if isinstance(end, bytes):
-            self.observed = True  # a context that is kept makes it no open request any more
+            self.observed = True  # so that a stored context does not open the request later
             revision = self.stated.revision
             message = OutgoingMessage(end, "response", self.id, "", revision, self.id)
             await peer.callers.send(message)
@@ -304,7 +303,7 @@ class StreamCall(ServedCall):
 def planned_calls(
     find: Callable[[Revision, str], CallPlan | None],
 ) -> Callable[[bytes, Peer], StreamCall | None]:
-    """Reads the calls of a stream that have a plan; gives `None` for any other message.
+    """A function that reads calls with a plan; it returns `None` for any other message.
 
     Args:
         find: The plan of a tool in a revision, if it has one.

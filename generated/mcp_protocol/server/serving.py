@@ -7,7 +7,7 @@
 
 Changes that a server announces (a list that changed, a resource that was updated) may come from
 any thread. They are queued for each client, equal ones once, until a task of the session sends
-them; the connection drops those that the client did not subscribe to.
+them. The connection drops notifications that the client did not subscribe to.
 
 Source: basic/lifecycle, server/resources#subscriptions.
 """
@@ -50,7 +50,7 @@ class ProcessLimit(msgspec.Struct, frozen=True):
 
     Attributes:
         text: The limit, on one line.
-        is_refused: Whether several processes can't serve at all then.
+        is_refused: Whether several processes can't serve at all with this limit.
     """
 
     text: str
@@ -58,10 +58,10 @@ class ProcessLimit(msgspec.Struct, frozen=True):
 
 
 class AnnouncementQueue:
-    """Announcements to one client. Made on the event loop that serves the client.
+    """Announcements to one client. Instances are created on the event loop that serves the client.
 
     Args:
-        peer: The running protocol.
+        peer: The peer of the client.
 
     Attributes:
         peer: As passed.
@@ -81,7 +81,7 @@ class AnnouncementQueue:
     def announce(
         self, name: str, params: Mapping[str, Any] | None, subject: str | None = None
     ) -> None:
-        """Queue a notification; of several about one subject, the last is sent."""
+        """Queue a notification; it replaces a queued one about the same subject."""
         if threading.get_ident() == self._thread:
             self._add(name, params, subject)
         else:
@@ -98,7 +98,7 @@ class AnnouncementQueue:
                 await self._added.wait()
 
     def send_by(self, start: StartTask) -> None:
-        """Send announcements from now on, by a task for each time that there are some."""
+        """Send announcements from now on, by a new task whenever the queue becomes non-empty."""
         self._start = start
         if self._pending:
             start(self._send_pending)
@@ -108,7 +108,7 @@ class AnnouncementQueue:
         self._start = None
 
     async def _send_pending(self) -> None:
-        """Send what is queued, unless another task is sending it."""
+        """Send the queued announcements, unless another task is sending them."""
         if self._sending:
             return
         self._sending = True
@@ -131,7 +131,7 @@ class AnnouncementQueue:
         else:
             wanted = connection.has_subscriber(name, params or {})
         if not wanted:
-            return  # without an open stream, the queue would keep it until there is one
+            return  # else the queue would keep it until a stream is opened
         was_empty = not self._pending
         self._pending[name, subject] = params
         if len(self._pending) > _MOST_PENDING:
@@ -165,8 +165,8 @@ class Announcer:
         Args:
             name: The notification.
             params: Its params.
-            subject: What it is about, for a notification of an extension to subscribed clients.
-            wanted: Whether it is for a client; `None` for all.
+            subject: The subject, for a notification of an extension to subscribed clients.
+            wanted: Whether a client gets the notification; `None` for all clients.
         """
         for follower in list(self._followers):
             follower(name, params, subject, wanted)
@@ -186,14 +186,14 @@ class Announcer:
             try:
                 queue.announce(name, params, subject)
             except RuntimeError:
-                self.remove(queue)  # its event loop was closed
+                self.remove(queue)  # the client's event loop was closed
 
     def follow(self, follower: Callable[..., None]) -> None:
-        """Call a function with what is announced: the arguments of `announce`."""
+        """Call a function at each announcement, with the arguments of `announce`."""
         self._followers.append(follower)
 
     def stop_following(self, follower: Callable[..., None]) -> None:
-        """Call a function no more."""
+        """Stop the calls of a function that `follow` added."""
         self._followers.remove(follower)
 
     def subscribed_uris(self) -> set[str]:
@@ -209,7 +209,7 @@ class Announcer:
         self._queues.pop(queue, None)
 
     @contextmanager
-    def joined(self, queue: AnnouncementQueue) -> Generator[None]:
+    def announcing_to(self, queue: AnnouncementQueue) -> Generator[None]:
         """Add a client for as long as the block runs."""
         self.add(queue)
         try:
@@ -219,11 +219,11 @@ class Announcer:
 
 
 def _no_plan(revision: Revision, tool: str) -> None:
-    """Have the application serve the calls of a tool."""
+    """The plan of a tool: none, so that the application serves its calls."""
 
 
 def _ignore_state(state: Any) -> None:
-    """Discard what a lifespan yields."""
+    """Discard the value of a lifespan."""
 
 
 def _no_param_headers(tool: str) -> Mapping[tuple[str, ...], str]:
@@ -250,17 +250,17 @@ class Service(msgspec.Struct, frozen=True):
         announcer: Announces changes to all clients.
         drain: Seconds that requests may take to finish once a client is gone.
         lifespan: Entered before serving; for one client, or for all that share a listener.
-        use_state: Sets what `lifespan` yielded for the current task; returns the server's state.
+        use_state: Sets the value of `lifespan` for the current task; returns the server's state.
         max_concurrent_requests: Handlers that one session may have waiting at a time, except over
             Streamable HTTP, which has limits of its own.
         required_scopes: The scopes that a message needs.
         param_headers_of: Path and field name of each argument of a tool that headers repeat.
         secret_names_of: Names of the arguments of a tool that traces mask.
-        on_subscription: Told the resources to whose updates a stream subscribes.
-        admit: Which subjects of a subscription to a notification of an extension are admitted.
+        on_subscription: Called with the URIs of the resources that a stream subscribes to.
+        admit: Returns the admitted subjects of a subscription to an extension's notification.
         call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
-        share: Take over what processes share from their `SharedWorker`, before it is served.
-        shared_keys: The keys that processes which serve together have, newest first.
+        share: Functions that receive the `SharedWorker` of the process, before serving.
+        shared_keys: Returns the keys that processes which serve together share, newest first.
     """
 
     application: Application
@@ -284,10 +284,10 @@ class Service(msgspec.Struct, frozen=True):
 
 
 async def serve(service: Service, channel: Channel) -> None:
-    """Serve one client until it is gone.
+    """Serve one client until it disconnects.
 
     Args:
-        service: What is served.
+        service: The server.
         channel: The transport to the client; closed at the end.
 
     Raises:
@@ -299,15 +299,15 @@ async def serve(service: Service, channel: Channel) -> None:
 
 
 async def serve_session(service: Service, channel: Channel) -> None:
-    """Serve one client until it is gone, in a lifespan that was entered before."""
+    """Serve one client until it disconnects, in a lifespan that was entered before."""
     await run_session(service, new_session(service, channel))
 
 
 def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
     """The peer of a new client, and its announcements."""
-    from ..runtime.tracing import traced  # slow to import, and needed for serving only
+    from ..runtime.tracing import trace_channel  # slow to import, and needed for serving only
 
-    channel = traced(channel, "server", service.secret_names_of)
+    channel = trace_channel(channel, "server", service.secret_names_of)
     peer = Peer(
         service.new_connection(service),
         channel,
@@ -320,8 +320,8 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
 
 
 async def run_session(service: Service, queue: AnnouncementQueue) -> None:
-    """Serve a client until it is gone, and send it announcements."""
-    with service.announcer.joined(queue):
+    """Serve a client until it disconnects, and send it announcements."""
+    with service.announcer.announcing_to(queue):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(queue.send_all)
             await queue.peer.run()

@@ -84,8 +84,8 @@ class FlowDriver:
                 while True:
                     step = flow.send(answer)
                     if isinstance(step, PrepareRedirect):
-                        await stack.aclose()  # what an earlier step opened
-                        agent = await stack.enter_async_context(self._opened(step.registered))
+                        await stack.aclose()  # closes the earlier interaction
+                        agent = await stack.enter_async_context(self._open_agent(step.registered))
                         answer = agent.redirect_uri
                     else:
                         answer = await self._answer(step, agent)
@@ -96,8 +96,8 @@ class FlowDriver:
                 flow.close()
         raise AssertionError("the stack swallows no exception")
 
-    def _opened(self, registered: tuple[str, ...]) -> AbstractAsyncContextManager[UserAgent]:
-        """The interaction, with a redirect URI that is registered if it can choose one."""
+    def _open_agent(self, registered: tuple[str, ...]) -> AbstractAsyncContextManager[UserAgent]:
+        """Open the interaction; a loopback interaction prefers a registered redirect URI."""
         if self._interaction is None:
             raise AuthorizationError("the flow requires a user, and no interaction is configured")
         if isinstance(self._interaction, Loopback):

@@ -59,7 +59,7 @@ class OAuth:
         client_name: The name that the user is shown.
         client_id: A pre-registered client id.
         client_secret: The secret of that client id.
-        issuer: The authorization server that they belong to; by default the first one discovered.
+        issuer: The authorization server of the client id; by default the first one discovered.
         metadata_url: The https URL of the client id metadata document, which is the client id where
             the authorization server supports such documents.
         interaction: The interaction with the user; by default `Loopback()`.
@@ -211,8 +211,8 @@ class PendingAuthorization:
     async def finish(self, returned: str) -> None:
         """The second half: exchange the code for a token, and store the token.
 
-        A response ends the authorization, also an invalid one. A response with another `state` does
-        not: any web page can send the user's browser to the redirect URI.
+        A response ends the authorization, even if the response is invalid. A response with another
+        `state` is refused and ends nothing: any web page can open the redirect URI.
 
         Args:
             returned: The redirect URI with the authorization response.

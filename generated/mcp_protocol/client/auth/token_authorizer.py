@@ -5,9 +5,9 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The token of one connection: stored, sent, refreshed before its expiry, replaced when refused.
 
-One task at a time refreshes; the others wait and use its token. The lock of the store does the same
-between processes, and only for requests to the token endpoint. A token that another process has
-stored meanwhile is used. No lock is held during a request to the MCP server.
+One task at a time refreshes; other tasks wait and use its token. The lock of the store excludes
+other processes, during requests to the token endpoint only. A newer token that another process
+stored is used. No lock is held during a request to the MCP server.
 
 Source: basic/authorization (access token usage, refresh tokens, step-up authorization flow).
 """
@@ -265,7 +265,7 @@ class TokenAuthorizer:
         return FlowDriver(self._fetcher, settings.store, settings.interaction, on_prompt)
 
     async def _refresh_early(self) -> None:
-        """Refresh a token before its expiry. If that fails, the old token is sent once more."""
+        """Refresh a token before its expiry. After a failure, the old token is used for a while."""
         before = self._header()
         with pause_limits():
             async with self._lock:
@@ -289,7 +289,7 @@ class TokenAuthorizer:
         """
         store = self._settings.store
         async with store.lock(self._key):
-            if await self._takes_stored(before):
+            if await self._use_stored_grant(before):
                 return True
             grant = self._grant
             if grant is None or grant.token is None:
@@ -301,7 +301,7 @@ class TokenAuthorizer:
             self._use(current)
             return refreshed is not None
 
-    async def _takes_stored(self, before: str) -> bool:
+    async def _use_stored_grant(self, before: str) -> bool:
         """Use the stored grant; returns whether another client obtained a newer token."""
         stored = decode_record(await self._settings.store.load(self._key), Grant)
         if stored is None:
@@ -315,13 +315,13 @@ class TokenAuthorizer:
     async def _replace(self, used: str, challenges: Sequence[Challenge]) -> bool:
         """Replace a token that the server refused; returns whether there is another token.
 
-        Requests that wait for a replacement share its failure: an authorization server that is
-        silent, or a user who refuses, is not asked for each of them.
+        Requests that wait for a replacement share its failure: an authorization server that does
+        not respond, or a user who refuses, is asked once, not once per request.
         """
         with pause_limits():
             last = self._failure
             async with self._lock:
-                if self._header() not in ("", used) or await self._takes_stored(used):
+                if self._header() not in ("", used) or await self._use_stored_grant(used):
                     return True
                 if used and used == self._unaccepted:
                     return False  # the authorization server issued it just now
@@ -350,10 +350,10 @@ class TokenAuthorizer:
     async def _step_up(
         self, used: str, challenges: Sequence[Challenge], operation: tuple[str, str]
     ) -> bool:
-        """Obtain a token with additional scopes; returns whether there is one."""
+        """Obtain a token with additional scopes; returns whether the request may be retried."""
         with pause_limits():
             async with self._lock:
-                if self._header() not in ("", used) or await self._takes_stored(used):
+                if self._header() not in ("", used) or await self._use_stored_grant(used):
                     return True
                 if self._step_ups.get(operation, 0) >= STEP_UPS:
                     return False

@@ -412,7 +412,7 @@ class AsgiApplication:
     ) -> Awaitable[object]:
         """Has a message served by the revisions it belongs to."""
         if state.trace is not None:
-            state.trace.received(body)
+            state.trace.record_received(body)
         is_batch = jsonrpc.is_batch(body)
         messages = jsonrpc.parse_batch(body) if is_batch else (jsonrpc.parse(body),)
         message = None if is_batch else messages[0]
@@ -679,11 +679,11 @@ class _TracedSend:
                 self._events = EventDecoder()
         elif self._events is None:
             if message["body"]:
-                self._trace.sent(message["body"])
+                self._trace.record_sent(message["body"])
         else:
             for event in self._events.feed(message["body"]):
                 if not isinstance(event, TooLong) and event.data:
-                    self._trace.sent(event.data)
+                    self._trace.record_sent(event.data)
         await self._send(message)
 
 

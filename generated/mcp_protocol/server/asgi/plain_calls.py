@@ -45,7 +45,7 @@ from ...protocol.handshake import FOLLOWING, HandshakeReceiver
 from ...protocol.lifecycle import DISCOVER, Description, RequestMetadata, is_declared
 from ...protocol.request_meta import NO_META, MetaCache, lacks_meta
 from ...protocol.requests import encode_response
-from ...runtime.concurrency import never_suspends, outcome, resumed
+from ...runtime.concurrency import never_suspends, outcome, resume
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
 from ..planned_calls import CallEnd, PlainCall, PlainRequest, ServedCall
@@ -287,7 +287,7 @@ class PlainService(ServedCall):
             if not self.observed:
                 self._endpoint.wait(self)
             try:
-                end = await resumed(running, awaited)
+                end = await resume(running, awaited)
             finally:
                 self._endpoint.stop_waiting(self)
         if end is None:
@@ -334,7 +334,7 @@ def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message
         awaited = coroutine.send(None)
     except StopIteration as end:
         return end.value, None
-    return None, resumed(coroutine, awaited)
+    return None, resume(coroutine, awaited)
 
 
 def serve_plainly(

@@ -38,7 +38,7 @@ class ReceivedRequest(Protocol):
 
 
 HTTP_REQUEST: ContextVar[ReceivedRequest | None] = ContextVar("http_request", default=None)
-"""The HTTP request that carried the message which the current task serves, if one did."""
+"""The HTTP request that the current task serves; `None` over other transports."""
 
 
 def current_request() -> RequestHead | None:
@@ -74,7 +74,7 @@ class HeaderFields(Mapping[str, str]):
 class RequestHead:
     """The head of the HTTP request that carried a message.
 
-    Over HTTP+SSE it is that of the request that opened the stream.
+    Over HTTP+SSE it is the head of the request that opened the stream.
 
     Args:
         received: The request.

@@ -27,7 +27,7 @@ from ...errors import InternalError
 from ...protocol import jsonrpc
 from ...protocol.handshake import FOLLOWING
 from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
-from ...runtime.concurrency import pausing
+from ...runtime.concurrency import run_eagerly_here
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.task_scope import TaskScope
 from ..planned_calls import PlainRequest
@@ -130,7 +130,7 @@ class SessionPost:
         self._session.handling += 1
         try:
             with anyio.CancelScope() as self._scope:
-                await pausing(self._handle(self._events), on_wait)
+                await run_eagerly_here(self._handle(self._events), on_wait)
         finally:
             self._session.handling -= 1
 

@@ -33,7 +33,7 @@ from ...protocol.receiver import CancelReceived, NotificationReceived, RequestRe
 from ...protocol.requests import error_response
 from ...protocol.server_connection import ServerConnection
 from ...revision_facts import Facts
-from ...runtime.concurrency import pausing
+from ...runtime.concurrency import run_eagerly_here
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS
 from ...runtime.request_context import NETWORK
@@ -220,7 +220,7 @@ class StatelessEndpoint:
         response = call.response
         response.other_status = 200
         try:
-            await pausing(call.peer.handle(event, scope, handler), call.wait)
+            await run_eagerly_here(call.peer.handle(event, scope, handler), call.wait)
         finally:
             if call.waits or not response.done:
                 await call.end()

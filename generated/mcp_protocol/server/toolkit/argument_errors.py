@@ -6,9 +6,9 @@
 """All errors of the arguments of a call, in one text. Loaded only when arguments do not fit.
 
 msgspec stops at the first error. So each argument is converted by itself, and an argument that does
-not fit is taken apart by its type: items, members, choices of an optional value. A part that does
-not fit though all of its own parts do has the error. The work is bounded for each argument, and so
-is the text.
+not fit is taken apart by its type: items, members, choices of an optional value. The error belongs
+to a part that does not fit although its own parts do. The work for each argument and the length of
+the text are limited.
 
 Source: server/tools#error-handling.
 """
@@ -33,10 +33,10 @@ from ...values import value_types
 from ...values.type_schemas import TypeParts, has_fields
 
 PARTS = 500
-"""Parts of one argument that are converted by themselves."""
+"""Most parts of one argument that are converted by themselves."""
 
 LEVELS = 8
-"""Levels of parts within an argument; the errors of deeper ones are reported one by one."""
+"""Most levels of parts within an argument; below, only the first error is reported."""
 
 _NAME_CHARACTERS = 60
 
@@ -79,7 +79,7 @@ def argument_errors(
         arguments: The arguments.
         allows_unknown: Whether there may be arguments of other names.
         strict: Whether JSON types have to match.
-        first: The error of all arguments together, for one that no argument has by itself.
+        first: The error of all arguments together, for the case that each fits by itself.
     """
     errors: list[str] = []
     for name, kind in kinds.items():
@@ -88,7 +88,7 @@ def argument_errors(
             search.add(kind, arguments[name], name, 0)
             errors += search.errors
         elif name in required:
-            errors.append(_missing(name))
+            errors.append(_missing_error(name))
     unknown = [] if allows_unknown else [name for name in arguments if name not in kinds]
     if unknown:
         expected = ", ".join(kinds) or "none"
@@ -125,7 +125,7 @@ class _Search:
         if level < LEVELS:
             self._add_parts(kind, value, path, level + 1)
         if len(self.errors) == before:
-            self.errors.append(_readable(text, kind, value, path))
+            self.errors.append(_format_error(text, kind, value, path))
 
     def _add_parts(self, kind: Any, value: Any, path: str, level: int) -> None:
         kind = _without_wrappers(kind)
@@ -135,7 +135,7 @@ class _Search:
                 if name in value:
                     self.add(field.kind, value[name], _member(path, name), level)
                 elif field.required:
-                    self.errors.append(_missing(_member(path, name)))
+                    self.errors.append(_missing_error(_member(path, name)))
             if fields.is_closed:
                 self.errors += [
                     f"argument {_member(path, name)!r}: unknown"
@@ -148,7 +148,7 @@ class _Search:
 
 
 def _items(kind: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
-    """The parts of a list or mapping: what each adds to the path, its type and its value."""
+    """The parts of a list or mapping: the end of the path, the type and the value of each."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if not arguments:
         return
@@ -206,17 +206,17 @@ def _member(path: str, name: object) -> str:
     return f"{path}.{safe_text(str(name), _NAME_CHARACTERS)}"
 
 
-def _missing(path: str) -> str:
+def _missing_error(path: str) -> str:
     return f"argument {path!r}: required, but missing"
 
 
-def _readable(text: str, kind: Any, value: Any, path: str) -> str:
+def _format_error(text: str, kind: Any, value: Any, path: str) -> str:
     """An error of msgspec about a part of an argument."""
     match = re.fullmatch(_LOCATED, text)
     what, inner = (match["what"], match["path"] or "") if match else (text, "")
     where = f"{path}{inner}"
     if lacking := re.fullmatch(_LACKING, what):
-        return _missing(f"{where}.{lacking[1]}")
+        return _missing_error(f"{where}.{lacking[1]}")
     text = what[:1].lower() + what[1:].replace("`", "")
     if match and match["key"]:
         text = f"a key: {text}"

@@ -6,8 +6,8 @@
 """The context of a request, for the function that serves the request, and its session.
 
 The coroutine functions of a context run in the event loop. A plain function runs in a worker
-thread and gets a `ThreadContext`: there a coroutine function blocks the thread until it is done,
-and returns its result. In the event loop it returns a coroutine as ever, so
+thread and gets a `ThreadContext`: in the thread, a coroutine function blocks until it is done,
+and returns its result. In the event loop it returns a coroutine as usual, so
 `anyio.from_thread.run(ctx.progress, 1)` works.
 """
 
@@ -121,7 +121,7 @@ class Context(ContextFeatures, Generic[StateT]):
 
     @property
     def principal(self) -> Principal:
-        """On whose behalf the request is served; `Principal.is_anonymous` if nobody authenticated.
+        """The principal of the request; `Principal.is_anonymous` without authentication.
 
         Source: basic/authorization.
         """
@@ -179,7 +179,7 @@ class Context(ContextFeatures, Generic[StateT]):
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Report progress: `progress`, by the name and arguments that other SDKs have."""
+        """Report progress, with the name and the arguments that other SDKs have."""
         await self.request_context.progress(progress, total, message)
 
     async def log(
@@ -295,7 +295,7 @@ class ThreadContext(Context[Any]):
 
 
 def use_in_thread(context: Context[Any]) -> None:
-    """Make a context one for a worker thread."""
+    """Change the class of a context to that for a worker thread."""
     context.__class__ = ThreadContext
 
 
@@ -315,7 +315,7 @@ def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
 
 def _ask_all(function: Callable[..., Any], *questions: Any) -> Any:
-    """Answers are what they are: a worker thread has asked for them one after another."""
+    """Await coroutines; return answers unchanged, which a worker thread has already awaited."""
     if any(map(inspect.isawaitable, questions)):
         return _call(function, *questions)
     return questions

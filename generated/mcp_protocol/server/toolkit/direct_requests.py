@@ -44,8 +44,8 @@ class DirectSession(Channel):
         self._responses: dict[RequestId, ResponseReceived | RequestFailed] = {}
 
     async def open(self) -> None:
-        """Begin the session, as far as the revision has one."""
-        await self._to_server(self._client.open())
+        """Begin the session, if the revision has sessions."""
+        await self._pass_to_server(self._client.open())
 
     async def request(self, method: str, params: Mapping[str, Any]) -> Any:
         """The typed result of a request.
@@ -59,7 +59,7 @@ class DirectSession(Channel):
             RemoteError: The server answered with an error.
         """
         identifier, message = self._client.request(self._wire_names[method], params)
-        await self._to_server(message)
+        await self._pass_to_server(message)
         response = self._responses.pop(identifier)
         if isinstance(response, RequestFailed):
             raise response.error
@@ -82,7 +82,7 @@ class DirectSession(Channel):
                 return items
 
     async def receive(self) -> bytes:
-        """Nothing: messages reach the server by `request`.
+        """Raise an error: messages reach the server by `request` alone.
 
         Raises:
             EndOfChannel: Always.
@@ -94,7 +94,7 @@ class DirectSession(Channel):
         for event in self._client.receive(message.data):
             match event:
                 case Send():
-                    await self._to_server(event.message)
+                    await self._pass_to_server(event.message)
                 case ResponseReceived() | RequestFailed():
                     self._responses[event.id] = event
                 case OpenFailed():
@@ -103,9 +103,9 @@ class DirectSession(Channel):
                     pass
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: this channel holds no resources."""
 
-    async def _to_server(self, message: OutgoingMessage) -> None:
+    async def _pass_to_server(self, message: OutgoingMessage) -> None:
         for event in self._peer.connection.receive(message.data):
             await self._peer.handle(event)
 
@@ -114,11 +114,11 @@ class DirectSession(Channel):
 async def direct_session(
     service: Service, states: Collection[ContextVar[Any]]
 ) -> AsyncGenerator[DirectSession]:
-    """A session in the lifespan of the caller if that is in one, else in a lifespan of its own.
+    """A session in the lifespan of the caller, or in its own if the caller has none.
 
     Args:
         service: The server.
-        states: What the service sets to the values that its lifespan yields.
+        states: Context variables that the service sets to the values of its lifespan.
     """
     session = DirectSession(service)
     before = [(state, state.get()) for state in states]

@@ -71,7 +71,7 @@ ItemHandler: TypeAlias = "Callable[[Dispatcher, RequestContext], Coroutine[Any, 
 """Handles requests of one method about what is registered in a dispatcher."""
 
 Announce: TypeAlias = Callable[..., None]
-"""Sends a notification to all sessions that want it: name, and optionally params and subject."""
+"""Sends a notification to all interested sessions: name, and optionally params and subject."""
 
 LIST_CHANGES = (TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED)
 _FLAGS = frozenset({"listChanged", "subscribe"})
@@ -156,17 +156,17 @@ class MountedServer(Protocol):
         """Handles its requests."""
         ...
 
-    def subscribed(self, uris: Collection[str]) -> None:
-        """Tell it to which resources a stream subscribes, by their URIs from outside."""
+    def pass_subscription(self, uris: Collection[str]) -> None:
+        """Pass on the resources that a stream subscribes to, by their URIs in the outer server."""
         ...
 
 
 class Dispatcher:
-    """Handles the requests of a server with what is registered.
+    """Handles the requests of a server by the registered functions.
 
-    Its table of methods has a row for each request that it handles: those of the lists of items and
-    of their items (`item_handlers`, served once there are such items), custom methods, and further
-    ones. The rows decide the capabilities. Servers that are mounted add to these rows.
+    Its table of methods has a row for each request that it handles: list requests and requests
+    about items (`item_handlers`, added with the first item of a kind), custom methods, and others.
+    The rows decide the capabilities. Mounted servers add rows.
 
     Args:
         settings: Settings of the server.
@@ -179,32 +179,32 @@ class Dispatcher:
         settings: As passed.
         announcer: As passed.
         revisions: As passed.
-        items: As passed, and those that were made known since.
-        application: Handles requests: the dispatcher itself, or what stands before it.
+        items: As passed, with those that `add_item_handlers` added.
+        application: Handles requests: the dispatcher itself, or middleware in front of it.
         lifespan: The lifespan of the server, if it has one.
         is_served: Whether the server was started.
         registries: The items.
-        functions: Those that are registered beside the items: completions by kind, name of the
-            item and argument, custom methods by kind and name.
+        functions: Further registered functions: completions by kind, name of the item and argument,
+            custom methods by kind and name.
         item_handlers: Handlers of the requests that are about registered items.
-        handlers: Those of all requests that are served.
+        handlers: Handlers of all requests that are served.
         notifications: Notifications that are declared.
         custom: Rows of custom methods.
-        method_scopes: Scopes of these.
-        capabilities: Declared beyond those of the rows.
+        method_scopes: Scopes of custom methods.
+        capabilities: Capabilities beyond those of the rows.
         admit: See `Hosting.handle_requests`.
-        process_limits: See there.
-        shares: Take over what processes share; see `Service.share`.
-        default_runner: Runs the calls of tools without a runner.
-        state: What the lifespan yielded.
-        url_elicitations: Those that are open.
+        process_limits: See `Hosting.handle_requests`.
+        shares: Functions that receive the shared state; see `Service.share`.
+        default_runner: Runs the calls of tools without a runner of their own.
+        state: The value that the lifespan yielded.
+        url_elicitations: The open URL elicitations.
         mounts: The servers that are mounted on it, in order.
         mounted_on: The servers that it is mounted on.
-        method_followers: Those that serve its methods too.
+        method_followers: Serve its methods on the servers that it is mounted on.
     """
 
     is_open: ClassVar[bool] = False
-    """Whether it has items that are not registered: it is asked for them, and for what they are."""
+    """Whether it has unregistered items, as a proxy has: only requests to it list and find them."""
 
     def __init__(
         self,
@@ -263,7 +263,7 @@ class Dispatcher:
         return name
 
     def all_servers(self) -> list[Dispatcher]:
-        """This one, those that are mounted on it, and those on these: each once."""
+        """This server, and all that are mounted on it directly or indirectly, each once."""
         servers: list[Dispatcher] = [self]
         for mount in self.mounts:
             servers += [each for each in mount.server.all_servers() if each not in servers]
@@ -273,10 +273,10 @@ class Dispatcher:
     async def lifespans(self) -> AsyncGenerator[Mapping[ContextVar[Any], Any]]:
         """The lifespans of all servers, each entered once.
 
-        Those that begin something that takes time, such as connections, begin all of it first.
+        All are entered before `wait_until_ready` waits for slow starts, such as connections.
 
         Yields:
-            What they yielded, for `use_state`.
+            The values that they yielded, for `use_state`.
         """
         states: dict[ContextVar[Any], Any] = {}
         servers = self.all_servers()
@@ -285,14 +285,14 @@ class Dispatcher:
                 if each.lifespan is not None:
                     states[each.state] = await stack.enter_async_context(each.lifespan())
             for each in reversed(servers):
-                await each.opened(states)
+                await each.wait_until_ready(states)
             yield states
 
-    async def opened(self, states: Mapping[ContextVar[Any], Any]) -> None:
-        """Wait until what the lifespan began is ready; gets what all lifespans yielded."""
+    async def wait_until_ready(self, states: Mapping[ContextVar[Any], Any]) -> None:
+        """Wait for the connections that the lifespan opens; `states` has all lifespans' values."""
 
     def use_state(self, states: Mapping[ContextVar[Any], Any] | None) -> Any:
-        """Set what lifespans yielded, for the current task; returns what the server's own did."""
+        """Set the values of lifespans for the current task; return that of the server's own one."""
         for variable, value in (states or {}).items():
             variable.set(value)
         return self.state.get()
@@ -303,7 +303,9 @@ class Dispatcher:
         if description is None:
             description = self._descriptions[key] = Description(
                 reduce_to(revision.implementation, self.settings.info),
-                fit_capabilities(revision.server_capabilities, self._declared(revision)),
+                fit_capabilities(
+                    revision.server_capabilities, self._declared_capabilities(revision)
+                ),
                 self.settings.instructions,
                 self.settings.cache["discover"].wire(),
             )
@@ -326,17 +328,17 @@ class Dispatcher:
         return handler(context)
 
     def calls_tools_itself(self) -> bool:
-        """Whether nothing stands before its handler of calls of tools, so that plans may."""
+        """Whether no proxy, override, runner or middleware handles tool calls, so plans may."""
         is_answered_elsewhere = self.is_open or self._overrides or self.default_runner
         return self.application is self and not is_answered_elsewhere
 
     def subscription_listener(self) -> OnSubscription | None:
-        """Told the resources to whose updates a stream subscribes; `None` if nothing wants that."""
-        return self._tell_mounted if self.mounts else None
+        """The callback for the URIs that a stream subscribes to; `None` without mounted servers."""
+        return self._pass_subscription if self.mounts else None
 
-    def _tell_mounted(self, uris: Collection[str]) -> None:
+    def _pass_subscription(self, uris: Collection[str]) -> None:
         for mount in self.mounts:
-            mount.subscribed(uris)
+            mount.pass_subscription(uris)
 
     async def notified(self, context: RequestContext) -> None:
         """Pass a notification to handlers of the user, and to mounted servers."""
@@ -346,7 +348,7 @@ class Dispatcher:
             await self._overrides.notified(context)
 
     def param_headers_of(self, tool: str) -> Mapping[tuple[str, ...], str]:
-        """By path of an argument of a tool: the HTTP header that repeats the argument."""
+        """The HTTP headers that repeat arguments of a tool, by the path of the argument."""
         registered = self._tools.items.get(tool)
         if registered is not None and registered.scopes and self._forbidden == "hidden":
             registered = registered if PRINCIPAL.get().has_scopes(*registered.scopes) else None
@@ -357,7 +359,7 @@ class Dispatcher:
         registered = self._tools.find(tool)  # sessions may show a disabled one
         return () if registered is None else registered.secret_names
 
-    def _declared(self, revision: Revision) -> dict[str, Any]:
+    def _declared_capabilities(self, revision: Revision) -> dict[str, Any]:
         """The capabilities of the server in a revision, in their newest form."""
         capabilities: dict[str, Any] = {}
         requests = set(self.handlers)
@@ -391,8 +393,8 @@ class Dispatcher:
         self.notifications.update(notifications)
         self.methods_changed()
 
-    def know_items(self, handlers: Mapping[str, ItemHandler]) -> None:
-        """Know further requests about registered items, for `serve_items`."""
+    def add_item_handlers(self, handlers: Mapping[str, ItemHandler]) -> None:
+        """Add handlers of requests about registered items, for `serve_items`."""
         self.items = {**self.items, **handlers}
         self.item_handlers |= {name: partial(each, self) for name, each in handlers.items()}
 
@@ -415,7 +417,7 @@ class Dispatcher:
             follower.check(name)
 
     def methods_changed(self) -> None:
-        """Take over a change of the rows: in what is declared, and where this server is mounted."""
+        """Update the declared capabilities, and the servers that this one is mounted on."""
         self._descriptions.clear()
         for follower in self.method_followers:
             follower.refresh()
@@ -434,7 +436,7 @@ class Dispatcher:
             self.announcer.announce(changed)
 
     def context_of(self, request: RequestContext) -> Context[Any]:
-        """The context of a request, whose request state is valid, if it has one."""
+        """The context of a request, after a check of its request state, if there is one."""
         context = self.new_context(request)
         if getattr(request.params, "request_state", None) is not None:
             context.multi_round_trip()  # an invalid state is refused, whatever the handler does
@@ -492,7 +494,7 @@ class Dispatcher:
 async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
     """The result of a handler, or the result that asks for the input that the handler needs.
 
-    A question without answer overrides the handler's own result and errors: the handler runs again.
+    An open question overrides the handler's own result and errors: the handler runs again later.
     """
     try:
         result = await handler
@@ -515,7 +517,7 @@ ForbiddenItems: TypeAlias = Literal["listed", "hidden"]
 
 
 class ScopedItem(Protocol):
-    """Something that is registered.
+    """A registered item.
 
     Attributes:
         scopes: The scopes that it needs.
@@ -528,7 +530,7 @@ def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> boo
     """Whether the principal may use an item; `False` if the item has to look like an unknown one.
 
     Raises:
-        InvalidRequestError: It may not, and such items are listed.
+        InvalidRequestError: The principal may not, and forbidden items are listed.
     """
     if PRINCIPAL.get().has_scopes(*item.scopes):
         return True

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Features that the toolkit may be written without: what it uses of each, or what stands in for it.
+"""Parts of optional features that the toolkit uses, or substitutes for features not chosen.
 
 Members of `Context`, questions of handlers to the client, arguments of tools that header fields of
 a call repeat, and the typed messages to the client, whose class depends on the revisions.

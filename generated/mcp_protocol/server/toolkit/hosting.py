@@ -95,7 +95,7 @@ class Hosting:
 
             tools = dispatcher.registries.tools
             plans = CallPlans(tools, dispatcher.describe, dispatcher.new_context)
-            service = plans.added_to(service)
+            service = plans.add_to(service)
         return service
 
     def asgi(self, path: str = "/mcp", **options: Unpack[ServerHttpOptions]) -> AsgiApplication:
@@ -245,7 +245,7 @@ class Hosting:
         SIGINT and SIGTERM end the server. With standard streams, `print` writes to standard error.
 
         Args:
-            transport: `stdio` says no more than the default does.
+            transport: `stdio` is the same as the default.
             http: Address to listen at, such as `127.0.0.1:8000`. The default host is loopback; port
                 0 is any free port. `None` stands for standard streams.
             path: Path of the endpoint.
@@ -368,7 +368,7 @@ class Hosting:
         caller's. HTTP needs asyncio.
 
         Args:
-            task_status: Told when the server has started, for `TaskGroup.start` of anyio: with the
+            task_status: Notified of the start of the server, as `TaskGroup.start` expects: with the
                 URL, or with `None` for standard streams. The other arguments are those of `run`.
 
         Raises:
@@ -413,9 +413,9 @@ class Hosting:
         runner: ToolRunner,
         share: Callable[[Any], None],
     ) -> Announce:
-        """Handle requests by wire name; returns what announces their notifications.
+        """Add handlers of requests by wire name; return the function that announces changes.
 
-        Runs the calls of tools without a runner by this one. For the others, see `Service`.
+        The runner runs calls of tools that have none. For the other arguments, see `Service`.
 
         Raises:
             ValueError: A request has a handler already.
@@ -431,10 +431,10 @@ class Hosting:
         return dispatcher.announcer.announce
 
     def serve_request(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
-        """The result of a request by its handler, past middleware and rights to the method.
+        """The result of a request by its handler, without middleware and checks of scopes.
 
         Raises:
-            ProtocolError: It is refused.
+            ProtocolError: The request is refused.
         """
         return self._dispatcher.handle(request)
 
@@ -469,9 +469,9 @@ class Hosting:
         dispatcher = self._dispatcher
         required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
         if self._discovers:
-            from .tool_discovery import of_inner_calls  # loaded already
+            from .tool_discovery import with_inner_calls  # loaded already
 
-            return of_inner_calls(required)
+            return with_inner_calls(required)
         return required
 
 
@@ -479,7 +479,7 @@ def check_not_imported() -> None:
     """Check that no command is importing the module for its server.
 
     Raises:
-        RunWhileImportedError: One is.
+        RunWhileImportedError: A command is importing the module.
     """
     if importing.get():
         raise RunWhileImportedError("put run() under `if __name__ == '__main__':`")

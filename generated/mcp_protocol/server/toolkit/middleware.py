@@ -5,8 +5,8 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Middleware of a server: functions around the handling of requests and notifications.
 
-The first function that was registered is the outermost. A server without middleware is served as it
-is; one with middleware is served through `MiddlewareChain`, which is another application.
+The first function that was registered is the outermost. A server without middleware is served
+directly, and one with middleware through `MiddlewareChain`, which is another application.
 
 Messages that the protocol itself handles pass no middleware: `initialize`, `server/discover`,
 `ping`, `logging/setLevel`, cancellation, and the streams of subscriptions.
@@ -55,7 +55,7 @@ RATE_LIMITED = 429
 """Code of the error that answers a request over the limit; `data` has `retryAfterSeconds`."""
 
 MOST_SENDERS = 10_000
-"""Senders that are remembered; at more, the one that was silent the longest is forgotten."""
+"""Most senders that are remembered; beyond, the least recently active one is forgotten."""
 
 _logger = logging.getLogger(__name__)
 
@@ -143,7 +143,7 @@ class MiddlewareRequest:
 
     @property
     def principal(self) -> Principal:
-        """On whose behalf the message was sent."""
+        """The principal on whose behalf the message was sent."""
         return self.context.principal
 
     @property
@@ -157,7 +157,7 @@ class MiddlewareRequest:
         return http_request()
 
     def with_params(self, params: Any) -> MiddlewareRequest:
-        """The same message with other params, for `next`.
+        """A copy of the message with other params, for `next`.
 
         Args:
             params: In the type of the revision, such as `replace(request.params, name="other")`.
@@ -165,7 +165,7 @@ class MiddlewareRequest:
         return MiddlewareRequest(self.context.with_params(params), self.state)
 
     def with_meta(self, meta: Mapping[str, Any]) -> MiddlewareRequest:
-        """The same message with more members in `_meta`, for `next`."""
+        """A copy of the message with more members in `_meta`, for `next`."""
         return MiddlewareRequest(self.context.with_meta(meta), self.state)
 
 
@@ -284,9 +284,9 @@ class MiddlewareChain:
             return self._functions[index](request, partial(self._call, index + 1))
         if request.is_notification:
             return self._application.notified(request.context)
-        return self._typed(request.context)
+        return self._typed_result(request.context)
 
-    async def _typed(self, context: RequestContext) -> Any:
+    async def _typed_result(self, context: RequestContext) -> Any:
         """The handler's result in the type of the revision, with nothing encoded in advance."""
         result = await self._application.handle(context)
         items = context.method.items
@@ -313,7 +313,7 @@ def limit_rate(
 
         server.middleware(limit_rate(100, seconds=60))
 
-    A sender may send `requests` at once; these are then granted anew evenly over `seconds`.
+    A sender may send `requests` at once; the allowance is then refilled evenly over `seconds`.
 
     Args:
         requests: Most requests in the time.

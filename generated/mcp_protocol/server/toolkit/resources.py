@@ -36,7 +36,7 @@ from .content import (
     expect,
     is_content,
     is_model,
-    present,
+    present_members,
     wire_of,
 )
 from .context import Context
@@ -93,7 +93,7 @@ class Resource:
         tags: Names for groups of items.
         cache: As passed.
         respond: `None`: the server handles the requests about it.
-        dependencies: What other functions provide for a call, if anything.
+        dependencies: The values that other functions provide for a call, if any.
 
     Raises:
         TypeError: The parameters do not match the template's variables.
@@ -121,7 +121,7 @@ class Resource:
         self._signature = signatures.read(function, self.label, names)
         self.dependencies = self._signature.dependencies
         self._returns = without_input_required(self._signature.returns)
-        self.template = self._template() if "{" in uri else None
+        self.template = self._parse_template() if "{" in uri else None
         if self.template is None and not is_uri(uri):
             raise ValueError(f"{self.label}: expected an absolute URI (RFC 3986)")
         self._check_parameters()
@@ -133,7 +133,7 @@ class Resource:
         expect(cache, CacheHint, "cache")
         self.cache = cache
         self._mime_type = check_mime_type(mime_type) if mime_type is not None else None
-        self._wire = present(
+        self._wire = present_members(
             **{"uri" if self.template is None else "uriTemplate": uri},
             name=self.name,
             mimeType=mime_type,
@@ -202,7 +202,7 @@ class Resource:
         text = encode(to_json(value)).decode()
         return Contents(text=text, mime_type=self._mime_type or _JSON)
 
-    def _template(self) -> UriTemplate:
+    def _parse_template(self) -> UriTemplate:
         from .uri_templates import UriTemplate  # few servers have templates
 
         optional = {p.name for p in self._signature.parameters.values() if not p.required}
@@ -382,7 +382,7 @@ def resource_of(
             uri, resources.items_for(request), templates.items_for(request)
         )
     except ResourceNotFoundError:
-        unregistered = resources.unregistered(uri, request)
+        unregistered = resources.find_unregistered(uri, request)
         if unregistered is None:
             raise
         return unregistered, {}
@@ -431,7 +431,7 @@ def check_requested(uri: str) -> str:
 
 
 def _check_values(values: Mapping[str, str | list[str]], any_path: frozenset[str]) -> None:
-    """Refuse values of template variables that leave their directory.
+    """Check that values of template variables stay in their directory.
 
     Args:
         values: Values by name of the variable.

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Tasks that other processes run: served here by their records, and claimed once those are gone.
+"""Tasks that other processes run: served by their records, and claimed if their process is gone.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
@@ -26,20 +26,20 @@ from ...runtime.request_context import ANONYMOUS, Principal, RequestContext
 from ...runtime.served_task import TOO_LONG
 from ...runtime.task_store import RecordedCall, TaskRecord, TaskStore
 from .client_features.multi_round_trip import mismatch
-from .task_calls import POLL_SECONDS, failed
+from .task_calls import POLL_SECONDS, fail_record
 
 RUNS = 4
-"""Most runs of a task, the first included: its work may be what ends each process."""
+"""Most runs of a task, the first included: the task itself may crash each process."""
 
 
 class TaskNews:
-    """Wakes what waits for changes of a task; one that comes before the waiting counts too."""
+    """Wakes the request that waits for changes of a task, also for a change before the wait."""
 
     def __init__(self) -> None:
         self._event = anyio.Event()
 
     def set(self) -> None:
-        """End the waiting."""
+        """Wake the waiting request, or end its next wait at once."""
         self._event.set()
 
     async def wait(self, seconds: float) -> None:
@@ -55,25 +55,25 @@ class SharedTasks(Protocol):
     store: TaskStore
 
     async def claim(self, record: TaskRecord, request: RequestContext | None = None) -> bool:
-        """Run again, or fail, a task whose process is gone; `False` if it is not.
+        """Run a task again, or fail it, if its process is gone; `False` if it is not.
 
         Args:
             record: The record of the task.
-            request: A request about it, if one is served.
+            request: A request about the task that is being served, if any.
         """
         ...
 
     async def tell(self, task_id: str) -> None:
-        """Tell the other processes that a record has changed, if they can be reached."""
+        """Notify the other processes of a changed record, if they can be reached."""
         ...
 
-    def watching(self, task_id: str) -> AbstractContextManager[TaskNews]:
-        """Changes of a task, as other processes tell them while the block runs."""
+    def watch(self, task_id: str) -> AbstractContextManager[TaskNews]:
+        """Receive the changes of a task by other processes while the block runs."""
         ...
 
 
 class TaskElsewhere:
-    """A task that another process runs, or ran, as a request here sees it.
+    """A task that another process runs, or ran, for a request that this process serves.
 
     Args:
         tasks: The tasks of the server.
@@ -100,10 +100,10 @@ class TaskElsewhere:
         return await self._change(lambda _: {"status": "cancelled", "input_requests": None})
 
     async def answer(self, responses: Mapping[str, Any]) -> None:
-        """Hand answers to the process that waits for them; those to no open question are ignored.
+        """Store answers for the process that runs the task; other answers are ignored.
 
         Raises:
-            InvalidParamsError: An answer does not fit its question. None was handed on.
+            InvalidParamsError: An answer does not fit its question. None was stored.
         """
         open_requests = self.record.input_requests or {}
         fitting = {key: each for key, each in responses.items() if key in open_requests}
@@ -113,24 +113,24 @@ class TaskElsewhere:
             row = revision.server_requests.get(name) or revision.input_requests[name]
             if error := mismatch(answer, row.result):
                 raise InvalidParamsError(f"inputResponses.{safe_repr(key)}: {error}")
-        await self._hand_over({key: {"result": each} for key, each in fitting.items()})
+        await self._store_responses({key: {"result": each} for key, each in fitting.items()})
 
     async def wait(self, related: Mapping[str, Any]) -> TaskRecord:
-        """The record of the task when it has ended.
+        """The record of the task, once the task has ended.
 
-        The client is asked meanwhile, on behalf of the request, a `tasks/result`.
+        Meanwhile, questions are sent to the client, related to the request, a `tasks/result`.
 
         Args:
-            related: `_meta` of what it is asked.
+            related: `_meta` of the questions.
         """
-        with self._tasks.watching(self.record.task_id) as news:
+        with self._tasks.watch(self.record.task_id) as news:
             await self._load()
             while not self.record.is_terminal:
                 await self._wait_for_run(news, related)
         return self.record
 
     async def _wait_for_run(self, news: TaskNews, related: Mapping[str, Any]) -> None:
-        """Wait until the task has ended, or another process has it, and asks anew."""
+        """Wait until the task has ended, or another process has claimed it and asks again."""
         asked: set[str] = set()
         fence = self.record.fence
         async with anyio.create_task_group() as asking:
@@ -140,7 +140,7 @@ class TaskElsewhere:
                         asked.add(key)
                         asking.start_soon(self._ask, key, wire, related)
                 await news.wait(POLL_SECONDS)
-                with suppress(TransportError):  # which passes
+                with suppress(TransportError):  # a temporary failure
                     await self._load()
                     await self.check()
             asking.cancel_scope.cancel()
@@ -154,11 +154,11 @@ class TaskElsewhere:
             return
         except McpError as error:
             code = error.code if isinstance(error, ProtocolError) else InternalError("").code
-            await self._hand_over({key: {"error": {"code": code, "message": str(error)}}})
+            await self._store_responses({key: {"error": {"code": code, "message": str(error)}}})
         else:
-            await self._hand_over({key: {"result": to_builtins(answer)}})
+            await self._store_responses({key: {"result": to_builtins(answer)}})
 
-    async def _hand_over(self, responses: Mapping[str, Any]) -> None:
+    async def _store_responses(self, responses: Mapping[str, Any]) -> None:
         if responses:
             await self._change(
                 lambda record: {"input_responses": {**(record.input_responses or {}), **responses}}
@@ -176,7 +176,7 @@ class TaskElsewhere:
 
     async def _load(self) -> None:
         stored = await self._store.load(self.record.task_id)
-        self.record = failed(self.record, TOO_LONG) if stored is None else stored
+        self.record = fail_record(self.record, TOO_LONG) if stored is None else stored
 
 
 class ClaimedCall(RequestContext):
@@ -184,13 +184,13 @@ class ClaimedCall(RequestContext):
 
     Args:
         claimed: The record.
-        call: The call that it has.
+        call: The call in the record.
         row: The method of calls in the revision of the call.
         revision: The revision.
         peer: Sends to the client.
 
     Attributes:
-        claimed: The record of a task without the questions of the run before.
+        claimed: The record of the task without the questions of the previous run.
 
     Raises:
         InvalidParamsError: The revision does not have these params.
@@ -221,10 +221,10 @@ class ClaimedCall(RequestContext):
 
 
 def recorded_call(request: RequestContext) -> RecordedCall:
-    """The call of a request, to be run again; its questions are asked again, too.
+    """The call of a request, as a record from which another process can run it again.
 
     Raises:
-        InternalError: Claims of its principal have no JSON form.
+        InternalError: Claims of the principal have no JSON form.
     """
     params = to_builtins(request.params)
     session = request.peer.connection.session
@@ -256,5 +256,5 @@ def _members_of(principal: Principal) -> Mapping[str, Any] | None:
 
 
 def principal_of(call: RecordedCall) -> Principal:
-    """On whose behalf a recorded call is run."""
+    """The principal of a recorded call."""
     return ANONYMOUS if call.principal is None else Principal(**call.principal)

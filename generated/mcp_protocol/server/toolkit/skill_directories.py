@@ -3,11 +3,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Directories of skills on disk, read once: what a client reads is what its digest says.
+"""Directories of skills on disk, read once, so that contents always match their digests.
 
-A directory may be hostile. Links are refused, not followed, and so is all that is neither file nor
-directory, a name that would lead out of its place, and what is too large. Files and directories
-whose names begin with a dot belong to tools, and are left out.
+A directory may be hostile. Links are refused, not followed. Special files, names that would lead
+out of their directory, and skills that are too large are refused too. Files and directories whose
+names begin with a dot belong to tools, and are left out.
 
 Source: ext-skills/specification/stable/skills; agentskills.io/specification.
 """
@@ -34,7 +34,7 @@ from ...skills import (
     digest_of,
     read_frontmatter,
 )
-from .content import Contents, guessed_mime_type, present
+from .content import Contents, guessed_mime_type, present_members
 from .dispatcher import Dispatcher
 from .registry import CacheHint, checked_tags
 from .resources import Resource
@@ -73,7 +73,9 @@ class SkillFile(Resource):
             f"{skill.root}/{quote(path)}",
             name=skill.name if is_entry else path.rpartition("/")[2],
             mime_type=mime_type,
-            members=present(description=skill.description if is_entry else None, size=len(data)),
+            members=present_members(
+                description=skill.description if is_entry else None, size=len(data)
+            ),
             cache=cache,
             names=None,
         )
@@ -81,7 +83,7 @@ class SkillFile(Resource):
 
 
 def _contents(data: bytes, mime_type: str) -> Contents:
-    """The file as text, if its bytes are those of a text, else in base64."""
+    """The contents of a file: text if its bytes are UTF-8 without NUL, else bytes."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -125,7 +127,7 @@ def read_skills(directory: str | os.PathLike[str], cache: CacheHint) -> list[Ski
     roots = [each[: -len(SKILL_FILE)] for each in paths if f"/{each}".endswith(f"/{SKILL_FILE}")]
     if not roots:
         raise ValueError(f"skills: expected a directory with a {SKILL_FILE} below it, got {top}")
-    known: dict[str, bytes] = {}
+    contents: dict[str, bytes] = {}
     resources: dict[str, SkillFile] = {}
     for root in roots:
         skill_path = f"{top.name}/{root}"[:-1] if "" in roots else root[:-1]
@@ -135,12 +137,12 @@ def read_skills(directory: str | os.PathLike[str], cache: CacheHint) -> list[Ski
             raise ValueError(f"{label}: expected at most {FILES} files, got {len(inside)}")
         left = SKILL_BYTES
         for path in inside:
-            if (below := root + path) not in known:
-                known[below] = _read_file(top / below, left, label)
-            left -= len(known[below])
+            if (below := root + path) not in contents:
+                contents[below] = _read_file(top / below, left, label)
+            left -= len(contents[below])
             if left < 0:
                 raise _too_large(label)
-        files = {path: known[root + path] for path in inside}
+        files = {path: contents[root + path] for path in inside}
         for each in _files_of(skill_path, files, cache, label):
             if each.skill is not None or each.uri not in resources:
                 resources[each.uri] = each
@@ -150,7 +152,7 @@ def read_skills(directory: str | os.PathLike[str], cache: CacheHint) -> list[Ski
 def _files_of(
     skill_path: str, files: Mapping[str, bytes], cache: CacheHint, label: str
 ) -> Iterator[SkillFile]:
-    """The files of a skill, by the place where it is served and their contents."""
+    """The files of a skill, from the path that it is served at and the contents by path."""
     entry = files[SKILL_FILE]
     try:
         entry.decode()
@@ -169,7 +171,7 @@ def _files_of(
 
 
 def _check_frontmatter(frontmatter: Mapping[str, Any], folder: str, label: str) -> None:
-    """Refuse a name or description that other clients would refuse."""
+    """Check that name and description keep the rules that clients check."""
     name, description = frontmatter["name"], frontmatter["description"]
     if not _NAME.fullmatch(name) or len(name) > _NAME_CHARACTERS:
         raise ValueError(
@@ -225,10 +227,10 @@ def _read_file(path: Path, limit: int, label: str) -> bytes:
 
     Raises:
         OSError: It can't be read, or became a link.
-        ValueError: It is longer.
+        ValueError: The file is longer.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    flags |= getattr(os, "O_NONBLOCK", 0)  # nothing else than a file, should it become a pipe
+    flags |= getattr(os, "O_NONBLOCK", 0)  # does not block if the file has become a pipe
     with os.fdopen(os.open(path, flags), "rb") as file:
         data = file.read(limit + 1)
     if len(data) > limit:

@@ -3,17 +3,17 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Calls of tools that run as tasks, and what their functions send to the client meanwhile.
+"""Calls of tools that run as tasks, and the messages of their functions to the client.
 
-A function asks by its `Context` and waits for the answer. The question is an input request of the
-task until then. In the extension the client answers by `tasks/update`. In 2025-11-25 the server
-asks it by requests, on behalf of a `tasks/result` that is being served; of several the last one
-asks, since its client may have lost the others.
+A function asks by its `Context` and waits for the answer. Until then, the question is an input
+request of the task. In the extension the client answers by `tasks/update`. In 2025-11-25 the server
+sends the question as a request related to a `tasks/result` that is being served: the last one,
+since the client may have lost the earlier ones.
 
-Processes that share a store learn of each other by its records. The one that runs a task renews
-its lease, and so sees what others have changed: that the task was cancelled, or answers. A
-`tasks/result` elsewhere reads the record until the task has ended. Where they share a bus too, each
-says by it which task it has changed, so that the others look at once.
+Processes that share a store communicate by its records. The process that runs a task renews its
+lease, and then sees changes by others: a cancellation, or answers. A `tasks/result` in another
+process reads the record until the task has ended. With a shared bus, each process announces the
+tasks that it has changed, so that others read their records at once.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.
 """
@@ -47,7 +47,7 @@ from .client_features.input_required import InputRequired
 from .client_features.multi_round_trip import (
     MultiRoundTrip,
     Question,
-    askable,
+    askable_method,
     check_params,
     mismatch,
 )
@@ -56,11 +56,11 @@ from .context import Context
 _logger = logging.getLogger(__name__)
 
 POLL_SECONDS = 0.2
-"""Seconds between two looks at the record of a task that another process runs, without news."""
+"""Seconds between two reads of the record of a task that another process runs, without a bus."""
 
 
 class RunningTasks(Protocol):
-    """The tasks of a server, as one of its calls sees them."""
+    """The part of the tasks of a server that a call uses."""
 
     store: TaskStore
 
@@ -68,15 +68,15 @@ class RunningTasks(Protocol):
         """The record of a new task."""
         ...
 
-    async def began(self, call: TaskCall, record: TaskRecord) -> None:
-        """Store the first record of a task, or the next one of a task that was claimed."""
+    async def store_start(self, call: TaskCall, record: TaskRecord) -> None:
+        """Store the first record of a task, or the next record of a claimed task."""
         ...
 
-    def changed(self, call: TaskCall, record: TaskRecord) -> None:
-        """Notify the clients that want to know of a change, without waiting."""
+    def announce_change(self, call: TaskCall, record: TaskRecord) -> None:
+        """Notify the interested clients of a change, without waiting."""
         ...
 
-    def ended(self, call: TaskCall) -> None:
+    def forget(self, call: TaskCall) -> None:
         """Forget a call that has ended."""
         ...
 
@@ -129,7 +129,7 @@ class TaskCall:
         return bool(self._open)
 
     def needs_renewal(self, seconds: float) -> bool:
-        """Whether the last renewal of its lease is so many seconds ago."""
+        """Whether the last renewal of its lease is at least that many seconds ago."""
         return anyio.current_time() - self._renewed >= seconds
 
     @property
@@ -141,7 +141,7 @@ class TaskCall:
     def related_request_id(self) -> RequestId | None:
         """The last `tasks/result` that the client of the call sent, if it is being served.
 
-        On its stream go the messages of the task.
+        The messages of the task are sent on the stream of this request.
         """
         own = (each for each in reversed(self._waiting) if each.peer is self.request.peer)
         return next((each.request_id for each in own), None)
@@ -150,10 +150,10 @@ class TaskCall:
         """Make a task of the call.
 
         Args:
-            claimed: The record of a task that another process ran, and this one runs again.
+            claimed: The record of a task of another process, which this process runs again.
         """
         record = self._tasks.new_record(self) if claimed is None else claimed
-        await self._tasks.began(self, record)
+        await self._tasks.store_start(self, record)
         self.record = record
         self.scope.deadline = anyio.current_time() + record.expires - time.time()
         self.context.questions = _TaskQuestions(self, self.context.multi_round_trip())
@@ -184,7 +184,7 @@ class TaskCall:
                     break
                 await anyio.sleep(POLL_SECONDS)  # until the store can be reached again
         finally:
-            self._tasks.ended(self)
+            self._tasks.forget(self)
             self.settled.set()
             self._wake()
 
@@ -199,13 +199,13 @@ class TaskCall:
                 if await self._tasks.store.change(record):
                     self.record = record
                     self._wake()
-                    self._tasks.changed(self, record)
+                    self._tasks.announce_change(self, record)
                     return True
                 await self._load(record)
         return False
 
     async def renew(self) -> None:
-        """Renew the lease of the task, and take over what other processes have changed."""
+        """Renew the lease of the task, and apply changes by other processes."""
         store = self._tasks.store
         if self.record is None or self.record.is_terminal:
             return
@@ -229,16 +229,16 @@ class TaskCall:
                 question.withdraw()
                 question.settle_wire(responses[key])
             self._wake()
-            self._tasks.changed(self, self.record)
+            self._tasks.announce_change(self, self.record)
 
     async def _load(self, record: TaskRecord) -> None:
-        """Take over the stored record; stop if the task has ended, or is another process's."""
+        """Load the stored record; cancel the call if the task has ended or belongs to another."""
         stored = await self._tasks.store.load(record.task_id)
         if stored is None:
-            stored = failed(record, TOO_LONG)
+            stored = fail_record(record, TOO_LONG)
         elif stored.fence != record.fence:
             self.is_lost = True
-            stored = failed(record, LOST)
+            stored = fail_record(record, LOST)
         self.record = stored
         if stored.is_terminal:
             self._wake()
@@ -274,7 +274,7 @@ class TaskCall:
                     await self._input_changed()
 
     async def answer(self, responses: Mapping[str, Any]) -> None:
-        """Pass answers on to the open questions; others are ignored.
+        """Pass answers to the open questions; answers to other questions are ignored.
 
         Raises:
             InvalidParamsError: An answer does not fit its question. None was passed on.
@@ -289,7 +289,7 @@ class TaskCall:
             await self._input_changed()
 
     async def wait(self, request: RequestContext) -> TaskRecord:
-        """The record of the task when it has ended, or another process has taken it.
+        """The record of the task, once the task has ended or another process has taken it.
 
         Args:
             request: A `tasks/result`, on whose behalf the client is asked meanwhile.
@@ -306,7 +306,7 @@ class TaskCall:
                         for key, question in self._open.items():
                             if question.scope is None:
                                 question.scope = anyio.CancelScope()
-                                asking.start_soon(self._put, key, question, request)
+                                asking.start_soon(self._send_question, key, question, request)
                     await news.wait()
                 asking.cancel_scope.cancel()
         finally:
@@ -314,8 +314,10 @@ class TaskCall:
             self._wake()
         return self.record
 
-    async def _put(self, key: str, question: _OpenQuestion, request: RequestContext) -> None:
-        """Ask the client by a request, on behalf of another one, until the question is withdrawn.
+    async def _send_question(
+        self, key: str, question: _OpenQuestion, request: RequestContext
+    ) -> None:
+        """Ask the client by a request related to another one, until the question is withdrawn.
 
         A question that is withdrawn, or whose client is gone, can be asked again.
         """
@@ -355,7 +357,7 @@ class TaskCall:
         self._news = anyio.Event()
 
     async def _end(self) -> bool:
-        """Store the end of the task; what the store has no room for fails it.
+        """Store the end of the task; the task fails if the store has no room for the result.
 
         Returns:
             `False` if the store can't be reached.
@@ -375,7 +377,7 @@ class TaskCall:
         return True
 
     def _changes_at_end(self) -> dict[str, Any]:
-        """How the end of the call changes the record."""
+        """The changes of the record at the end of the call."""
         error = self.error
         if error is None and isinstance(self.result, InputRequired):
             error = InternalError("a task asks by its context, not by its result")
@@ -386,13 +388,13 @@ LOST = "the process that ran the task is gone; it may have been acted on"
 
 
 def _input_changes(requests: Mapping[str, Any]) -> dict[str, Any]:
-    """How the open questions change a record."""
+    """The changes of a record for the open questions."""
     status = "input_required" if requests else "working"
     return {"status": status, "input_requests": requests or None}
 
 
-def failed(record: TaskRecord, text: str) -> TaskRecord:
-    """The end of a task that its process can't go on with."""
+def fail_record(record: TaskRecord, text: str) -> TaskRecord:
+    """The record of a task that failed, since its process can't continue."""
     error = InternalError(text)
     failure = {"code": error.code, "message": error.message}
     return record.next_version(
@@ -406,7 +408,7 @@ class _OpenQuestion:
     Args:
         method: Its method.
         wire: The input request.
-        on_progress: Called with progress of the request, if it is to be asked for.
+        on_progress: Called with progress of the request; `None` to ask for none.
 
     Attributes:
         method: As passed.
@@ -414,8 +416,8 @@ class _OpenQuestion:
         on_progress: As passed.
         answered: Set with the answer, or with the failure.
         answer: The answer, as wire object.
-        failure: Why there is no answer.
-        scope: Withdraws the request that asks the client; `None` while none does.
+        failure: The reason why there is no answer.
+        scope: Cancels the request that asks the client; `None` while there is none.
     """
 
     def __init__(
@@ -435,7 +437,7 @@ class _OpenQuestion:
         self.answered.set()
 
     def settle_wire(self, response: Mapping[str, Any]) -> None:
-        """Set the answer, or the reason, that another process was given."""
+        """Set the answer, or the error, that another process received."""
         if "error" in response:
             error = response["error"]
             self.settle(failure=ProtocolError(error["message"], code=error["code"]))
@@ -465,7 +467,7 @@ class _TaskQuestions(MultiRoundTrip):
 
     async def ask(self, question: Question, key: str | None, timeout: float | None) -> Any:
         """See `MultiRoundTrip.ask`. The function waits for the answer."""
-        row = askable(self._request, question.method, question.capability, question.params)
+        row = askable_method(self._request, question.method, question.capability, question.params)
         check_params(row, question.params, self._request.revision)
         name = key if key is not None else f"{question.capability}-{len(self._keys) + 1}"
         if name in self._keys:

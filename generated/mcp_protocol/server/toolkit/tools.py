@@ -22,7 +22,7 @@ from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
 from ...json_schema import CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
-from .content import as_tool_result, present
+from .content import as_tool_result, present_members
 from .context import Context
 from .features import InputRequired, param_headers_of
 from .output_conversion import ToolResultBuilder
@@ -49,7 +49,7 @@ class ToolRunner(Protocol):
         ...
 
     def run(self, context: Context, call: Coroutine[Any, Any, Any]) -> Coroutine[Any, Any, Any]:
-        """The response to a call, which is awaited or closed; raises what refuses the call."""
+        """The response to a call; `call` is awaited or closed. Raises errors that refuse it."""
         ...
 
 
@@ -74,13 +74,13 @@ class Tool:
         threads: Whether a plain function runs in a worker thread, or else in the event loop.
 
     Attributes:
-        param_headers: By path of an argument: the HTTP header that repeats the argument.
+        param_headers: HTTP headers that repeat arguments, by the path of the argument.
         scopes: Scopes that a call needs.
         tags: Names for groups of items.
         respond: `None`: the server handles the requests about it.
-        dependencies: What other functions provide for a call, if anything.
+        dependencies: The values that other functions provide for a call, if any.
         coerce: As passed.
-        runner: What runs the calls; `None` for the tasks of the requests.
+        runner: Runs the calls; `None` for the tasks of the requests.
         signature: Parameters and return type of the function.
         function: A coroutine function that gives the value of a call.
 
@@ -119,7 +119,7 @@ class Tool:
         self.dependencies = self.signature.dependencies
         self.function: Callable[..., Awaitable[Any]] = self.signature.call
         if timeout is not None:
-            self.function = _limited(self.function, self.label, timeout)
+            self.function = _limit_time(self.function, self.label, timeout)
         self._input_complaint: Complaint | None = None
         self.coerce = coerce
         self._show_errors = show_errors
@@ -128,10 +128,10 @@ class Tool:
         self.param_headers = param_headers_of(schema)
         self._output = self._output_of(output_schema, structured)
         own_output = None if isinstance(output_schema, str) else output_schema
-        self._wire = present(
+        self._wire = present_members(
             name=self.name,
-            inputSchema=_listed(schema, input_schema, schemas),
-            outputSchema=_listed(self._output.schema, own_output, schemas),
+            inputSchema=_inline_definitions(schema, input_schema, schemas),
+            outputSchema=_inline_definitions(self._output.schema, own_output, schemas),
             **{"description": self.signature.description, **members},
         )
 
@@ -161,7 +161,7 @@ class Tool:
 
     @property
     def returns_texts(self) -> bool:
-        """Whether a text that the function returns stands in the result as it is."""
+        """Whether a text that the function returns is put into the result unchanged."""
         return self._output.form == "text" or self._output.schema is None
 
     def call(
@@ -191,7 +191,7 @@ class Tool:
         """The result of a call, or the `InputRequired` of the function.
 
         Args:
-            function: Gives what the tool returns, or raises what it raises.
+            function: Returns the value of the tool, or raises its error.
             results: Builds the result.
 
         Raises:
@@ -236,7 +236,7 @@ class Tool:
         context: Context,
         results: ToolResultBuilder,
     ) -> Any:
-        """The result that says why arguments do not fit, or the error."""
+        """Report arguments that do not fit, by a result or an error, as the revision does."""
         text = f"{self.label}: {self._without_secrets(str(error), arguments)}"
         if context.request_context.revision.facts.behaviour.bad_tool_arguments == "error":
             raise InvalidParamsError(text)
@@ -253,11 +253,11 @@ class Tool:
         from ...json_schema.checks import complaint_in_time  # loaded already
 
         try:
-            refused = await complaint_in_time(complaint, arguments, self._deadline())
+            complaint_text = await complaint_in_time(complaint, arguments, self._deadline())
         except ValueError as error:
-            refused = str(error)
-        if refused:
-            return await self._refuse(ValueError(refused), arguments, context, results)
+            complaint_text = str(error)
+        if complaint_text:
+            return await self._refuse(ValueError(complaint_text), arguments, context, results)
         bound = dict(arguments)
         if self.signature.context is not None:
             bound[self.signature.context] = context
@@ -275,13 +275,13 @@ class Tool:
             if signature.open:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
             return signature.schema() | closed
-        given, schema = schema, _object_schema(schema, f"{self.label}: input_schema")
+        own, schema = schema, _object_schema(schema, f"{self.label}: input_schema")
         from ...json_schema.checks import validator  # few tools have schemas
 
-        if isinstance(given, CheckedSchema) and not closed:  # arguments are checked by the other
+        if isinstance(own, CheckedSchema) and not closed:  # validation checks names too
             schema.pop(_ADDITIONAL, None)
 
-        self._input_complaint = validator(given, "an input_schema")
+        self._input_complaint = validator(own, "an input_schema")
         properties: Mapping[str, Any] = schema.get("properties", {})
         required: Sequence[str] = schema.get("required", ())
         parameters = signature.parameters
@@ -320,7 +320,7 @@ def check_tool_name(name: str, label: str) -> None:
         raise ValueError(f"{label}: expected a name of 1 to 128 letters, digits, '_', '-' and '.'")
 
 
-def _limited(
+def _limit_time(
     call: Callable[..., Awaitable[Any]], label: str, seconds: float
 ) -> Callable[..., Awaitable[Any]]:
     """A coroutine function that cancels another one after some seconds.
@@ -339,10 +339,10 @@ def _limited(
     return call_in_time
 
 
-def _listed(
+def _inline_definitions(
     schema: Mapping[str, Any] | None, own: Mapping[str, Any] | None, form: SchemaForm
 ) -> Mapping[str, Any] | None:
-    """A schema as it is listed: one of the user's own as it is, another one in a form."""
+    """A schema as it is listed: definitions are inlined unless it is the user's or by `refs`."""
     is_own = own is not None and not isinstance(own, CheckedSchema)
     if schema is None or is_own or form == "refs" or "$defs" not in schema:
         return schema

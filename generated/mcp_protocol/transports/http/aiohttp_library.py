@@ -3,9 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""HTTP requests by aiohttp, which makes them on asyncio.
+"""HTTP requests on asyncio, by aiohttp.
 
-aiohttp is an extra, imported when a channel is made.
+aiohttp is an extra, imported when a channel is created.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from .http_libraries import (
     Permits,
     Response,
     TakePart,
-    lost,
+    format_url,
+    lost_response_error,
     probe_options,
     read_parts,
     reason_of,
-    shown,
     too_long,
 )
 
@@ -41,21 +41,21 @@ if TYPE_CHECKING:
     import aiohttp
 
 FRAMING_LIMIT = 64 * 1024
-"""Bytes of the head of a response, with the informational responses before it, and of what frames
-the chunks of its body."""
+"""Most bytes of the head of a response, with preceding informational responses, and of the framing
+of chunks in its body."""
 
 
 class AiohttpLibrary:
     """aiohttp, for asyncio.
 
     Args:
-        connect_timeout: Seconds to make a connection.
+        connect_timeout: Seconds to open a connection.
         silence: Seconds for which sending a request body may pause.
-        permits: Whether a connection may be made to an address; `None` for any. Not asked where the
+        permits: Whether a connection to an address is allowed; `None` for any. Not used if the
             environment names a proxy.
 
     Attributes:
-        failures: Exceptions of a connection that breaks.
+        failures: Exceptions for a broken connection.
 
     Raises:
         MissingExtraError: aiohttp is not installed.
@@ -104,7 +104,7 @@ class AiohttpLibrary:
         fields: Mapping[str, str],
         body: bytes,
     ) -> aiohttp.ClientResponse:
-        """Send a request in parts, each of which the server has to accept within a time."""
+        """Send a request in parts; the server has to accept each part within the time limit."""
         fields = {**fields, "Content-Length": str(len(body))}
         with anyio.CancelScope() as scope:
             parts = _Parts(body, scope, self._silence)
@@ -122,7 +122,9 @@ class AiohttpLibrary:
         library = self._aiohttp
         match error:
             case library.ConnectionTimeoutError():
-                return ConnectFailedError(shown(url), f"none within {self._connect_timeout:g} s")
+                return ConnectFailedError(
+                    format_url(url), f"none within {self._connect_timeout:g} s"
+                )
             case (
                 library.ClientConnectorError()
                 | library.ClientHttpProxyError()
@@ -130,9 +132,9 @@ class AiohttpLibrary:
                 | library.ServerFingerprintMismatch()
             ):
                 proxy = " (the environment names a proxy)" if self._proxy(url) else ""
-                return ConnectFailedError(shown(url), f"{reason_of(error)}{proxy}")
+                return ConnectFailedError(format_url(url), f"{reason_of(error)}{proxy}")
             case _:
-                return lost(url, error) if isinstance(error, self.failures) else None
+                return lost_response_error(url, error) if isinstance(error, self.failures) else None
 
     async def close(self) -> None:
         """See `Library.close`."""
@@ -166,12 +168,12 @@ class AiohttpLibrary:
             read_bufsize=PART,
             max_line_size=FRAMING_LIMIT,
             max_field_size=FRAMING_LIMIT,
-            max_headers=FRAMING_LIMIT,  # their bytes are limited all the same
+            max_headers=FRAMING_LIMIT,  # the limit of bytes is lower
         )
         return self._session
 
     def _add_target(self, url: str) -> _Target:
-        """The options of all requests to an address.
+        """Add the target with the options of all requests to an address.
 
         Raises:
             ConnectFailedError: The environment names certificates that can't be read, or a proxy
@@ -191,7 +193,7 @@ class AiohttpLibrary:
                 options["ssl"] = _tls_context()
         except (OSError, ValueError) as error:
             reason = f"proxies and certificates of the environment: {reason_of(error)}"
-            raise ConnectFailedError(shown(url), reason) from error
+            raise ConnectFailedError(format_url(url), reason) from error
         fields: dict[str, str] = {}
         if split.username is not None or split.password is not None:
             user, password = unquote(split.username or ""), unquote(split.password or "")
@@ -211,7 +213,7 @@ class AiohttpLibrary:
 
 
 class _Target(NamedTuple):
-    """An address, with what requests to it have in common.
+    """An address with the common options of requests to it.
 
     Attributes:
         url: The address without credentials.
@@ -225,7 +227,7 @@ class _Target(NamedTuple):
 
 
 class _Parts:
-    """The body of a large request, in parts. Each restarts the time limit of its scope."""
+    """The body of a large request, in parts. Each part restarts the time limit of the scope."""
 
     def __init__(self, body: bytes, scope: anyio.CancelScope, silence: float) -> None:
         self._body = memoryview(body)
@@ -279,11 +281,11 @@ class _AiohttpResponse:
                 try:
                     part = await content.readany()
                 except self._library.failures as error:
-                    # aiohttp raises before what came ahead of the failure has been read.
+                    # aiohttp raises before the bytes that arrived before the failure are read.
                     rest = content._read_nowait(-1)  # pyright: ignore[reportPrivateUsage] - as said
                     if rest:
                         await take(rest)
-                    raise lost(self.url, error) from error
+                    raise lost_response_error(self.url, error) from error
                 if not part:
                     return
                 await take(part)
@@ -299,14 +301,14 @@ class _AiohttpResponse:
 def _bounded_handler() -> Any:
     """The protocol of aiohttp's connections, with a limit for bytes that are not part of a body.
 
-    Each failure of a connection ends the body that is being received: aiohttp's own protocol leaves
-    the reader of a body waiting if the framing of chunks is wrong.
+    Each failure of a connection also ends the body that is being received: with aiohttp's own
+    protocol, the reader of a body waits forever if the framing of chunks is invalid.
     """
     from aiohttp.client_exceptions import ClientPayloadError
     from aiohttp.client_proto import ResponseHandler
 
     class BoundedHandler(ResponseHandler):
-        """Counts the bytes since the request or the last part of a body."""
+        """Counts the received bytes since the request or the last part of a body."""
 
         _framing = 0
         _received = 0

@@ -3,16 +3,16 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The interface to an HTTP library, and its URLs and failures in the errors of this package.
+"""The interface to an HTTP library, and the errors of this package for URLs and failures.
 
-A library starts a request, reads its body and closes it. Libraries follow no redirects, keep no
-cookies, and have no time limit for a response: streams may be silent for long. They wrap the
-reasons that the system or TLS gives for a failure in exceptions with vague texts; errors of this
-package have the reasons.
+A library sends a request, reads the body of its response and closes it. Libraries follow no
+redirects, keep no cookies, and have no time limit for a response: streams may be silent for long.
+Their exceptions hide the reasons of the system or TLS behind vague texts; errors of this package
+name the reasons.
 
-Their logs show no secrets. At level DEBUG httpcore2 logs the header fields of responses, which
-include the session id, before any code of this package sees them. httpx2 logs URLs, and the
-endpoint of HTTP+SSE identifies a session.
+Secrets in the logs of libraries are masked. At level DEBUG httpcore2 logs the header fields of
+responses, which include the session id, before any code of this package sees them. httpx2 logs
+URLs, and the endpoint of HTTP+SSE identifies a session.
 
 Source: RFC 9112, section 9; basic/transports (session management): the id of a session is handled
 as a secret.
@@ -38,21 +38,21 @@ from ...errors import ConnectFailedError, McpError, ResponseLostError
 from ...foreign_text import safe_text
 
 TakePart = Callable[[bytes], Awaitable[None]]
-"""Takes one part of a body."""
+"""Called with one part of a body."""
 
 Permits = Callable[[str], bool]
-"""Whether a connection may be made to an IP address."""
+"""Whether a connection to an IP address is allowed."""
 
 PART = 64 * 1024
-"""Bytes of a body that are read at once; decompressed parts may be larger."""
+"""Bytes of a body per read; decompressed parts may be larger."""
 
 KEEP_ALIVE = 3.0
-"""Seconds that an idle connection is kept. Many servers close theirs after 5 seconds, and a
-response is lost if that happens while a request is on its way."""
+"""Seconds that an idle connection is kept. Many servers close idle connections after 5 seconds, and
+a response is lost if a connection is closed while a request is on its way."""
 
 PROBES = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
-"""When the system probes a silent connection, how often, and how many times in vain, where these
-can be set. A stream of events whose connection was dropped on the way breaks within a minute."""
+"""Options of TCP keep-alive: seconds before the first probe, seconds between probes, and failed
+probes until the connection breaks. A dropped connection of an event stream breaks in a minute."""
 
 _PORTS = range(1, 65536)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -72,25 +72,25 @@ class Response(Protocol):
     url: str
 
     def header(self, name: str) -> str | None:
-        """A header field, several values joined by commas; `None` if there is none."""
+        """A header field, with several values joined by commas; `None` if it is absent."""
         ...
 
     async def read(self, limit: int, silence: float, seconds: float) -> bytes:
-        """The whole body. The response is closed in the end.
+        """Read the whole body, then close the response.
 
         Args:
             limit: Longest body accepted, in bytes.
             silence: Seconds for which the body may pause.
-            seconds: Seconds for the whole body, however steadily it comes.
+            seconds: Seconds for the whole body.
 
         Raises:
             FrameError: The body is over the limit.
-            ResponseLostError: The connection broke, or the body paused or took for too long.
+            ResponseLostError: The connection broke, or a pause or the whole body took too long.
         """
         ...
 
     async def each_part(self, take: TakePart) -> None:
-        """Pass the parts of the body to `take` as they come, and close the response in the end.
+        """Pass the parts of the body to `take` as they arrive, then close the response.
 
         Raises:
             ResponseLostError: The connection broke.
@@ -98,7 +98,7 @@ class Response(Protocol):
         ...
 
     async def close(self) -> None:
-        """Release the connection, or close it if the body is unfinished. Idempotent."""
+        """Release the connection, or close it if the body is incomplete. Idempotent."""
         ...
 
 
@@ -114,7 +114,7 @@ class Library(Protocol):
     def send(
         self, method: str, url: str, fields: Mapping[str, str], body: bytes | None
     ) -> Awaitable[Any]:
-        """Send a request. The result is the library's own response, without its body.
+        """Send a request, and return the library's response without its body.
 
         Raises:
             ConnectionClosedError: `close` was called.
@@ -126,11 +126,11 @@ class Library(Protocol):
         ...
 
     def error(self, error: Exception, url: str) -> McpError | None:
-        """The error of this package for one of the library; `None` for any other exception."""
+        """The error of this package for an error of the library; `None` for other exceptions."""
         ...
 
     async def close(self) -> None:
-        """Close all connections of our own. Idempotent."""
+        """Close all connections except those of a user's client. Idempotent."""
         ...
 
 
@@ -140,7 +140,7 @@ def too_long(limit: int) -> McpError:
 
 
 async def read_parts(response: Response, limit: int, silence: float, seconds: float) -> bytes:
-    """The whole body, read part by part; see `Response.read`."""
+    """Read the whole body in parts; see `Response.read`."""
     body = bytearray()
     end = anyio.current_time() + seconds
 
@@ -155,16 +155,16 @@ async def read_parts(response: Response, limit: int, silence: float, seconds: fl
         return bytes(body)
     is_late = anyio.current_time() >= end
     reason = f"took more than {seconds:g} s" if is_late else f"made no progress for {silence:g} s"
-    raise ResponseLostError(f"{shown(response.url)}: the response body {reason}")
+    raise ResponseLostError(f"{format_url(response.url)}: the response body {reason}")
 
 
 def probe_options() -> list[tuple[int, int]]:
-    """The options of TCP by which the system probes a connection, with their values."""
+    """The TCP options for keep-alive probes that the system supports, with their values."""
     names = [name for name in PROBES if hasattr(socket, name)]
     return [(getattr(socket, name), PROBES[name]) for name in names]
 
 
-def shown(url: str) -> str:
+def format_url(url: str) -> str:
     """An address for an error text: shortened, without credentials, query and fragment."""
     try:
         scheme, netloc, path, _, _ = urlsplit(url)
@@ -174,10 +174,10 @@ def shown(url: str) -> str:
 
 
 def checked_url(text: str) -> str:
-    """An address, without its fragment.
+    """A valid URL without its fragment.
 
     Raises:
-        ConnectFailedError: The text is no address with a host.
+        ConnectFailedError: The text is not a URL with a host.
     """
     try:
         split = urlsplit(text)
@@ -187,14 +187,14 @@ def checked_url(text: str) -> str:
     except (ValueError, TypeError) as error:
         raise ConnectFailedError("the server", f"not a URL: {safe_text(str(error))}") from None
     if not host:
-        raise ConnectFailedError(shown(text), "the URL names no host")
+        raise ConnectFailedError(format_url(text), "the URL names no host")
     if port is not None and port not in _PORTS:
-        raise ConnectFailedError(shown(text), f"expected a port from 1 to {_PORTS[-1]}")
+        raise ConnectFailedError(format_url(text), f"expected a port from 1 to {_PORTS[-1]}")
     return urlunsplit(split._replace(fragment=""))
 
 
-def joined(url: str, reference: str) -> str | None:
-    """The URL of a reference relative to another URL; `None` if malformed."""
+def join_urls(url: str, reference: str) -> str | None:
+    """Resolve a reference relative to a URL; `None` if it is malformed."""
     try:
         return checked_url(urljoin(url, reference))
     except (ConnectFailedError, ValueError):
@@ -202,7 +202,7 @@ def joined(url: str, reference: str) -> str | None:
 
 
 def same_origin(one: str, other: str) -> bool:
-    """Whether two addresses have scheme, host and port in common."""
+    """Whether two URLs have the same scheme, host and port."""
     return _origin(one) == _origin(other)
 
 
@@ -211,22 +211,22 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return split.scheme, split.hostname, split.port or _DEFAULT_PORTS.get(split.scheme)
 
 
-def lost(url: str, error: Exception, reason: str = "") -> ResponseLostError:
-    """The error for a connection that broke."""
+def lost_response_error(url: str, error: Exception, reason: str = "") -> ResponseLostError:
+    """The error for a broken connection."""
     return ResponseLostError(
-        f"{shown(url)}: the connection broke before the answer was there: "
+        f"{format_url(url)}: the connection broke before the answer was there: "
         f"{reason or reason_of(error)}"
     )
 
 
 def reason_of(error: Exception) -> str:
-    """The reason for a failure, in the words of the operating system or TLS if they caused it."""
-    reasons = dict.fromkeys(_words(cause) for cause in _causes(error))
+    """The reason for a failure; the text of the operating system or TLS if they caused it."""
+    reasons = dict.fromkeys(_system_text(cause) for cause in _causes(error))
     return "; ".join(reasons) or safe_text(str(error)) or type(error).__name__
 
 
 def _causes(error: BaseException | None) -> Iterator[OSError]:
-    """The system's errors below an exception; several where several addresses were tried."""
+    """The system's errors that caused an exception; several if several addresses were tried."""
     several: Iterable[BaseException] | None = getattr(error, "exceptions", None)  # of a group
     if several is not None:
         for each in several:
@@ -234,15 +234,15 @@ def _causes(error: BaseException | None) -> Iterator[OSError]:
     elif isinstance(error, OSError) and error.errno is not None:
         yield error
     elif error is not None:
-        # "from None" replaces the exception it came from; any other context is chance.
+        # "from None" replaces the exception in __context__; any other context is unrelated.
         replaced = error.__context__ if error.__suppress_context__ else None
         yield from _causes(error.__cause__ or replaced)
 
 
-def _words(error: OSError) -> str:
+def _system_text(error: OSError) -> str:
     number = error.errno or 0
     if number in errno.errorcode and not isinstance(error, ssl.SSLError) and os.name == "posix":
-        return os.strerror(number)  # elsewhere the numbers of sockets have no names
+        return os.strerror(number)  # elsewhere socket errors have no names
     return safe_text(error.strerror or str(error))
 
 

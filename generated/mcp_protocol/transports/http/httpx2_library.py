@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""HTTP requests by httpx2, which makes them on trio.
+"""HTTP requests on trio, by httpx2.
 
-It also makes them wherever the user hands in a client or an authentication of httpx2. httpx2 is an
-extra, imported when a channel is made.
+httpx2 is also used if the user passes a client or an authentication of httpx2. It is an extra,
+imported when a channel is created.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ from .http_libraries import (
     Permits,
     Response,
     TakePart,
-    lost,
+    format_url,
+    lost_response_error,
     probe_options,
     read_parts,
     reason_of,
-    shown,
 )
 
 if TYPE_CHECKING:
     import httpx2
 
-_CODINGS = ("gzip", "deflate")  # they expand to a thousand times at most; others have no bound
+_CODINGS = ("gzip", "deflate")  # these expand at most a thousandfold; others have no bound
 
 
 class Httpx2Library:
-    """httpx2, for trio and for what the user hands in.
+    """httpx2, for trio and for objects of httpx2 that the user passes.
 
     Args:
-        client: A client of the user, which is not closed; `None` to make one.
+        client: A client of the user, which is not closed; `None` to create a client.
         auth: An authentication of httpx2; `None` for that of the client.
-        connect_timeout: Seconds to make a connection, for a client of our own.
-        silence: Seconds for which sending a request body may pause, likewise.
-        permits: As for aiohttp, for a client of our own.
+        connect_timeout: Seconds to open a connection, for a created client.
+        silence: Seconds for which sending a request body may pause, for a created client.
+        permits: Whether a connection to an address is allowed, for a created client.
 
     Raises:
         MissingExtraError: httpx2 is not installed.
@@ -87,9 +87,9 @@ class Httpx2Library:
             )
             self.codings = "identity"
         else:
-            given = client.timeout
+            theirs = client.timeout
             self._timeout = httpx2.Timeout(
-                connect=given.connect, read=None, write=given.write, pool=given.pool
+                connect=theirs.connect, read=None, write=theirs.write, pool=theirs.pool
             )
             self.codings = _bounded_codings(client.headers.get("accept-encoding", ""))
 
@@ -122,15 +122,15 @@ class Httpx2Library:
                 | library.ProxyError()
                 | library.UnsupportedProtocol()
             ):
-                url = _requested(error, url)
+                url = _request_url(error, url)
                 named = self._is_own and _has_proxy(urlsplit(url).scheme)
                 proxy = " (the environment names a proxy)" if named else ""
-                return ConnectFailedError(shown(url), f"{self._reason(error)}{proxy}")
+                return ConnectFailedError(format_url(url), f"{self._reason(error)}{proxy}")
             case library.LocalProtocolError():
-                # The library's text has the value, which may be a secret.
-                return LocalProtocolError(f"{shown(url)}: a header field can't be sent")
+                # The library's text quotes the value, which may be a secret.
+                return LocalProtocolError(f"{format_url(url)}: a header field can't be sent")
             case library.RequestError() | library.StreamError() | OSError() | ExceptionGroup():
-                return lost(_requested(error, url), error, self._reason(error))
+                return lost_response_error(_request_url(error, url), error, self._reason(error))
             case _:
                 return None
 
@@ -142,7 +142,7 @@ class Httpx2Library:
             await client.aclose()
 
     def _open_client(self, url: str) -> httpx2.AsyncClient:
-        """A client of our own. It reads certificates, so it is made when the first request is sent.
+        """Create a client when the first request is sent: it reads certificates.
 
         Raises:
             ConnectionClosedError: `close` was called.
@@ -157,7 +157,7 @@ class Httpx2Library:
         try:
             verify: Any = True
             if urlsplit(url).scheme == "http" and self._auth is library.USE_CLIENT_DEFAULT:
-                verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody: TLS is not used
+                verify = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # not used: no TLS
             transport = None
             if not _has_proxy(urlsplit(url).scheme):  # with a transport, httpx2 ignores proxies
                 watched = [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
@@ -176,11 +176,11 @@ class Httpx2Library:
             )
         except (ImportError, OSError, ValueError, library.InvalidURL) as error:
             reason = f"proxies and certificates of the environment: {reason_of(error)}"
-            raise ConnectFailedError(shown(url), reason) from error
+            raise ConnectFailedError(format_url(url), reason) from error
         return self._client
 
     def _reason(self, error: Exception) -> str:
-        """Why httpx2 failed. Its timeouts have no text."""
+        """The reason for an error of httpx2, whose timeouts have no text."""
         library, timeout = self._httpx2, self._timeout
         match error:
             case library.ConnectTimeout():
@@ -215,7 +215,7 @@ class _Httpx2Response:
         """See `Response.each_part`.
 
         An exception of `take` cancels the reading at its next wait for the network: the generators
-        of httpx2 can't be left half way.
+        of httpx2 can't be left before their end.
         """
         failure: BaseException | None = None
         try:
@@ -239,7 +239,7 @@ class _Httpx2Response:
             try:
                 raise failure
             finally:
-                del failure  # a frame that holds the exception that holds the frame
+                del failure  # breaks the reference cycle of exception and frame
 
     async def close(self) -> None:
         """See `Response.close`."""
@@ -248,25 +248,25 @@ class _Httpx2Response:
 
 
 def _check_connections(transport: httpx2.AsyncHTTPTransport, permits: Permits) -> None:
-    """Have a transport connect to permitted addresses only.
+    """Restrict the connections of a transport to permitted addresses.
 
-    The connection is made to the address that was checked, so a name that resolves to another
-    address the next time changes nothing.
+    The transport connects to the checked address, so a host name that resolves to another address
+    later cannot bypass the check.
     """
-    # httpx2 has no public way to hand a network backend to the pool that it makes.
+    # httpx2 has no public way to pass a network backend to its pool.
     pool: Any = transport._pool  # pyright: ignore[reportPrivateUsage] - see above
     pool._network_backend = _CheckedBackend(pool._network_backend, permits)
 
 
 class _CheckedBackend:
-    """The backend of a pool, which resolves names itself."""
+    """The network backend of a pool; resolves host names and checks the addresses."""
 
     def __init__(self, backend: Any, permits: Permits) -> None:
         self._backend = backend
         self._permits = permits
 
     async def connect_tcp(self, host: str, port: int, **options: Any) -> Any:
-        """Connect to the first permitted address of a host that accepts."""
+        """Connect to the first permitted address of a host that accepts the connection."""
         import httpcore2  # comes with httpx2
 
         try:
@@ -285,7 +285,7 @@ class _CheckedBackend:
         raise failure
 
     async def sleep(self, seconds: float) -> None:
-        """Wait, as the backend does."""
+        """Wait with the sleep of the backend."""
         await self._backend.sleep(seconds)
 
 
@@ -303,13 +303,13 @@ def _has_proxy(scheme: str) -> bool:
 
 
 def _bounded_codings(codings: str) -> str:
-    """The content codings that a client accepts and that can't fill our memory."""
+    """The content codings that a client accepts and whose expansion is bounded."""
     names = [each.partition(";")[0].strip().lower() for each in codings.split(",")]
     return ", ".join(name for name in _CODINGS if name in names) or "identity"
 
 
-def _requested(error: Exception, url: str) -> str:
-    """The address of the request that failed: an authentication may send some of its own."""
+def _request_url(error: Exception, url: str) -> str:
+    """The address of the request that failed, which an authentication may have sent."""
     try:
         request: httpx2.Request | None = getattr(error, "request", None)
     except RuntimeError:  # an error of httpx2 without a request

@@ -9,8 +9,8 @@
     ...
     message = await task.result()
 
-The client answers the question by a task at once, and works on it while the handler goes on. The
-handle polls, on behalf of the request, while someone waits in one of its methods.
+The client answers the question by a task at once, and works on it while the handler runs on. The
+handle polls, by requests related to that of the handler, while one of its methods is awaited.
 
 Source: basic/utilities/tasks (2025-11-25).
 """
@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 
 class Waiting(TypedDict, total=False):
-    """How a question is asked; see `ClientQuestions.elicit`."""
+    """Options of every question; see `ClientQuestions.elicit`."""
 
     key: str | None
     timeout: float | None
@@ -75,7 +75,7 @@ class TaskQuestions(ClientQuestions):
     """The part of a `Context` that asks the client, which may answer by a task.
 
     `task=True` asks for one, `task={"ttl": ...}` for one with a time to live in milliseconds. The
-    method then returns the handle of the task, whose `result` gives what the method returns else.
+    method then returns a handle of the task, whose `result` returns the value otherwise returned.
 
     Raises of each method, with `task`:
         MissingCapabilityError: The client does not answer this question by tasks, or the revision
@@ -124,7 +124,7 @@ class TaskQuestions(ClientQuestions):
         **options: Any,
     ) -> Any:
         """See `ClientQuestions.elicit`."""
-        return await ClientQuestions.elicit(self._asking(task), message, form, **options)
+        return await ClientQuestions.elicit(self._questions_for(task), message, form, **options)
 
     @overload
     async def elicit_url(
@@ -150,7 +150,7 @@ class TaskQuestions(ClientQuestions):
         **options: Unpack[Visiting],
     ) -> Any:
         """See `ClientQuestions.elicit_url`."""
-        return await ClientQuestions.elicit_url(self._asking(task), message, url, **options)
+        return await ClientQuestions.elicit_url(self._questions_for(task), message, url, **options)
 
     @overload
     async def sample(
@@ -174,10 +174,10 @@ class TaskQuestions(ClientQuestions):
         **options: Unpack[Sampling],
     ) -> Any:
         """See `ClientQuestions.sample`."""
-        return await ClientQuestions.sample(self._asking(task), messages, **options)
+        return await ClientQuestions.sample(self._questions_for(task), messages, **options)
 
-    def _asking(self, task: bool | Mapping[str, Any]) -> ClientQuestions:
-        """Asks the client: for a task, or for the answer."""
+    def _questions_for(self, task: bool | Mapping[str, Any]) -> ClientQuestions:
+        """The questions with these options of a task; the context itself without a task."""
         return self if task is False else _AsTask(self, task)
 
 
@@ -186,7 +186,7 @@ class _AsTask(ClientQuestions):
 
     Args:
         context: The context.
-        task: What is asked of the task, such as `ttl`; `True` for nothing.
+        task: Params of the task, such as `ttl`; `True` for none.
     """
 
     __slots__ = ("_task",)
@@ -205,12 +205,12 @@ class _AsTask(ClientQuestions):
         key: str | None,
         timeout: float | None,
     ) -> Any:
-        """The handle of the task by which the client answers a question.
+        """The handle of the task that the client creates for a question.
 
         Raises:
             MissingCapabilityError: The client does not answer this question by tasks, or the
                 revision has none.
-            RemoteProtocolError: It answered without a task.
+            RemoteProtocolError: The client answered without a task.
         """
         from ....runtime.task_handle import GET, RESULT, TaskFollower, TaskHandle  # for few tools
 
@@ -225,7 +225,7 @@ class _AsTask(ClientQuestions):
         try:
             params: dict[str, Any] = {**(question.params or {}), "task": self._task}
             question = msgspec.structs.replace(
-                question, params=params, on_progress=follower.progressed
+                question, params=params, on_progress=follower.keep_report
             )
             answer = await self.multi_round_trip().ask(question, key, timeout)
             if "task" not in answer:
@@ -250,7 +250,7 @@ class _Requests:
         request: The request.
 
     Attributes:
-        rounds: None: input requests are of the extension.
+        rounds: Always 0: these tasks have no input requests.
     """
 
     rounds = 0

@@ -9,7 +9,7 @@ A handler asks through its `Context`, returns `InputRequired`, or raises
 `URLElicitationRequiredError`. The client obtains the input and sends the request again.
 
 The user acts on a web page outside the protocol, so only the server's own code knows when a URL
-elicitation is complete. Its id leads to the client that was asked, and to no other.
+elicitation is complete. Only the client that was asked is notified then, by the elicitation's id.
 
 The request state is a signed text that the client returns with its retry of the request. The text
 is `body.signature`, both base64url. The body holds the time of expiry, a digest of the request, and
@@ -64,7 +64,7 @@ _KEY_ADVICE = "; processes that serve together need the same setting 'state_key'
 
 
 class InputPending(BaseException):
-    """Leaves a handler whose question the client has not answered yet. Handlers must not catch it.
+    """Ends a handler whose question the client has not answered yet. Handlers must not catch it.
 
     It is not an `Exception`, so that `except Exception` in a handler lets it pass.
     """
@@ -99,7 +99,7 @@ class InputRequired:
         self.state = state
 
     def check(self, request: RequestContext) -> None:
-        """Check that this may be the result of a request.
+        """Check that the revision and the client allow this result of a request.
 
         Raises:
             InternalError: The revision has no such result for the method, or no such input request.
@@ -119,7 +119,7 @@ class InputRequired:
 
 
 def without_input_required(annotation: Any) -> Any:
-    """A return annotation without `InputRequired`; `Any` if nothing else is left."""
+    """A return annotation without `InputRequired`; `Any` if it was nothing else."""
     if annotation is InputRequired:
         return Any
     if typing.get_origin(annotation) in (Union, types.UnionType):
@@ -164,7 +164,7 @@ class URLElicitationRequiredError(ProtocolError):
     ) -> None:
         if not elicitations:
             raise ValueError("expected a URL elicitation, got none")
-        identified = [each if each.elicitation_id else _identified(each) for each in elicitations]
+        with_ids = [each if each.elicitation_id else _with_new_id(each) for each in elicitations]
         wire = [
             {
                 "mode": "url",
@@ -172,13 +172,13 @@ class URLElicitationRequiredError(ProtocolError):
                 "url": each.url,
                 "elicitationId": each.elicitation_id,
             }
-            for each in identified
+            for each in with_ids
         ]
         super().__init__(message, data={"elicitations": wire})
-        self.elicitations = tuple(identified)
+        self.elicitations = tuple(with_ids)
 
 
-def _identified(elicitation: URLElicitation) -> URLElicitation:
+def _with_new_id(elicitation: URLElicitation) -> URLElicitation:
     return msgspec.structs.replace(elicitation, elicitation_id=os.urandom(16).hex())
 
 
@@ -192,7 +192,7 @@ class OpenURLElicitations:
         self._open: dict[str, tuple[weakref.ref[PendingRequests], str]] = {}
 
     def begin(self, request: RequestContext, url: str, identifier: str | None) -> str:
-        """Register an elicitation; returns its id, a new one for `None`.
+        """Register an elicitation and return its id, which is generated if `None`.
 
         Raises:
             ValueError: The id belongs to another elicitation.
@@ -210,7 +210,7 @@ class OpenURLElicitations:
         return identifier
 
     async def complete(self, identifier: str) -> bool:
-        """Notify the client of a completed elicitation; returns whether there was such a client."""
+        """Notify the client of a completed elicitation; return whether it was notified."""
         reference, _ = self._open.pop(identifier, (None, ""))
         peer = None if reference is None else reference()
         if peer is None:
@@ -227,8 +227,8 @@ class RequestStateSigner(ServerKeys):
 
     Args:
         name: The server's name; servers with another name refuse the state, even with one key.
-        key: Keys for signatures; `None` makes a random one, so that no other process, and no later
-            start of this one, accepts the state.
+        key: Keys for signatures; `None` makes a random one, which neither other processes nor a
+            restarted one have, so that these refuse the state.
         seconds: How long a state is valid.
 
     Raises:
@@ -288,7 +288,7 @@ class RequestStateSigner(ServerKeys):
         return raw[_HEAD.size :]
 
     def _is_valid(self, body: str, signature: str, owner: bytes) -> bool:
-        """Compare with the signatures of all keys, so that the time taken tells none of them."""
+        """Compare with the signatures of all keys, so that the time does not reveal the key."""
         received = signature.encode("utf-8", "surrogatepass")
         expected = [self._signature(key, body, owner).encode() for key in self.keys()]
         matches = [_is_same(each, received) for each in expected]
@@ -298,7 +298,7 @@ class RequestStateSigner(ServerKeys):
         import hmac
 
         name = self._name.encode() + (b"\n" + owner if owner else b"")
-        name_digest = _digest(name)  # of fixed length, so that no two inputs agree
+        name_digest = _digest(name)  # fixed length: names and bodies can't be shifted
         message = _PURPOSE + name_digest + body.encode("utf-8", "surrogatepass")
         return _base64(hmac.digest(key, message, "sha256"))
 

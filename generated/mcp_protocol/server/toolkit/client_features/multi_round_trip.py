@@ -6,9 +6,9 @@
 """Questions of a handler to its client, with the same calls in every revision.
 
 Where a server may send requests, a question is a request and its response is the answer. Where a
-result may ask for input instead, the handler is left (`InputPending`) and the result of its request
+result may ask for input instead, `InputPending` ends the handler, and the result of its request
 carries the open questions. The client sends the request again with the answers, and the handler
-runs again from the start, possibly in another process. Earlier answers travel in the signed
+runs again from the start, possibly in another process. Earlier answers are in the signed
 `requestState`, so no process keeps them.
 
 Each answer has a key. The default key is a digest of the question: concurrent tasks find their
@@ -61,8 +61,8 @@ class Question(msgspec.Struct, frozen=True):
         method: The method, such as `elicitation/create`.
         params: Its params as wire object in the revision's form, or `None`.
         capability: The client capability; also the prefix of default keys.
-        repeats: Whether the same question, asked again in one run, is another question.
-        on_progress: Called with progress of a request to the client, if it is to be asked for.
+        repeats: Whether an equal question in the same run needs an answer of its own.
+        on_progress: Called with progress of a request to the client; `None` to ask for none.
     """
 
     method: str
@@ -72,7 +72,7 @@ class Question(msgspec.Struct, frozen=True):
     on_progress: OnProgress | None = None
 
     def digest(self) -> str:
-        """Identifies the question."""
+        """A digest of method and params, which identifies the question."""
         return _digest(self.method, self.params)
 
 
@@ -80,8 +80,8 @@ class _State(msgspec.Struct, omit_defaults=True):
     """The content of a request state.
 
     Attributes:
-        answers: By key: the digest of the question, and the answer as wire object.
-        asked: By key: the digest of each open question.
+        answers: The digest of each answered question, and the answer as wire object, by key.
+        asked: The digest of each open question, by key.
         kept: Values of `Context.once`.
         own: The state of an `InputRequired` that the handler returned.
     """
@@ -116,7 +116,7 @@ class MultiRoundTrip:
         signed: str | None = getattr(request.params, "request_state", None)
         responses: Any = getattr(request.params, "input_responses", None)
         self.responses: Mapping[str, Any] = to_builtins(responses or {})
-        state = _State() if signed is None else self._verified(signed)
+        state = _State() if signed is None else self._verify_state(signed)
         self.state = state.own
         self._asked_before = state.asked
         self._kept = state.kept
@@ -143,15 +143,15 @@ class MultiRoundTrip:
             timeout: Seconds to wait where a request is sent; `None` for no limit.
 
         Raises:
-            InputPending: The answer comes with a retry of the request.
+            InputPending: The client will send the answer with a retry of the request.
             MissingCapabilityError: The client did not declare a required capability.
-            LocalProtocolError: The revision, or the method of the request, can't ask it.
+            LocalProtocolError: The revision or the method of the request does not allow questions.
             RemoteError: The client refused.
             RemoteProtocolError: The answer has the wrong form.
             ValueError: The key is in use for another question.
         """
         revision = self._request.revision
-        row = askable(self._request, question.method, question.capability, question.params)
+        row = askable_method(self._request, question.method, question.capability, question.params)
         check_params(row, question.params, revision)
         name = self._key(question, key)
         if revision.server_requests:
@@ -180,10 +180,10 @@ class MultiRoundTrip:
             if msgspec.json.decode(encoded) != value:
                 raise TypeError(f"{key}: expected a JSON value, got {value!r}")
             self._kept.setdefault(key, msgspec.Raw(encoded))  # another task may have been first
-        return msgspec.json.decode(self._kept[key])  # a copy, so that no handler changes the value
+        return msgspec.json.decode(self._kept[key])  # a copy: handlers may change it
 
     def pending_result(self) -> dict[str, Any]:
-        """The result that asks the open questions, as wire object.
+        """The result with the open questions, as wire object.
 
         Raises:
             InternalError: The request state is too large.
@@ -199,7 +199,7 @@ class MultiRoundTrip:
         return {
             "resultType": "input_required",
             "inputRequests": requests,
-            "requestState": self._signed(asked, self.state),
+            "requestState": self._sign_state(asked, self.state),
         }
 
     def explicit_result(self, required: InputRequired) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class MultiRoundTrip:
             for key, request in required.requests.items()
         }
         if required.state is not None or self._answers or self._kept:
-            result["requestState"] = self._signed(asked, required.state)
+            result["requestState"] = self._sign_state(asked, required.state)
         return result
 
     def _key(self, question: Question, key: str | None) -> str:
@@ -245,29 +245,29 @@ class MultiRoundTrip:
             self._answers[key] = (digest, answer)
         return answer
 
-    def _verified(self, signed: str) -> _State:
+    def _verify_state(self, signed: str) -> _State:
         payload = self._signer.verify(signed, _binding(self._request), _owner())
         try:
             return _decode_state(payload)
         except msgspec.DecodeError as error:
             raise InvalidParamsError("requestState: expected one of this version") from error
 
-    def _signed(self, asked: dict[str, str], own: str | None) -> str:
+    def _sign_state(self, asked: dict[str, str], own: str | None) -> str:
         answers = {key: answer for key, answer in self._answers.items() if answer[0]}
         state = _State(answers, asked, self._kept, own)
         return self._signer.sign(encode(state), _binding(self._request), _owner())
 
 
-def askable(
+def askable_method(
     request: RequestContext, method: str, capability: str, params: Mapping[str, Any] | None
 ) -> Method:
-    """The row of a question in the method table of a request's revision.
+    """The row of a question in the method table of a request's revision, if it may be asked.
 
     Args:
         request: The request.
         method: The question's method.
         capability: The client capability that the method belongs to.
-        params: The question's params, as far as they require capabilities.
+        params: The params of the question, which may require further capabilities.
 
     Raises:
         MissingCapabilityError: The client did not declare a required capability, or the revision
@@ -286,7 +286,7 @@ def askable(
 
 
 def check_params(row: Method, params: Mapping[str, Any] | None, revision: Revision) -> None:
-    """Check that a revision has all members of some params.
+    """Check that a revision has all members of the params of a question.
 
     Raises:
         LocalProtocolError: The revision lacks a member, or the params have another form.
@@ -308,7 +308,7 @@ def _digest(method: str, params: Mapping[str, Any] | None) -> str:
 
 
 def _binding(request: RequestContext) -> bytes:
-    """Identifies a request and its retries."""
+    """Bytes that identify a request and its retries."""
     raw = request.raw_params
     params: dict[str, Any] = {} if raw is None else msgspec.json.decode(raw)
     repeated = {name: value for name, value in params.items() if name not in _NOT_REPEATED}
@@ -316,13 +316,13 @@ def _binding(request: RequestContext) -> bytes:
 
 
 def _owner() -> bytes:
-    """Identifies the principal, to whom a state belongs; empty without authentication."""
+    """Bytes that identify the principal of a state; empty without authentication."""
     principal = PRINCIPAL.get()
     return b"" if principal.is_anonymous else _encode_sorted(principal.identity)
 
 
 async def gather(questions: tuple[Awaitable[Any], ...]) -> list[Any]:
-    """Await several questions; all are asked before the handler is left.
+    """Await several questions; all are asked before `InputPending` is raised.
 
     Returns:
         The answers, in the order of the questions.
@@ -362,7 +362,7 @@ async def gather(questions: tuple[Awaitable[Any], ...]) -> list[Any]:
 
 
 def mismatch(wire: Any, kind: Any) -> str | None:
-    """Why a type can't hold a wire object with all its members, or `None` if it can."""
+    """The reason why a type can't hold all members of a wire object, or `None` if it can."""
     try:
         converted = to_builtins(convert(wire, kind))
     except ValidationError as error:
@@ -371,7 +371,7 @@ def mismatch(wire: Any, kind: Any) -> str | None:
 
 
 def _lost_member(value: Any, converted: Any, path: str) -> str | None:
-    """The first member that a conversion dropped, as a text."""
+    """An error text about the first member that a conversion dropped, or `None`."""
     if is_object(value) and is_object(converted):
         for name, member in value.items():
             here = f"{path}.{name}" if path else name
