@@ -76,7 +76,9 @@ class HttpRequest:
         self._scope = scope
         root: str = scope.get("root_path", "")
         self.method: str = scope["method"]
-        self.path: str = _below(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
+        self.path: str = (
+            _strip_mount_point(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
+        )
         pairs: list[tuple[bytes, bytes]] = scope["headers"]
         if type(pairs) is not list:
             pairs = list(pairs)
@@ -84,7 +86,7 @@ class HttpRequest:
         self.session: Any = None
         headers: Mapping[bytes, bytes] = dict(pairs)
         self.headers: Mapping[bytes, bytes] = (
-            headers if len(headers) == self.count else _joined(pairs)
+            headers if len(headers) == self.count else _join_fields(pairs)
         )
 
     @property
@@ -137,7 +139,7 @@ class HttpRequest:
     @property
     def accepts_events(self) -> bool:
         """Whether the client accepts a stream of events."""
-        return _accepted(self.headers.get(b"accept"))[1]
+        return _parse_accept(self.headers.get(b"accept"))[1]
 
 
 class OtherPath(Protocol):
@@ -250,7 +252,7 @@ def response_forms(request: HttpRequest, answers: Answers) -> tuple[bool, bool]:
 
     The client's `Accept` field takes precedence over the setting.
     """
-    json, events = _accepted(request.headers.get(b"accept"))
+    json, events = _parse_accept(request.headers.get(b"accept"))
     return (
         not events or (answers == "json" and json),
         not json or (answers == "sse" and events),
@@ -271,14 +273,16 @@ def check_events(request: HttpRequest, *, id: Any = UNSET) -> HttpResponse | Non
     """
     if request.accepts_events:
         return None
-    return refusal(406, f"Accept: expected {SSE}, got {_shown(request, 'Accept')}", id=id)
+    return refusal(406, f"Accept: expected {SSE}, got {_format_field(request, 'Accept')}", id=id)
 
 
 def check_post(request: HttpRequest, limits: Limits) -> HttpResponse | None:
     """The refusal of a POST before its body is read, if the head calls for one."""
     refused = check_body(request, limits)
-    if refused is None and True not in _accepted(request.headers.get(b"accept")):
-        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {_shown(request, 'Accept')}")
+    if refused is None and True not in _parse_accept(request.headers.get(b"accept")):
+        return refusal(
+            406, f"Accept: expected {JSON} and {SSE}, got {_format_field(request, 'Accept')}"
+        )
     return refused
 
 
@@ -287,19 +291,19 @@ def check_body(request: HttpRequest, limits: Limits) -> HttpResponse | None:
     headers = request.headers
     kind = headers.get(b"content-type")
     if kind != _JSON and (kind is None or media_type(kind.decode("latin-1")) != JSON):
-        got = _shown(request, "Content-Type")
+        got = _format_field(request, "Content-Type")
         return refusal(415, f"Content-Type: expected {JSON}, got {got}")
     if headers.get(b"content-encoding") not in (None, b"identity"):
-        got = _shown(request, "Content-Encoding")
+        got = _format_field(request, "Content-Encoding")
         return refusal(415, f"Content-Encoding: expected none, got {got}")
     length = headers.get(b"content-length")
     if length is None:
         return None
     if not length.isdigit():
-        got = _shown(request, "Content-Length")
+        got = _format_field(request, "Content-Length")
         return refusal(400, f"Content-Length: expected a number, got {got}")
     if len(length) > _LENGTH_DIGITS or int(length) > limits.body:
-        return _too_long(limits)
+        return _refuse_length(limits)
     return None
 
 
@@ -388,7 +392,7 @@ class RequestBodies:
         """The whole body, to be returned by `release`, or its refusal.
 
         Args:
-            scope: The scope of the caller; cancelled if the body does not arrive. `timed_out` then
+            scope: The scope of the caller; cancelled if the body does not arrive. `rejection_of` then
                 gives the refusal.
             receive: The ASGI receive callable.
             first: Gives the first message, if `receive` was called already.
@@ -396,7 +400,7 @@ class RequestBodies:
         Raises:
             Disconnected: The client disconnected before the end of the body.
         """
-        gathering = self._gather(scope, receive, first)
+        gathering = self._read_parts(scope, receive, first)
         waits = False
         try:
             try:
@@ -413,7 +417,7 @@ class RequestBodies:
         if waits:
             scope.deadline = math.inf
             if scope.cancel_called:  # although the last part had arrived
-                return self.timed_out(scope)
+                return self.rejection_of(scope)
         if isinstance(body, bytes) and len(body) > SHORT_BODY:
             if not self._has_room(len(body)):
                 return RejectedBody(over_limit("bodies"), unread=False, full=True)
@@ -425,7 +429,7 @@ class RequestBodies:
         if len(body) > SHORT_BODY:
             self._size -= len(body)
 
-    def timed_out(self, scope: anyio.CancelScope) -> RejectedBody:
+    def rejection_of(self, scope: anyio.CancelScope) -> RejectedBody:
         """The refusal of a body whose scope was cancelled before it arrived."""
         return RejectedBody(self._cancelled.get(scope, _TIMED_OUT))
 
@@ -484,9 +488,9 @@ class RequestBodies:
     def _wait(self, scope: anyio.CancelScope) -> None:
         """Count a body that has not arrived yet, and limit the time that it may take."""
         scope.deadline = anyio.current_time() + self._limits.body_seconds
-        self._enter(scope)
+        self._count_body(scope)
 
-    async def _gather(
+    async def _read_parts(
         self,
         scope: anyio.CancelScope,
         receive: Receive,
@@ -501,24 +505,24 @@ class RequestBodies:
             part: bytes = message.get("body", b"")
             more: bool = message.get("more_body", False)
             if len(gathered or b"") + len(part) > self._limits.body:
-                return RejectedBody(_too_long(self._limits), more)
+                return RejectedBody(_refuse_length(self._limits), more)
             if not more:
                 return bytes(gathered + part) if gathered else part
-            self._enter(scope)
+            self._count_body(scope)
             if gathered is None:
                 gathered = bytearray()
             gathered += part
-            if not self._grow(scope, len(gathered)):
+            if not self._count_part(scope, len(gathered)):
                 return RejectedBody(over_limit("bodies"), full=True)
 
-    def _enter(self, scope: anyio.CancelScope) -> None:
+    def _count_body(self, scope: anyio.CancelScope) -> None:
         """Count an incomplete body."""
         if scope not in self._incomplete:
             if len(self._incomplete) >= self._limits.reading:
                 self._cancel(next(iter(self._incomplete)), "reading")
             self._incomplete[scope] = 0
 
-    def _grow(self, scope: anyio.CancelScope, size: int) -> bool:
+    def _count_part(self, scope: anyio.CancelScope, size: int) -> bool:
         """Count a new part; `False` if there is no room for the body."""
         before = self._incomplete.get(scope)
         if before is None:
@@ -556,7 +560,7 @@ def _is_long(request: HttpRequest) -> bool:
     return not length.isdigit() or len(length) > digits or int(length) > _DROPPED_BY_SERVERS
 
 
-def _too_long(limits: Limits) -> HttpResponse:
+def _refuse_length(limits: Limits) -> HttpResponse:
     return refusal(413, f"body: expected at most {limits.body} bytes (Limits.body)")
 
 
@@ -566,14 +570,14 @@ def field_key(name: str) -> bytes:
     return name.lower().encode("latin-1")
 
 
-def _below(path: str, root: str) -> str:
+def _strip_mount_point(path: str, root: str) -> str:
     """A path without that of the mount point, which not all servers include."""
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("", "/"):
         path = path[len(root) :]
     return path or "/"
 
 
-def _joined(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+def _join_fields(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     """Header fields by name; repeated fields are joined by commas, cookies by semicolons.
 
     Source: RFC 9113 8.2.3 (cookies).
@@ -586,7 +590,7 @@ def _joined(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 @lru_cache(200)
-def _accepted(accept: bytes | None) -> tuple[bool, bool]:
+def _parse_accept(accept: bytes | None) -> tuple[bool, bool]:
     """Whether JSON and events are accepted; without an `Accept` field, both are.
 
     Source: RFC 9110 (Accept).
@@ -611,7 +615,7 @@ def _accepts(accepted: Mapping[str, bool], kind: str) -> bool:
     return next((accepted[name] for name in ranges if name in accepted), False)
 
 
-def _shown(request: HttpRequest, name: str) -> str:
+def _format_field(request: HttpRequest, name: str) -> str:
     """The value of a header field for an error message."""
     value = request.field(name)
     return "nothing" if value is None else safe_repr(value)

@@ -139,7 +139,7 @@ class StatelessEndpoint:
         """The metadata of a call; see `PlainEndpoint`."""
         raw = call.params.meta
         stated = None if raw is UNSET else self._known(bytes(raw))
-        if stated is None or not self.headers.agree(
+        if stated is None or not self.headers.matches(
             request, stated.revision, call.method, call.params
         ):
             return None
@@ -152,7 +152,7 @@ class StatelessEndpoint:
         plain = self.requests.read(message)
         if (
             plain is None
-            or not self.headers.agree(
+            or not self.headers.matches(
                 request, plain.stated.revision, plain.method.name, plain.params
             )
             or http.response_forms(request, self._settings.answers)[1]
