@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
 _DISCONNECTED_STREAMS = 4  # disconnected GET streams that the client may resume
-_UNCONFIRMED_SHARE = 100  # of `Limits.sessions`; with more, unconfirmed sessions end first
+_UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the limit
 
 
 class HttpSession(Channel):

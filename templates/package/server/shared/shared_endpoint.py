@@ -121,7 +121,7 @@ class SharedEndpoint(SessionEndpoint):
         session: HttpSession | HttpResponse | None = None,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
-        if self.named_session(request) is not None:
+        if self.session_id_of(request) is not None:
             session = request.session or await self._load_named_session(request)
             if isinstance(session, SharedSession):
                 self.posts.observe(session)  # a cancellation may concern one of these calls
@@ -273,10 +273,10 @@ class SharedEndpoint(SessionEndpoint):
 
     async def _load_named_session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
         """The session that a request names, with its current record; or the refusal."""
-        identifier = self.named_session(request)
+        identifier = self.session_id_of(request)
         refused = self.check_version(request)
         if refused is not None or identifier is None:
-            return refused or self._session(request)
+            return refused or self._find_session(request)
         try:
             return await self._load_session(identifier, http.network_of(request.client))
         except SharedStateError:
