@@ -195,7 +195,7 @@ class SessionEndpoint:
             self._quotas.in_flight += 1  # returned by the caller
 
     def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
-        """Load the session of a request from the shared state; `None` if nothing is to be loaded."""
+        """Load the session of a request from the shared state; `None` if there is none to load."""
         return None
 
     def read(

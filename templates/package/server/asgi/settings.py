@@ -146,7 +146,7 @@ class ServerHttpSettings:
         auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
             function that takes a token and returns its `Principal` or `None`; `None` for none.
         sessions: Where sessions are kept: each in the process that opened it, or `sealed` in their
-            ids, so that any process can serve them; features that need the same process are refused.
+            ids, so that any process can serve them; features that need one process are refused.
         stateless: Whether each POST is served on its own in the revisions with sessions too, so
             that any process can serve it: no session id, no stream by GET, nothing to resume.
             Features that need a session are not declared, and are refused: requests to the client
