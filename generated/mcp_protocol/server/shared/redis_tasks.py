@@ -176,9 +176,9 @@ class RedisTaskStore:
             return []
         keys = [self._key(member[begin:].decode()) for member in members]
         values: list[bytes | None] = await self._engine.call("MGET", *keys)
-        gone = [member for member, value in zip(members, values, strict=True) if value is None]
-        if gone:
-            await self._engine.call("ZREM", tasks, *gone)
+        expired = [member for member, value in zip(members, values, strict=True) if value is None]
+        if expired:
+            await self._engine.call("ZREM", tasks, *expired)
         return values
 
     async def _change(self, record: TaskRecord, fence: int) -> bool:

@@ -188,6 +188,6 @@ def _merge_rules(
     if stored == before:
         return (*ours,)
     new = [rule for rule in ours if rule not in before]
-    gone = {*before} - {*ours}
-    kept = [rule for rule in stored if rule not in gone and rule not in new]
+    removed = {*before} - {*ours}
+    kept = [rule for rule in stored if rule not in removed and rule not in new]
     return (*sorted([*kept, *new], key=itemgetter(0)),)

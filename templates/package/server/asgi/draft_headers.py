@@ -50,12 +50,12 @@ def check_draft(
     if method is None and name is None:
         return None
     fields: list[tuple[str | None, str | None, Any]] = [(draft.method, method, message.method)]
-    stated = facts.method(message.method)
-    if stated.named_by is not None:
+    method_facts = facts.method(message.method)
+    if method_facts.named_by is not None:
         params = _params(message)
-        fields.append((draft.name, name, params.get(stated.named_by)))
-        if stated.param_headers and draft.param_prefix is not None:
-            param_headers = param_headers_of(str(params.get(stated.named_by)))
+        fields.append((draft.name, name, params.get(method_facts.named_by)))
+        if method_facts.param_headers and draft.param_prefix is not None:
+            param_headers = param_headers_of(str(params.get(method_facts.named_by)))
             for path, header in param_headers.items():
                 field = f"{draft.param_prefix}{header}"
                 value = request.field(field)

@@ -164,21 +164,21 @@ class MemoryEventStore:
         self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
     ) -> str | None:
         """Store an event; its id is the name of the stream and a unique number."""
-        kept = self._streams.get((session, stream))
-        if kept is None:
-            kept = self._streams[session, stream] = _StoredStream(deque())
+        stored = self._streams.get((session, stream))
+        if stored is None:
+            stored = self._streams[session, stream] = _StoredStream(deque())
             self._names.setdefault(session, {})[stream] = None
-        elif kept.over:
+        elif stored.over:
             return None
-        kept.requests = requests
+        stored.requests = requests
         self._last += 1
-        kept.events.append((self._last, message))
-        kept.size += len(message) + _OVERHEAD
+        stored.events.append((self._last, message))
+        stored.size += len(message) + _OVERHEAD
         self._size += len(message) + _OVERHEAD
-        if len(kept.events) > self._most:
-            self._drop_first(kept)
+        if len(stored.events) > self._most:
+            self._drop_first(stored)
         self._streams.move_to_end((session, stream))
-        self._make_room(kept)
+        self._make_room(stored)
         if self._news is not None:
             self._news.set()
             self._news = None
@@ -187,17 +187,19 @@ class MemoryEventStore:
     async def after(self, session: str, event: str) -> StoredEvents | None:
         """The stream of an event, and its later events."""
         stream, number = split_event_id(event)
-        kept = self._streams.get((session, stream))
-        if kept is None or number is None:
+        stored = self._streams.get((session, stream))
+        if stored is None or number is None:
             return None
-        if number != kept.edge and all(number != each for each, _ in kept.events):
+        if number != stored.edge and all(number != each for each, _ in stored.events):
             return None
         rest = [
             StoredEvent(f"{stream}-{each}", message)
-            for each, message in kept.events
+            for each, message in stored.events
             if each > number
         ]
-        return StoredEvents(stream, rest, rest[-1].id if rest else event, kept.over, kept.requests)
+        return StoredEvents(
+            stream, rest, rest[-1].id if rest else event, stored.over, stored.requests
+        )
 
     async def wait(self, session: str, cursor: str) -> StoredEvents | None:
         """Wait for later events, or the end."""
@@ -213,17 +215,17 @@ class MemoryEventStore:
     async def finish(self, session: str, stream: str, message: bytes = b"") -> str | None:
         """Store the last event."""
         event = await self.add(session, stream, message)
-        kept = self._streams.get((session, stream))
-        if kept is not None:
-            kept.over = True
+        stored = self._streams.get((session, stream))
+        if stored is not None:
+            stored.over = True
         return event
 
     async def discard(self, session: str, stream: str | None = None) -> None:
         """Delete events."""
         for name in [*self._names.get(session, ())] if stream is None else [stream]:
-            kept = self._streams.pop((session, name), None)
-            if kept is not None:
-                self._size -= kept.size
+            stored = self._streams.pop((session, name), None)
+            if stored is not None:
+                self._size -= stored.size
                 self._forget_name(session, name)
 
     def _forget_name(self, session: str, stream: str) -> None:
@@ -232,9 +234,9 @@ class MemoryEventStore:
         if not names:
             del self._names[session]
 
-    def _drop_first(self, kept: _StoredStream) -> None:
-        kept.edge, message = kept.events.popleft()
-        kept.size -= len(message) + _OVERHEAD
+    def _drop_first(self, stored: _StoredStream) -> None:
+        stored.edge, message = stored.events.popleft()
+        stored.size -= len(message) + _OVERHEAD
         self._size -= len(message) + _OVERHEAD
 
     def _make_room(self, newest: _StoredStream) -> None:

@@ -91,8 +91,8 @@ class HeaderValidator:
 
     def names_revision(self, request: http.HttpRequest) -> bool:
         """Whether the header of a request names a revision without sessions."""
-        named = None if self.facts is None else request.field(self.facts.headers.protocol_version)
-        return named is not None and named in self.revisions
+        version = None if self.facts is None else request.field(self.facts.headers.protocol_version)
+        return version is not None and version in self.revisions
 
     def check(
         self, request: http.HttpRequest, message: jsonrpc.Request, values: BodyValues
@@ -114,16 +114,16 @@ class HeaderValidator:
             _check_value(
                 request, headers.method, message.method, encoded=not message.method.isascii()
             )
-        stated = facts.method(message.method)
-        if stated.named_by is None:
+        method_facts = facts.method(message.method)
+        if method_facts.named_by is None:
             return
-        name = getattr(values, self._attributes[stated.named_by])
+        name = getattr(values, self._attributes[method_facts.named_by])
         if not isinstance(name, str):
             return  # invalid; the body is refused later
         value = request.headers.get(self._name_key, b"").decode("latin-1")
         if value != name or not _is_plain(name):
             _check_value(request, headers.name, name, encoded=True)
-        if stated.param_headers and headers.param_prefix is not None:
+        if method_facts.param_headers and headers.param_prefix is not None:
             param_headers = self._param_headers_of(name)
             if param_headers:
                 arguments = _decode_arguments(values.arguments)
@@ -139,15 +139,15 @@ class HeaderValidator:
             or headers.get(self._method_key) != method.encode()
         ):
             return False
-        stated = revision.facts.method(method)
-        if stated.named_by is None:
+        method_facts = revision.facts.method(method)
+        if method_facts.named_by is None:
             return True
-        name = getattr(params, stated.named_by, None)
+        name = getattr(params, method_facts.named_by, None)
         return (
             isinstance(name, str)
             and _is_plain(name)
             and headers.get(self._name_key) == name.encode()
-            and not (stated.param_headers and self._param_headers_of(name))
+            and not (method_facts.param_headers and self._param_headers_of(name))
         )
 
     def check_notification(self, request: http.HttpRequest, message: jsonrpc.Notification) -> None:
@@ -159,9 +159,9 @@ class HeaderValidator:
         """
         assert self.facts is not None
         headers: Headers = self.facts.headers
-        named = request.field(headers.protocol_version)
-        if named is not None and named not in self.revisions:
-            raise self._unsupported_error(named, self.facts)
+        version = request.field(headers.protocol_version)
+        if version is not None and version not in self.revisions:
+            raise self._unsupported_error(version, self.facts)
         if request.field(headers.method) is not None:
             _check_value(
                 request, headers.method, message.method, encoded=not message.method.isascii()
@@ -169,24 +169,25 @@ class HeaderValidator:
 
     def _check_revision(self, request: http.HttpRequest, values: BodyValues, facts: Facts) -> None:
         field = facts.headers.protocol_version
-        stated = _revision(values)
+        in_body = _revision(values)
         value = request.headers.get(self._version_key)
-        if value in self._version_values and value.decode() == stated:
+        if value in self._version_values and value.decode() == in_body:
             return
-        named = request.field(field)
-        if named is None:
+        version = request.field(field)
+        if version is None:
             supported = ", ".join(self.meta_cache.reader.supported)
             raise HeaderMismatchError(f"{field}: expected one of {supported}, got nothing")
-        if stated is not None and stated != named:
+        if in_body is not None and in_body != version:
             raise HeaderMismatchError(
-                f"{field}: the header says {safe_repr(named, 80)}, the body {safe_repr(stated, 80)}"
+                f"{field}: the header says {safe_repr(version, 80)}, "
+                f"the body {safe_repr(in_body, 80)}"
             )
-        if named not in self.revisions:
-            raise self._unsupported_error(named, facts)
+        if version not in self.revisions:
+            raise self._unsupported_error(version, facts)
 
-    def _unsupported_error(self, named: str, facts: Facts) -> UnsupportedRevisionError:
+    def _unsupported_error(self, version: str, facts: Facts) -> UnsupportedRevisionError:
         code = facts.errors.unsupported_revision
-        return UnsupportedRevisionError(safe_text(named), self.meta_cache.reader.supported, code)
+        return UnsupportedRevisionError(safe_text(version), self.meta_cache.reader.supported, code)
 
 
 def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes | Raw], BodyValues]:
@@ -217,8 +218,8 @@ def _revision(values: BodyValues) -> str | None:
     """The revision in the `_meta` of a request."""
     if values is None or values.meta is UNSET:
         return None
-    named = values.meta.revision
-    return named if isinstance(named, str) else None
+    revision = values.meta.revision
+    return revision if isinstance(revision, str) else None
 
 
 def _decode_arguments(arguments: Any) -> Any:

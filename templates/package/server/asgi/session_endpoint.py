@@ -229,8 +229,8 @@ class SessionEndpoint:
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
         """The session of a POST that may be served the plain way; `None` otherwise."""
         headers = request.headers
-        named = headers.get(self._session_key)
-        if named is None:
+        identifier = headers.get(self._session_key)
+        if identifier is None:
             return None
         version = headers.get(self._version_key)
         if (
@@ -240,7 +240,7 @@ class SessionEndpoint:
             or not headers.keys().isdisjoint(self._draft_keys)
         ):
             return None
-        session = self.registry.get(named.decode("latin-1"))
+        session = self.registry.get(identifier.decode("latin-1"))
         most = self._settings.limits.per_session
         if (
             session is None
@@ -351,9 +351,9 @@ class SessionEndpoint:
 
         Source: basic/transports#protocol-version-header (2025-06-18, 2025-11-25).
         """
-        named = request.field(self._facts.headers.protocol_version)
-        if named is not None:
-            return self.revisions[named]
+        version = request.field(self._facts.headers.protocol_version)
+        if version is not None:
+            return self.revisions[version]
         newest_first = [self.revisions[name] for name in sorted(self.revisions, reverse=True)]
         unnamed = (each for each in newest_first if each.facts.headers.protocol_version is None)
         return next(unnamed, newest_first[-1])
@@ -559,13 +559,13 @@ class SessionEndpoint:
         if request.headers.get(self._version_key) in self._versions:
             return None
         facts = self._facts
-        named = request.field(facts.headers.protocol_version)
-        if named is None or named in self.revisions:
+        version = request.field(facts.headers.protocol_version)
+        if version is None or version in self.revisions:
             return None
         return http_response.refusal(
             facts.http.unsupported_revision,
             f"{facts.headers.protocol_version}: expected one of {', '.join(self.revisions)}, "
-            f"got {safe_repr(named)}",
+            f"got {safe_repr(version)}",
         )
 
 
