@@ -94,8 +94,7 @@ class EventStore(Protocol):
             event: The event id from a client; may be any text.
 
         Returns:
-            `None` if the event is unknown or belongs to another session, or if a later event was
-            dropped.
+            `None` if the event is unknown, or of another session, or a later event was dropped.
         """
         ...
 
@@ -202,9 +201,8 @@ class MemoryEventStore:
             for each, message in stored.events
             if each > number
         ]
-        return StoredEvents(
-            stream, rest, rest[-1].id if rest else event, stored.over, stored.requests
-        )
+        cursor = rest[-1].id if rest else event
+        return StoredEvents(stream, rest, cursor, stored.over, stored.requests)
 
     async def wait(self, session: str, cursor: str) -> StoredEvents | None:
         """Wait for later events, or the end."""

@@ -51,8 +51,7 @@ _UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the li
 class HttpSession(Channel):
     """One client's session, over any number of HTTP requests; the channel of its peer.
 
-    A session without a place to keep state (see `Session.lacks`) lasts for one POST, and has
-    nothing to resume.
+    A session without lasting state (see `Session.lacks`) ends with its POST, and can't be resumed.
 
     Args:
         service: The service of the server.

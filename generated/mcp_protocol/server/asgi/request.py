@@ -81,9 +81,7 @@ class HttpRequest:
         self._scope = scope
         root: str = scope.get("root_path", "")
         self.method: str = scope["method"]
-        self.path: str = (
-            _strip_mount_point(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
-        )
+        self.path: str = _unmount(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
         pairs: list[tuple[bytes, bytes]] = scope["headers"]
         if type(pairs) is not list:
             pairs = list(pairs)
@@ -278,16 +276,14 @@ def check_events(request: HttpRequest, *, id: Any = UNSET) -> HttpResponse | Non
     """
     if request.accepts_events:
         return None
-    return refusal(406, f"Accept: expected {SSE}, got {_format_field(request, 'Accept')}", id=id)
+    return refusal(406, f"Accept: expected {SSE}, got {_quote(request, 'Accept')}", id=id)
 
 
 def check_post(request: HttpRequest, limits: Limits) -> HttpResponse | None:
     """The refusal of a POST because of its head; `None` to read the body."""
     refused = check_body(request, limits)
     if refused is None and True not in _parse_accept(request.headers.get(b"accept")):
-        return refusal(
-            406, f"Accept: expected {JSON} and {SSE}, got {_format_field(request, 'Accept')}"
-        )
+        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {_quote(request, 'Accept')}")
     return refused
 
 
@@ -296,16 +292,16 @@ def check_body(request: HttpRequest, limits: Limits) -> HttpResponse | None:
     headers = request.headers
     kind = headers.get(b"content-type")
     if kind != _JSON and (kind is None or media_type(kind.decode("latin-1")) != JSON):
-        got = _format_field(request, "Content-Type")
+        got = _quote(request, "Content-Type")
         return refusal(415, f"Content-Type: expected {JSON}, got {got}")
     if headers.get(b"content-encoding") not in (None, b"identity"):
-        got = _format_field(request, "Content-Encoding")
+        got = _quote(request, "Content-Encoding")
         return refusal(415, f"Content-Encoding: expected none, got {got}")
     length = headers.get(b"content-length")
     if length is None:
         return None
     if not length.isdigit():
-        got = _format_field(request, "Content-Length")
+        got = _quote(request, "Content-Length")
         return refusal(400, f"Content-Length: expected a number, got {got}")
     if len(length) > _LENGTH_DIGITS or int(length) > limits.body:
         return _refuse_length(limits)
@@ -398,7 +394,7 @@ class RequestBodies:
 
         Args:
             scope: The scope of the caller; cancelled if the body does not arrive. Then
-                `rejection_of` returns the refusal.
+                `rejection` returns the refusal.
             receive: The ASGI receive callable.
             first: Returns the first message, if `receive` was called already.
 
@@ -422,7 +418,7 @@ class RequestBodies:
         if waits:
             scope.deadline = math.inf
             if scope.cancel_called:  # cancelled although the last part arrived
-                return self.rejection_of(scope)
+                return self.rejection(scope)
         if isinstance(body, bytes) and len(body) > SHORT_BODY:
             if not self._has_room(len(body)):
                 return RejectedBody(over_limit("bodies"), unread=False, full=True)
@@ -434,7 +430,7 @@ class RequestBodies:
         if len(body) > SHORT_BODY:
             self._size -= len(body)
 
-    def rejection_of(self, scope: anyio.CancelScope) -> RejectedBody:
+    def rejection(self, scope: anyio.CancelScope) -> RejectedBody:
         """The refusal of a body whose scope was cancelled before it arrived."""
         return RejectedBody(self._cancelled.get(scope, _TIMED_OUT))
 
@@ -575,7 +571,7 @@ def field_key(name: str) -> bytes:
     return name.lower().encode("latin-1")
 
 
-def _strip_mount_point(path: str, root: str) -> str:
+def _unmount(path: str, root: str) -> str:
     """Remove the path of the mount point from a path, if the ASGI server included it."""
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("", "/"):
         path = path[len(root) :]
@@ -620,7 +616,7 @@ def _accepts(accepted: Mapping[str, bool], kind: str) -> bool:
     return next((accepted[name] for name in ranges if name in accepted), False)
 
 
-def _format_field(request: HttpRequest, name: str) -> str:
-    """Format the value of a header field for an error message."""
+def _quote(request: HttpRequest, name: str) -> str:
+    """Quote the value of a header field for an error message."""
     value = request.field(name)
     return "nothing" if value is None else safe_repr(value)

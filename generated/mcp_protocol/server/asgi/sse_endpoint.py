@@ -252,7 +252,7 @@ class SseEndpoints:
         with anyio.CancelScope() as scope:
             body = await self._bodies.read(scope, receive)
         if body is None:
-            body = self._bodies.rejection_of(scope)
+            body = self._bodies.rejection(scope)
         if isinstance(body, RejectedBody):
             if body.unread:
                 refused = body.response

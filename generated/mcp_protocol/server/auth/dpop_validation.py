@@ -136,10 +136,8 @@ class ProofValidator:
         claims = parsed.claims
         if claims.get("htm") != method:
             raise InvalidProofError(f"htm: expected {method}")
-        if not isinstance(htu := claims.get("htu"), str) or _normalize_target(
-            htu
-        ) != _normalize_target(url):
-            raise InvalidProofError(f"htu: expected {_normalize_target(url)}")
+        if not isinstance(htu := claims.get("htu"), str) or _normalize(htu) != _normalize(url):
+            raise InvalidProofError(f"htu: expected {_normalize(url)}")
         if not isinstance(claims.get("ath"), str) or claims["ath"] != base64url_sha256(token):
             raise InvalidProofError("ath: expected the digest of the token")
         issued, now, seconds = finite_number(claims.get("iat")), time.time(), self._settings.seconds
@@ -190,7 +188,7 @@ class ProofValidator:
         return abs(time.time() - issued) <= self._settings.seconds
 
 
-def _normalize_target(url: str) -> str:
+def _normalize(url: str) -> str:
     """A URL for comparison: without query, fragment and trailing slash."""
     try:
         return comparable_uri(urlunsplit(urlsplit(url)._replace(query="", fragment=""))).rstrip("/")

@@ -52,9 +52,8 @@ class Protected:
             or `None`.
         scopes: Scopes that every request requires.
         session_scopes: Further scopes that users need in the course of a session, such as scopes of
-            tools. They are not required of every request, but the challenge for a token names
-            them: some clients register with the scopes of that challenge, and can never request
-            others.
+            tools. Not every request requires them, but the challenge for a token names them: some
+            clients register with the scopes of that challenge, and can never request others.
         implies: Implied scopes, by the scope that implies them.
         audiences: Values of `aud` that name this server; by default `resource`.
         dpop: Settings for tokens that are bound to a key of the client (DPoP); `None` to accept

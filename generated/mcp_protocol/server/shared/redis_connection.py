@@ -7,11 +7,10 @@
 
     commands of one turn of the event loop -> one write -> the engine -> replies in the same order
 
-A connection of a pool serves one command at a time; acquiring a connection and waiting for the
-reply is most of the cost of a command. Here commands are pipelined: no command waits for earlier
-replies, so concurrent commands share a write, a turn of the engine, and a read. The library makes
-the connection, with TLS, password and database; then this class replaces the protocol of its
-transport.
+A connection of a pool serves one command at a time; acquiring it and waiting for the reply is most
+of the cost of a command. Here commands are pipelined: no command waits for earlier replies, so
+concurrent commands share a write, a turn of the engine, and a read. The library makes the
+connection, with TLS, password and database; then this class replaces the transport's protocol.
 
 After a connection broke, a new connection is made, and commands without a reply are sent once more.
 So each command has to be idempotent. No command may block, since all later commands would wait.

@@ -301,7 +301,7 @@ class AsgiApplication:
                 finally:
                     state.bodies.release(body)
         if not isinstance(rejected, bytes):
-            rejected = rejected or state.bodies.rejection_of(scope)
+            rejected = rejected or state.bodies.rejection(scope)
             await self._reject(rejected, request, state, receive, send)
 
     def _has_sessions(self, state: LifespanState) -> bool:
@@ -393,9 +393,7 @@ class AsgiApplication:
                     quotas.in_flight -= 1
                     bodies.release(body)
         if not isinstance(rejected, bytes):
-            await self._reject(
-                rejected or bodies.rejection_of(scope), request, state, receive, send
-            )
+            await self._reject(rejected or bodies.rejection(scope), request, state, receive, send)
 
     def _serve(
         self,

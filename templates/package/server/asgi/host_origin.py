@@ -1,9 +1,8 @@
 """Validation of `Host` and `Origin`, which prevents DNS rebinding.
 
 An attacker can point the name of a web page at a local address, so that the page reaches a local
-server from a browser. The browser then sends that name in both fields, and the request is refused
-because the name is not in the list of allowed names. The address that received a request is allowed
-too: DNS can't change it.
+server from a browser. The browser then sends that name in both fields, and the request is refused,
+as the name is not allowed. The address that received a request is allowed: DNS can't change it.
 
 Both fields are parsed by the grammar of RFC 3986 and compared as a whole: a value that only begins
 like an allowed name is not allowed.
@@ -68,9 +67,7 @@ class HostOriginValidator:
         self, hosts: Sequence[str] | None, origins: Sequence[str] | None, status: int
     ) -> None:
         self._all_hosts = hosts is not None and _ANY in hosts
-        self._listed = (
-            None if hosts is None else frozenset(map(_parse_listed_host, {*hosts} - {_ANY}))
-        )
+        self._listed = None if hosts is None else frozenset(map(_parse_listed, {*hosts} - {_ANY}))
         self._origins = None if origins is None else frozenset(map(_normalize, origins))
         self._allowed = LOOPBACK
         self._status = status
@@ -158,7 +155,7 @@ def _parse_host(text: str) -> _Host:
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
-def _parse_listed_host(text: str) -> Authority:
+def _parse_listed(text: str) -> Authority:
     """Parse a host of the settings; an IPv6 address may have no brackets.
 
     Raises:

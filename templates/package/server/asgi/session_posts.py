@@ -355,7 +355,7 @@ class PostsInFlight:
         posts = dict.fromkeys([*self._posts.values(), *self._abandoned])
         async with anyio.create_task_group() as tasks:
             for post in posts:
-                tasks.start_soon(_call_and_log_failures, _fail_within_a_second, post, text)
+                tasks.start_soon(_log_failures, _fail_within_a_second, post, text)
         self._observe_all()  # requests since then; their sessions end next
 
     def cancel_first_abandoned(self, limit: str) -> bool:
@@ -403,7 +403,7 @@ class PostsInFlight:
         for response in list(self._posts):
             if not response.watched:
                 response.watched = True
-                self._background.start_soon(_call_and_log_failures, self._watch, response)
+                self._background.start_soon(_log_failures, self._watch, response)
 
     async def _watch(self, response: PostResponse) -> None:
         disconnected = await response.watch()
@@ -422,7 +422,7 @@ class PostsInFlight:
         abandoned.deadline = self._deadline()  # retry if the handler ignores the cancellation
         self._abandoned.move_to_end(post)
         text = f"the client was not there for its answer (Limits.{limit})"
-        self._background.start_soon(_call_and_log_failures, post.fail, text)
+        self._background.start_soon(_log_failures, post.fail, text)
 
 
 async def _fail_within_a_second(post: SessionPost, text: str) -> None:
@@ -430,9 +430,7 @@ async def _fail_within_a_second(post: SessionPost, text: str) -> None:
         await post.fail(text)
 
 
-async def _call_and_log_failures(
-    function: Callable[..., Awaitable[None]], *arguments: object
-) -> None:
+async def _log_failures(function: Callable[..., Awaitable[None]], *arguments: object) -> None:
     """Call a function and log its exceptions, such as exceptions of the ASGI server."""
     try:
         await function(*arguments)

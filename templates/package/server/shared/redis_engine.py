@@ -93,9 +93,8 @@ return number
 """
 """Adds an event unless its stream has ended, drops the oldest events, and returns the number.
 
-The field of a stream holds a flag whether the stream has ended, the token of the command that added
-its last event (a command that is sent again adds no second event), the number of that event, and
-the ids of the requests that the stream has to answer.
+The field of a stream holds: whether the stream has ended; the token of the command that added its
+last event, so that a repeated command adds none; the number of that event; and open request ids.
 """
 
 
@@ -348,8 +347,8 @@ class RedisSessionStore:
 class RedisEventStore:
     """Events in an engine. See `EventStore`.
 
-    For one session, at most `EVENTS` events of together `EVENT_BYTES` bytes are stored, for
-    `EVENT_SECONDS` after the last event.
+    A session has at most `EVENTS` events of `EVENT_BYTES` in all, which expire `EVENT_SECONDS` after
+    the last event.
     """
 
     def __init__(self, engine: RedisEngine) -> None:

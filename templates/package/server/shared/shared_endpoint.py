@@ -1,12 +1,10 @@
 """POST, GET and DELETE of sessions that any worker serves.
 
-A worker that gets a request of a session loads the record of the session, creates a local session
-from the record if it has none, and serves the request. Messages about calls and streams of other
-workers are forwarded: a response of the client to the worker whose id begins the id of the request,
-a cancellation to all workers.
+A worker that gets a request loads the record of its session, creates a local session unless there
+is one, and serves the request. Messages about calls of other workers are forwarded: a response of
+the client to the worker whose id begins the id of the request, a cancellation to all workers.
 
-A worker that ends, or has no room, closes its local sessions only. A session ends when its client
-ends it, or by its idle time.
+A worker that ends, or has no room, closes local sessions; only clients and idle time end sessions.
 
 Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 """
@@ -200,7 +198,7 @@ class SharedEndpoint(SessionEndpoint):
         if session is not None:
             self.posts.observe(session)  # as for a message of the client
         if isinstance(letter, StreamFollowed):
-            await self._handle_stream_followed(session, letter)
+            await self._handle_followed(session, letter)
         elif not isinstance(session, SharedSession):
             return
         elif isinstance(letter, ServerMessage):
@@ -214,9 +212,7 @@ class SharedEndpoint(SessionEndpoint):
         else:
             await self._reload_session(session)
 
-    async def _handle_stream_followed(
-        self, session: HttpSession | None, letter: StreamFollowed
-    ) -> None:
+    async def _handle_followed(self, session: HttpSession | None, letter: StreamFollowed) -> None:
         """Record that a client reads a stream; end the stream if nothing writes it any more."""
         stream = None if session is None else session.streams.get(letter.stream)
         if stream is not None:

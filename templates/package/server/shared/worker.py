@@ -4,9 +4,8 @@
     a session's record has changed    -> changes -> the session, if this worker has it
     a message for one worker -> send  -> receive -> the session of the message
 
-Changes at this worker are announced to its own clients at once, and to the clients of other workers
-through the bus. An engine that can't be reached delays announcements; after a gap, everything is
-announced as changed.
+Changes at this worker are announced to its own clients at once, to other clients through the bus.
+An unreachable engine delays announcements; after a gap, everything is announced as changed.
 """
 
 from __future__ import annotations
@@ -243,7 +242,7 @@ class SharedWorker:
             tasks.start_soon(self._read_changes)
             tasks.start_soon(self._repeat, self._read_inbox)
             if self.find_lost is not None:
-                tasks.start_soon(self._repeat, partial(self._call_and_log_failures, self.find_lost))
+                tasks.start_soon(self._repeat, partial(self._log_failures, self.find_lost))
             self._announcer.follow(self._on_announcement)
             try:
                 await anyio.sleep_forever()
@@ -369,7 +368,7 @@ class SharedWorker:
                 self.is_reading = True
                 for change in news.changes:
                     missed_changes = True
-                    await self._call_and_log_failures(self._handle, change)
+                    await self._log_failures(self._handle, change)
                     missed_changes = False
             except SharedStateError as error:
                 if not is_unreachable:
@@ -385,7 +384,7 @@ class SharedWorker:
         await self.state.bus.beat(self.id)
         self.beaten.set()
         for letter in await self.state.bus.receive(self.id):
-            await self._call_and_log_failures(self._handle, letter)
+            await self._log_failures(self._handle, letter)
 
     async def _repeat(self, function: Callable[[], Awaitable[None]]) -> None:
         while True:
@@ -395,7 +394,7 @@ class SharedWorker:
                 logger.debug("%s", error)
                 await anyio.sleep(_RETRY_SECONDS)
 
-    async def _call_and_log_failures(
+    async def _log_failures(
         self, function: Callable[..., Awaitable[None]], *arguments: Any
     ) -> None:
         """Call a function and log its exceptions, so that later messages are still handled.
