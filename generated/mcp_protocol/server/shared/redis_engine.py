@@ -352,8 +352,8 @@ class RedisSessionStore:
 class RedisEventStore:
     """Events in an engine. See `EventStore`.
 
-    A session has at most `EVENTS` events of `EVENT_BYTES` in all, which expire `EVENT_SECONDS` after
-    the last event.
+    A session has at most `EVENTS` events of `EVENT_BYTES` in all, which expire `EVENT_SECONDS`
+    after the last event.
     """
 
     def __init__(self, engine: RedisEngine) -> None:
