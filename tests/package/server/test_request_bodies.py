@@ -35,7 +35,7 @@ async def read(bodies: RequestBodies, *messages: MutableMapping[str, Any]) -> by
 
     with anyio.CancelScope() as scope:
         return await bodies.read(scope, receive)
-    return bodies.timed_out(scope)
+    return bodies.rejection(scope)
 
 
 async def test_a_long_body_is_counted_until_it_is_released() -> None:
@@ -103,7 +103,7 @@ class Slow:
         with anyio.CancelScope() as scope, self._send, self._parts:
             self.outcome = await self._bodies.read(scope, self._parts.receive)
         if scope.cancelled_caught:
-            self.outcome = self._bodies.timed_out(scope)
+            self.outcome = self._bodies.rejection(scope)
 
     async def comes(self, **how: Any) -> None:
         self._send.send_nowait(part(**how))

@@ -5,7 +5,7 @@
 # ruff: noqa - a file that fixes change counts as edited
 """The Server Card of a server, as a route beside its endpoint. A draft; see `server_card`.
 
-Everybody may read it, also a page of another origin, and keep it for an hour.
+Clients and pages of all origins may read the card, and cache it for an hour.
 
 Source: experimental-ext-server-card/docs/discovery (location, CORS requirements, caching).
 """
@@ -42,13 +42,13 @@ def card_of(
 
     Args:
         info: Name, version and further members of `Implementation`, as wire object.
-        revisions: The revisions that it speaks.
-        url: The endpoint, as clients reach it.
-        headers: The header fields that it needs, in the form of the registry.
+        revisions: The revisions of the server.
+        url: The URL of the endpoint for clients.
+        headers: The header fields that clients have to send, in the form of the registry.
         others: Members of the card that take precedence, unless they are `None`.
 
     Raises:
-        ValueError: A member has not the form that cards have; the text names it.
+        ValueError: A member does not have the form of the card schema; the text names the member.
     """
     remote: dict[str, Any] = {"type": "streamable-http", "url": url}
     if headers:
@@ -63,15 +63,15 @@ def card_of(
 
 
 def card_handler(body: bytes) -> RouteHandler:
-    """The handler of a route that responds with a card, or with 304 to a client that has it."""
+    """The handler of a route that responds with a card, or with 304 if `ETag` matches."""
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     fields = {**_CORS, "Cache-Control": "public, max-age=3600", "ETag": tag}
 
     async def respond(request: RouteRequest) -> RouteResponse:
         if request.method == "OPTIONS":
             return RouteResponse(status=204, headers=_CORS)
-        known = request.headers.get("If-None-Match", "").split(",")
-        if any(each.strip().removeprefix("W/") in (tag, "*") for each in known):
+        tags = request.headers.get("If-None-Match", "").split(",")
+        if any(each.strip().removeprefix("W/") in (tag, "*") for each in tags):
             return RouteResponse(status=304, headers=fields)
         return RouteResponse(body, headers=fields, content_type=CARD_TYPE)
 

@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The endpoints of an application, as far as the chosen revisions need them."""
+"""The endpoints of an application that the revisions of this package need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def stateless_endpoint(
     service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
 ) -> StatelessEndpoint | None:
-    """Serves the revisions without sessions; `None` if the package has none of those."""
+    """The endpoint of revisions without sessions; `None` if the package has no such revision."""
     return StatelessEndpoint(service, settings, background, quotas)
 
 
@@ -39,7 +39,7 @@ def session_endpoint(
     quotas: Quotas,
     shared: SharedWorker | None,
 ) -> SessionEndpoint | None:
-    """Serves the revisions with sessions; `None` if none of those is served."""
+    """The endpoint of revisions with sessions; `None` if no such revision is served."""
     revisions = with_sessions(service.revisions)
     if revisions:
         draft = partial(check_draft, param_headers_of=service.param_headers_of)
@@ -59,7 +59,7 @@ def session_endpoint(
 def sse_endpoints(
     service: Service, settings: ServerHttpSettings, quotas: Quotas, bodies: RequestBodies
 ) -> SseEndpoints | None:
-    """Serves HTTP+SSE; `None` if that is not enabled."""
+    """The endpoints of HTTP+SSE; `None` if HTTP+SSE is not enabled."""
     if settings.sse_path is not None:
         from .sse_endpoint import SseEndpoints  # most servers do not need it
 
@@ -71,7 +71,7 @@ def check_sse_paths(service: Service, settings: ServerHttpSettings) -> None:
     """Check that the endpoints of HTTP+SSE can be served, if they are enabled.
 
     Raises:
-        ValueError: They can't.
+        ValueError: They can't be served.
     """
     if settings.sse_path is not None:
         from .sse_endpoint import check_paths
@@ -80,10 +80,10 @@ def check_sse_paths(service: Service, settings: ServerHttpSettings) -> None:
 
 
 def check_sessions(service: Service, settings: ServerHttpSettings) -> None:
-    """Check that sessions can be sealed, and state shared, if they are to be.
+    """Check that sessions can be sealed and state can be shared, if the settings ask for it.
 
     Raises:
-        ValueError: They can't.
+        ValueError: The settings ask for a feature that the server or the package lacks.
         MissingExtraError: `cryptography` or `valkey` is not installed.
     """
     shared_worker(service, settings)
@@ -94,7 +94,7 @@ def check_sessions(service: Service, settings: ServerHttpSettings) -> None:
 
 
 def shared_worker(service: Service, settings: ServerHttpSettings) -> SharedWorker | None:
-    """Takes part in the state that processes share; `None` if they share none."""
+    """The worker of the shared state; `None` if processes share no state."""
     if settings.shared is not None:
         from ..shared.worker import worker_of  # few servers share state
 
@@ -105,10 +105,10 @@ def shared_worker(service: Service, settings: ServerHttpSettings) -> SharedWorke
 def authentication_of(
     service: Service, protection: Protection | None, path: str, shared: SharedWorker | None
 ) -> Authentication | None:
-    """Authenticates and authorizes the requests at a path; `None` if they are not protected."""
+    """The authentication of requests to a path; `None` if the application is not protected."""
     if protection is None:
         return None
-    from ..auth.authenticator import Authenticator  # as above
+    from ..auth.authenticator import Authenticator  # only protected servers need it
 
     used = None if shared is None else shared.state.used
     return Authenticator(protection, service.revisions, service.required_scopes, path, used)

@@ -3,12 +3,12 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Stores for the events of streams, so that a client whose connection broke can resume.
+"""Stores for the events of streams, for clients that resume after their connection broke.
 
-Events are stored by session and stream. A stream is written by one process, the one that serves
-its requests, and may be read by any: whoever reads waits for further events by the id of the last.
-A stream ends once. What is added later is refused, so a process that was thought dead, and ended by
-another one, writes nothing more.
+Events are stored by session and stream. The process that serves the requests of a stream writes the
+stream. Any process may read it: a reader waits for further events by the id of the last event.
+A stream ends once. Later additions are refused: if another process has ended the stream of a writer
+that seemed dead, the writer adds nothing more.
 
 Source: basic/transports#resumability-and-redelivery (to 2025-11-25).
 """
@@ -36,7 +36,7 @@ class StoredEvent(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         id: The event id, unique over all streams.
-        message: The message; empty for an event that only has an id.
+        message: The message; empty for an event with an id only.
     """
 
     id: str
@@ -49,10 +49,10 @@ class StoredEvents(msgspec.Struct, frozen=True):
     Attributes:
         stream: Name of the stream.
         events: The events.
-        cursor: What to wait for further ones with: an event id, which may be one that no client
-            has.
+        cursor: The argument of `wait` for further events: an event id, perhaps of an event that no
+            client received.
         over: Whether the stream has ended with these events.
-        requests: Ids of the requests that it has to answer still; none for a stream opened by GET.
+        requests: Ids of the requests without response; none for a stream opened by GET.
     """
 
     stream: str
@@ -66,7 +66,7 @@ class EventStore(Protocol):
     """A store for the events of streams.
 
     The package makes the names of streams: unique, of visible ASCII characters, as in event ids.
-    Names of sessions are their ids, which clients get.
+    Sessions are named by the session ids that clients send.
     """
 
     async def add(
@@ -76,8 +76,8 @@ class EventStore(Protocol):
 
         Args:
             session: The session that the stream belongs to.
-            stream: The stream; it begins with its first event.
-            message: The message; empty for an event that only has an id.
+            stream: The stream; the first event creates the stream.
+            message: The message; empty for an event with an id only.
             requests: Ids of the requests that the stream has to answer after this event.
 
         Returns:
@@ -91,19 +91,19 @@ class EventStore(Protocol):
 
         Args:
             session: The session of the client.
-            event: The event id from a client: any text at all.
+            event: The event id from a client; may be any text.
 
         Returns:
-            `None` if the event or a later one is unknown, was dropped, or is another session's.
+            `None` if the event is unknown, or of another session, or a later event was dropped.
         """
         ...
 
     async def wait(self, session: str, cursor: str) -> StoredEvents | None:
-        """As `after`, but waits for an event or the end, for `WAIT_SECONDS` at most.
+        """Like `after`, but wait for an event or the end, for `WAIT_SECONDS` at most.
 
         Args:
             session: The session.
-            cursor: The `cursor` of the events before.
+            cursor: The `cursor` of the previous result.
         """
         ...
 
@@ -111,12 +111,12 @@ class EventStore(Protocol):
         """Store the last event of a stream, and end it.
 
         Returns:
-            Its event id. `None`, and nothing was stored, if the stream has ended before.
+            The event id. `None`, and nothing was stored, if the stream has already ended.
         """
         ...
 
     async def discard(self, session: str, stream: str | None = None) -> None:
-        """Delete the events of a stream, or of a whole session; known or not."""
+        """Delete the events of a stream, or of a whole session, if they exist."""
         ...
 
 
@@ -128,7 +128,7 @@ class _StoredStream(msgspec.Struct):
         edge: Number of the last dropped event, if any.
         size: Bytes of the events.
         over: Whether the stream has ended.
-        requests: Ids of the requests that it has to answer.
+        requests: Ids of the requests without response.
     """
 
     events: deque[tuple[int, bytes]]
@@ -158,7 +158,7 @@ class MemoryEventStore:
         self._last = 0
         self._streams: OrderedDict[tuple[str, str], _StoredStream] = OrderedDict()
         self._names: dict[str, dict[str, None]] = {}  # of the streams of a session, in order
-        self._news: anyio.Event | None = None  # there while somebody waits
+        self._news: anyio.Event | None = None  # exists while a task waits
 
     def __len__(self) -> int:
         """Number of streams."""
@@ -168,21 +168,21 @@ class MemoryEventStore:
         self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
     ) -> str | None:
         """Store an event; its id is the name of the stream and a unique number."""
-        kept = self._streams.get((session, stream))
-        if kept is None:
-            kept = self._streams[session, stream] = _StoredStream(deque())
+        stored = self._streams.get((session, stream))
+        if stored is None:
+            stored = self._streams[session, stream] = _StoredStream(deque())
             self._names.setdefault(session, {})[stream] = None
-        elif kept.over:
+        elif stored.over:
             return None
-        kept.requests = requests
+        stored.requests = requests
         self._last += 1
-        kept.events.append((self._last, message))
-        kept.size += len(message) + _OVERHEAD
+        stored.events.append((self._last, message))
+        stored.size += len(message) + _OVERHEAD
         self._size += len(message) + _OVERHEAD
-        if len(kept.events) > self._most:
-            self._drop_first(kept)
+        if len(stored.events) > self._most:
+            self._drop_first(stored)
         self._streams.move_to_end((session, stream))
-        self._make_room(kept)
+        self._make_room(stored)
         if self._news is not None:
             self._news.set()
             self._news = None
@@ -191,20 +191,21 @@ class MemoryEventStore:
     async def after(self, session: str, event: str) -> StoredEvents | None:
         """The stream of an event, and its later events."""
         stream, number = split_event_id(event)
-        kept = self._streams.get((session, stream))
-        if kept is None or number is None:
+        stored = self._streams.get((session, stream))
+        if stored is None or number is None:
             return None
-        if number != kept.edge and all(number != known for known, _ in kept.events):
+        if number != stored.edge and all(number != each for each, _ in stored.events):
             return None
         rest = [
-            StoredEvent(f"{stream}-{known}", message)
-            for known, message in kept.events
-            if known > number
+            StoredEvent(f"{stream}-{each}", message)
+            for each, message in stored.events
+            if each > number
         ]
-        return StoredEvents(stream, rest, rest[-1].id if rest else event, kept.over, kept.requests)
+        cursor = rest[-1].id if rest else event
+        return StoredEvents(stream, rest, cursor, stored.over, stored.requests)
 
     async def wait(self, session: str, cursor: str) -> StoredEvents | None:
-        """The later events, or the end, as soon as there are some."""
+        """Wait for later events, or the end."""
         with anyio.move_on_after(WAIT_SECONDS):
             while True:
                 stored = await self.after(session, cursor)
@@ -217,17 +218,17 @@ class MemoryEventStore:
     async def finish(self, session: str, stream: str, message: bytes = b"") -> str | None:
         """Store the last event."""
         event = await self.add(session, stream, message)
-        kept = self._streams.get((session, stream))
-        if kept is not None:
-            kept.over = True
+        stored = self._streams.get((session, stream))
+        if stored is not None:
+            stored.over = True
         return event
 
     async def discard(self, session: str, stream: str | None = None) -> None:
         """Delete events."""
         for name in [*self._names.get(session, ())] if stream is None else [stream]:
-            kept = self._streams.pop((session, name), None)
-            if kept is not None:
-                self._size -= kept.size
+            stored = self._streams.pop((session, name), None)
+            if stored is not None:
+                self._size -= stored.size
                 self._forget_name(session, name)
 
     def _forget_name(self, session: str, stream: str) -> None:
@@ -236,9 +237,9 @@ class MemoryEventStore:
         if not names:
             del self._names[session]
 
-    def _drop_first(self, kept: _StoredStream) -> None:
-        kept.edge, message = kept.events.popleft()
-        kept.size -= len(message) + _OVERHEAD
+    def _drop_first(self, stored: _StoredStream) -> None:
+        stored.edge, message = stored.events.popleft()
+        stored.size -= len(message) + _OVERHEAD
         self._size -= len(message) + _OVERHEAD
 
     def _make_room(self, newest: _StoredStream) -> None:
@@ -251,7 +252,7 @@ class MemoryEventStore:
 
 
 def split_event_id(event: str) -> tuple[str, int | None]:
-    """The stream and the number that an event id names; no number in a text that is no id."""
+    """The stream and the number in an event id; no number in other text."""
     stream, _, text = event.rpartition("-")
     is_number = text.isascii() and text.isdecimal() and len(text) <= _NUMBER_DIGITS
     return stream, int(text) if is_number else None

@@ -6,11 +6,11 @@
 """Validation of `Host` and `Origin`, which prevents DNS rebinding.
 
 An attacker can point the name of a web page at a local address, so that the page reaches a local
-server from a browser. The browser then sends that name in both fields, and a list of allowed names
-refuses the request. The address that received a request is allowed too: DNS can't change it.
+server from a browser. The browser then sends that name in both fields, and the request is refused,
+as the name is not allowed. The address that received a request is allowed: DNS can't change it.
 
 Both fields are parsed by the grammar of RFC 3986 and compared as a whole: a value that only begins
-like an allowed name is another name.
+like an allowed name is not allowed.
 
 Source: basic/transports (security warning), basic/security_best_practices.
 """
@@ -49,7 +49,7 @@ class Authority(NamedTuple):
 
 
 LOOPBACK: frozenset[_Host] = frozenset({"localhost", IPv4Address("127.0.0.1"), IPv6Address("::1")})
-"""Names of the local machine."""
+"""Names and addresses of the local machine."""
 
 _WILDCARDS: frozenset[_Host] = frozenset({IPv4Address("0.0.0.0"), IPv6Address("::"), ""})
 """Addresses to listen at, but not to connect to."""
@@ -61,7 +61,7 @@ class HostOriginValidator:
     Args:
         hosts: Allowed hosts, with or without port; by default the names of loopback, and the
             address that received the request.
-        origins: Allowed origins; by default those whose host is allowed.
+        origins: Allowed origins; by default the origins whose host is allowed.
         status: The status of a refusal.
 
     Raises:
@@ -72,18 +72,18 @@ class HostOriginValidator:
         self, hosts: Sequence[str] | None, origins: Sequence[str] | None, status: int
     ) -> None:
         self._all_hosts = hosts is not None and _ANY in hosts
-        self._listed = None if hosts is None else frozenset(map(_listed, {*hosts} - {_ANY}))
-        self._origins = None if origins is None else frozenset(map(_plain, origins))
+        self._listed = None if hosts is None else frozenset(map(_parse_listed, {*hosts} - {_ANY}))
+        self._origins = None if origins is None else frozenset(map(_normalize, origins))
         self._allowed = LOOPBACK
         self._status = status
         self._passed: set[tuple[bytes | None, bytes | None, str | None]] = set()
 
     def allow(self, names: Collection[str]) -> None:
-        """Allow more hosts by default: names that the server listens at."""
-        self._allowed |= {_host(name) for name in names} - _WILDCARDS
+        """Allow more hosts by default: the names that the server listens at."""
+        self._allowed |= {_parse_host(name) for name in names} - _WILDCARDS
 
     def check(self, request: HttpRequest, *, any_origin: bool = False) -> HttpResponse | None:
-        """The refusal of a request, or `None`; with `any_origin`, whatever its origin is."""
+        """The refusal of a request, or `None`; with `any_origin`, only `Host` is checked."""
         bound = request.server[0] if request.server is not None else None
         headers = request.headers
         key = (headers.get(b"host"), headers.get(b"origin"), bound)
@@ -111,7 +111,7 @@ class HostOriginValidator:
             return (host, None) in self._listed or (host, port) in self._listed
         if host in self._allowed:
             return True
-        return bound is not None and host not in _WILDCARDS and host == _host(bound)
+        return bound is not None and host not in _WILDCARDS and host == _parse_host(bound)
 
     def _allows_origin(self, origin: str, bound: str | None) -> bool:
         if self._origins is not None:
@@ -128,7 +128,7 @@ class HostOriginValidator:
 
 
 def parse_authority(text: str) -> Authority | None:
-    """Host and port as `Host` has them: a name, an IPv4 address, or an IPv6 address in brackets.
+    """Parse host and port in the form of `Host`: a name, an IPv4 or a bracketed IPv6 address.
 
     Names consist of letters, digits and `-._~`; a port is 0 to 65535. An IPv4-mapped IPv6 address
     becomes the IPv4 address; zone ids are not accepted.
@@ -146,13 +146,13 @@ def parse_authority(text: str) -> Authority | None:
     if port is not None and port > _LARGEST_PORT:
         return None
     if six is None:
-        return Authority(_host(name), port)
-    address = _host(six)
+        return Authority(_parse_host(name), port)
+    address = _parse_host(six)
     return None if isinstance(address, str) or ":" not in six else Authority(address, port)
 
 
-def _host(text: str) -> _Host:
-    """A name or an address without brackets, normalized."""
+def _parse_host(text: str) -> _Host:
+    """Normalize a name or an address without brackets."""
     try:
         address = ip_address(text.partition("%")[0])  # sockets add the zone id
     except ValueError:
@@ -160,19 +160,19 @@ def _host(text: str) -> _Host:
     return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address
 
 
-def _listed(text: str) -> Authority:
-    """A listed host; an IPv6 address may have no brackets.
+def _parse_listed(text: str) -> Authority:
+    """Parse a host of the settings; an IPv6 address may have no brackets.
 
     Raises:
-        ValueError: The text is no host.
+        ValueError: The text is not a host.
     """
-    bare = _plain(text)
+    bare = _normalize(text)
     authority = parse_authority(f"[{bare}]") or parse_authority(bare)
     if authority is None:
         raise ValueError(f"hosts: expected a host, with or without a port, or '*', got {text!r}")
     return authority
 
 
-def _plain(origin: str) -> str:
-    """A listed value, normalized."""
+def _normalize(origin: str) -> str:
+    """Normalize a value of the settings: lower case, without a trailing slash."""
     return origin.lower().rstrip("/")

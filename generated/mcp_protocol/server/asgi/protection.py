@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The protection of an application: access tokens, which it verifies."""
+"""The protection of an application by access tokens."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from ..shared.state import SharedState
 
 Shared: TypeAlias = "SharedState | str"
-"""The option `shared` of an application: the URL of an engine, or a state of another kind."""
+"""The option `shared` of an application: the URL of an engine, or a shared state."""
 
 Auth: TypeAlias = "Protected | VerifyToken"
-"""The option `auth` of an application: how it is protected, or a verifier of tokens."""
+"""The option `auth` of an application: its protection, or a verifier of tokens."""
 
 Protection: TypeAlias = "Protected"
-"""How an application is protected."""
+"""The settings of a protected application."""
 
 
 def protected_by(auth: Any) -> Protected:
-    """The settings that the value of the option `auth` stands for.
+    """The settings for a value of the option `auth`.
 
     Raises:
-        TypeError: It is of another kind.
+        TypeError: The value has another type.
     """
     from ..auth.protected import protected_by  # only protected servers need it
 

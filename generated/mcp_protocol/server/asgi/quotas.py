@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Amounts that all clients of one application use together, counted against its `Limits`."""
+"""Counters of the memory, streams and messages of all clients, for the `Limits` of a server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALWAYS_ACCEPTED = (CANCELLED, PROGRESS)
 def decoded_size(body: bytes) -> int:
     """An upper estimate of the memory that a decoded JSON document takes, in bytes.
 
-    The estimate counts brackets, braces and commas, those within strings too.
+    The estimate counts brackets, braces and commas, including those within strings.
     """
     lists, objects, members = body.count(b"["), body.count(b"{"), body.count(b",")
     return len(body) + _LIST * lists + _OBJECT * objects + _MEMBER * members
@@ -39,7 +39,7 @@ def subscriptions_size(uris: Collection[str]) -> int:
 
 
 def starts_work(message: jsonrpc.Message) -> bool:
-    """Whether a message does more than to report on or to cancel an open request."""
+    """Whether a message starts new work: it is no response, cancellation or progress."""
     if isinstance(message, jsonrpc.Notification):
         return message.method not in _ALWAYS_ACCEPTED
     return isinstance(message, jsonrpc.Request)
@@ -60,16 +60,16 @@ class StreamMemory(Struct, eq=False):
 class MemoryQuota:
     """Bytes kept for sessions and open streams.
 
-    To make room for a reservation, the idle session that keeps most is ended, or else the open
-    stream that holds most, if that frees enough.
+    To make room for a reservation, the idle session that keeps most bytes is ended, or otherwise
+    the open stream that holds most bytes, if that frees enough.
 
     Args:
         limit: Bytes available.
 
     Attributes:
         size: Bytes in use.
-        end_idle_session: Ends the idle session that keeps most, if it keeps more than so many
-            bytes.
+        end_idle_session: Ends the idle session that keeps most bytes, if it keeps more than the
+            number passed.
     """
 
     def __init__(self, limit: int) -> None:
@@ -83,7 +83,7 @@ class MemoryQuota:
 
         Args:
             size: Number of bytes.
-            stream: The stream that holds them, if one does.
+            stream: The stream that holds the bytes; `None` for a session.
         """
         if self._excess(size) > 0 and self.end_idle_session is not None:
             await self.end_idle_session(self._excess(size))
@@ -112,7 +112,7 @@ class MemoryQuota:
             self.size -= stream.size
 
     def end_largest(self, size: int, asking: StreamMemory | None = None) -> None:
-        """End the stream that holds most, other than `asking`, if it holds more than `size`."""
+        """End the largest stream other than `asking`, of those with more than `size` bytes."""
         others = [each for each in self._streams if each.size > size and each is not asking]
         if others:
             largest = max(others, key=lambda each: each.size)
@@ -130,8 +130,8 @@ class StreamQuota:
         limit: Most streams at a time.
 
     Attributes:
-        deadline: When a stream that opens now ends, on the clock of `anyio.current_time`; `None`
-            for never.
+        deadline: Returns the end time of a stream that opens now, on the clock of
+            `anyio.current_time`; `None` for no end.
     """
 
     def __init__(self, limit: int) -> None:
@@ -142,7 +142,7 @@ class StreamQuota:
         self._closed = False
 
     def __len__(self) -> int:
-        """Number of streams, those about to be opened included."""
+        """Number of streams, including those that are being opened."""
         return self._count
 
     def enter(self) -> bool:
@@ -153,7 +153,7 @@ class StreamQuota:
         return True
 
     def leave(self) -> None:
-        """Count one stream less."""
+        """Stop counting a stream."""
         self._count -= 1
 
     async def hold(
@@ -169,10 +169,10 @@ class StreamQuota:
             receive: The ASGI receive callable.
             response: The stream.
             keep_alive: Seconds of silence after which a comment is sent; `None` for never.
-            scope: A new scope. The server ends the stream by cancelling it.
+            scope: A new scope. The server ends the stream by cancelling the scope.
 
         Returns:
-            Whether the client disconnected; if not, the server ends the stream.
+            Whether the client disconnected; `False` if the server ended the stream.
         """
         if self.deadline is not None:
             scope.deadline = self.deadline()
@@ -190,7 +190,7 @@ class StreamQuota:
         return disconnected
 
     def close(self) -> None:
-        """End all streams, and those opened from now on."""
+        """End all streams, and all streams that are opened later."""
         self._closed = True
         for scope in list(self._scopes):
             scope.cancel()
@@ -206,8 +206,8 @@ class Quotas:
         in_flight: Messages being served for connected clients.
         memory: Bytes kept for sessions and streams.
         streams: Open streams.
-        find_disconnected: Functions that look for clients that have disconnected, whose messages
-            no longer count.
+        find_disconnected: Functions that check for disconnected clients, whose messages no longer
+            count.
     """
 
     def __init__(self, limits: Limits) -> None:

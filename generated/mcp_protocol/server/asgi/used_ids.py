@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Ids that count once: those of proofs that were used, and of sessions that were ended."""
+"""Stores of used ids: ids of used DPoP proofs, and of ended sealed sessions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Protocol
 
 
 class UsedIds(Protocol):
-    """Stores ids, each for a time. Digests are stored, from which nobody gets an id."""
+    """Stores digests of ids, each for a time."""
 
     async def use(self, digest: bytes, seconds: float) -> bool:
         """Store the digest of an id; `False` if it is stored already.
 
         Args:
             digest: The digest.
-            seconds: How long it is kept at least, if there is room.
+            seconds: Least seconds to store the digest, if there is room.
         """
         ...
 
@@ -30,7 +30,7 @@ class UsedIds(Protocol):
 
 
 class MemoryUsedIds:
-    """Stores ids in the memory of this process; the oldest make room for others.
+    """Stores digests in the memory of this process; the oldest are evicted.
 
     Args:
         limit: Most ids.

@@ -34,10 +34,10 @@ from .verifiers import (
 
 _INACTIVE_SECONDS = 5.0  # longest time that an inactive token is cached
 _REQUESTS = 20  # concurrent requests to the endpoint
-_RETRY_SECONDS = 1.0  # after no response, doubled with each further one
+_RETRY_SECONDS = 1.0  # after a first missing response; doubles with each further one
 
 LONGEST_RETRY = 10.0
-"""Most seconds for which tokens are answered by 503 after the endpoint did not respond."""
+"""Most seconds for which requests with uncached tokens get 503 after a missing response."""
 
 
 class Introspection(TokenVerifier):
@@ -48,9 +48,9 @@ class Introspection(TokenVerifier):
         client_id: The client id of this server at the authorization server.
         secret: The client secret, sent by HTTP Basic authentication.
         seconds: Longest time that a result is cached. A revoked token may be accepted for that
-            long. 0 caches none; requests that come at once with one token share a result.
-        any_audience: Whether a response without `aud` is accepted, for endpoints that report tokens
-            of other servers as inactive.
+            long. 0 disables the cache; concurrent requests with one token share a result.
+        any_audience: Whether a response without `aud` is accepted, for endpoints that report
+            tokens of other servers as inactive.
 
     Raises:
         ValueError: The endpoint is not an https URL (or http to loopback), or `seconds` is
@@ -70,7 +70,7 @@ class Introspection(TokenVerifier):
         if seconds < 0:
             raise ValueError(f"seconds: expected 0 or more, got {seconds}")
         self._endpoint = endpoint
-        # A space is %20, which servers decode alike; `+` they do not.
+        # All servers decode %20 as a space, but not all servers decode `+` as one.
         pair = f"{quote(client_id, safe='')}:{quote(secret, safe='')}".encode()
         self._headers = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
         self._seconds = seconds
@@ -100,7 +100,7 @@ class Introspection(TokenVerifier):
             del fetches[token]
             if isinstance(error, NoResponseError | ConnectFailedError):
                 back_off.fail(monotonic())
-            else:  # the endpoint responds, whatever it says of the token
+            else:  # the endpoint responds, even if it rejects the token
                 back_off.succeed()
 
         async def verify(token: str) -> Principal | None:

@@ -32,18 +32,18 @@ ASYMMETRIC = (
     *("ES256", "RS256", "PS256", "Ed25519", "EdDSA"),
     *("ES384", "ES512", "RS384", "RS512", "PS384", "PS512"),
 )
-"""The supported algorithms, which verify without a secret."""
+"""The supported algorithms: signatures with a public key."""
 
 _MALFORMED = (
     *(ValueError, TypeError, KeyError, AttributeError),
     *(RecursionError, OverflowError),
-)  # that joserfc and cryptography raise for headers and keys of foreign shapes, beside their own
+)  # raised by joserfc and cryptography for malformed headers and keys, besides their own errors
 
 _HEADER_BYTES = 8 * 1024  # the header of a DPoP proof contains a public key
 
 
 class ParsedToken(msgspec.Struct, frozen=True):
-    """A parsed token, of which nothing is verified.
+    """A parsed token that is not verified yet.
 
     Attributes:
         header: The protected header.
@@ -106,7 +106,7 @@ def check_algorithm(token: ParsedToken, algorithms: Collection[str]) -> None:
 
 
 def is_signed_by(token: ParsedToken, key: Key, algorithms: Collection[str]) -> bool:
-    """Whether a key verifies the signature, and is meant for signatures by this algorithm."""
+    """Whether a key verifies the signature, and may be used for signatures by this algorithm."""
     errors = jose_errors()
     from joserfc import jws
 
@@ -154,12 +154,12 @@ def registry_of(algorithms: tuple[str, ...]) -> JWSRegistry:
         raise ValueError("algorithms: expected at least one")
 
     class Registry(JWSRegistry):
-        """Allows longer headers, and EdDSA without a deprecation warning."""
+        """A registry that allows longer headers, and EdDSA without a deprecation warning."""
 
         max_header_length = _HEADER_BYTES
 
         def get_alg(self, name: str) -> Any:
-            """An algorithm, if the allow-list has it."""
+            """An algorithm of the allow-list."""
             if name == "EdDSA" and name in algorithms:
                 return self.algorithms[name]
             return super().get_alg(name)

@@ -28,7 +28,7 @@ from ..serving import ProcessLimit
 from .dpop_validation import DpopValidation
 from .verifiers import TokenVerifier, TrustedIssuers, VerifyToken
 
-_OF_ISSUERS = ("audiences", "metadata", "metadata_url", "scopes_supported")
+_ISSUER_SETTINGS = ("audiences", "metadata", "metadata_url", "scopes_supported")
 _OWN_MEMBERS = frozenset(
     {"resource", "authorization_servers", "scopes_supported", "bearer_methods_supported"}
 )
@@ -40,7 +40,7 @@ class Protected:
 
     Every request needs an access token in its `Authorization` header. The application is a resource
     server: the authorization servers in `issuers` issue its tokens. Without `issuers` clients get
-    their tokens elsewhere: there is no metadata document, and a challenge is a plain one.
+    their tokens by other means: there is no metadata document, and challenges do not name one.
 
     Attributes:
         resource: The public URL that clients connect to; may be empty without `issuers`.
@@ -51,8 +51,8 @@ class Protected:
             `StaticTokens`, or a coroutine function that takes a token and returns its `Principal`,
             or `None`.
         scopes: Scopes that every request requires.
-        session_scopes: Further scopes that users need in the course of a session, such as those of
-            tools. No request requires them for that; the challenge for a token names them. Some
+        session_scopes: Further scopes that users need in the course of a session, such as scopes of
+            tools. Not every request requires them, but the challenge for a token names them: some
             clients register with the scopes of that challenge, and can never request others.
         implies: Implied scopes, by the scope that implies them.
         audiences: Values of `aud` that name this server; by default `resource`.
@@ -127,7 +127,7 @@ class Protected:
         if needs_issuers:
             name = type(self.verifier).__name__
             raise ValueError(f"issuers: {name} needs the authorization servers that issue tokens")
-        for name in _OF_ISSUERS:
+        for name in _ISSUER_SETTINGS:
             if getattr(self, name):
                 raise ValueError(f"{name}: needs issuers, an argument of Protected")
         if self.resource or self.dpop is not None:  # the URL is part of each proof
@@ -135,7 +135,7 @@ class Protected:
 
     @property
     def first_scopes(self) -> tuple[str, ...]:
-        """The scopes to request at first: those of every request, and those of a whole session."""
+        """The scopes that a client requests first: `scopes` and `session_scopes`."""
         return union_of_scopes(self.scopes, self.session_scopes)
 
     @property
@@ -146,7 +146,7 @@ class Protected:
         return TrustedIssuers(issuers, frozenset(map(comparable_uri, audiences)))
 
     def process_limits(self) -> list[ProcessLimit]:
-        """The limits of authorization where several processes serve together."""
+        """The limits of authorization when several processes serve together."""
         if self.dpop is None:
             return []
         text = "a DPoP proof is accepted once by each worker"
@@ -164,13 +164,13 @@ class Protected:
 
 
 def protected_by(auth: Any) -> Protected:
-    """The settings that the value of `auth` stands for.
+    """The settings for a value of the option `auth`.
 
     Args:
         auth: The settings, or a verifier of tokens that no authorization server issues.
 
     Raises:
-        TypeError: Neither.
+        TypeError: The value is neither.
     """
     if isinstance(auth, Protected):
         return auth

@@ -5,10 +5,10 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Messages among the processes that serve together: changes to all, and letters to one.
 
-A change goes to every worker, in one order. Each reads from a cursor of its own, so that nothing
-is lost while a connection to the engine is made anew. A reader that may have missed changes is
-told so by a gap: it has to take everything as changed. A letter goes to the inbox of one worker,
-which is alive as long as it beats.
+All workers read the changes in the same order. Each worker has a cursor, so no change is lost while
+a connection to the engine is restored. `Changes.gap` marks that a reader may have missed changes,
+and has to reload its whole state. A letter goes to the inbox of one worker. A worker is alive while
+it calls `beat` regularly.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ import msgspec
 from ...errors import TransportError
 
 ALIVE_SECONDS = 3.0
-"""Seconds after its last beat for which a worker counts as alive."""
+"""Seconds after its last `beat` for which a worker counts as alive."""
 
 WAIT_SECONDS = 1.0
-"""Seconds for which `changes` and `receive` wait before they return with nothing."""
+"""Seconds for which `changes` and `receive` wait before they return without messages."""
 
 KEPT_CHANGES = 10_000
-"""Changes that are kept for those who read late; who is later gets a gap."""
+"""Most stored changes. A worker whose cursor is older gets a gap."""
 
 LETTERS = 1000
-"""Letters that an inbox keeps; the oldest are dropped."""
+"""Most letters in an inbox; the oldest are dropped."""
 
 
 class SharedStateError(TransportError):
-    """The engine of the state that processes share can't be reached, or refused a command.
+    """The engine of the shared state can't be reached, or refused a command.
 
-    The text names no password.
+    The text contains no password.
     """
 
 
@@ -47,9 +47,9 @@ class Changes(msgspec.Struct, frozen=True):
     """Changes since a cursor.
 
     Attributes:
-        cursor: Where the next ones begin.
+        cursor: The cursor after these changes.
         changes: The changes, in the order of their publication.
-        gap: Whether earlier ones were missed.
+        gap: Whether changes before these may have been missed.
     """
 
     cursor: str
@@ -58,22 +58,22 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 class Bus(Protocol):
-    """Messages among workers. All methods raise `SharedStateError` if that fails."""
+    """Messages among workers. All methods raise `SharedStateError` if the engine fails."""
 
     async def publish(self, change: bytes) -> None:
-        """Give all workers a change, the one that publishes it too."""
+        """Send a change to all workers, including the sender."""
         ...
 
     async def changes(self, cursor: str | None) -> Changes:
         """Wait for changes, for `WAIT_SECONDS` at most.
 
         Args:
-            cursor: That of the last call; `None` begins now, and does not wait.
+            cursor: The cursor of the last call; `None` returns the current cursor at once.
         """
         ...
 
     async def send(self, worker: str, letter: bytes) -> bool:
-        """Put a letter into the inbox of a worker; `False` if that is not alive."""
+        """Put a letter into the inbox of a worker; `False` if the worker is not alive."""
         ...
 
     async def receive(self, worker: str) -> Sequence[bytes]:
@@ -81,7 +81,7 @@ class Bus(Protocol):
         ...
 
     async def beat(self, worker: str) -> None:
-        """Count a worker as alive for `ALIVE_SECONDS` more."""
+        """Count a worker as alive for another `ALIVE_SECONDS`."""
         ...
 
 
@@ -89,7 +89,7 @@ class MemoryBus:
     """A bus among the applications of one event loop."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[int, bytes]] = deque(maxlen=KEPT_CHANGES)
+        self._stored: deque[tuple[int, bytes]] = deque(maxlen=KEPT_CHANGES)
         self._numbers = itertools.count(1)
         self._last = 0
         self._inboxes: dict[str, deque[bytes]] = {}
@@ -99,7 +99,7 @@ class MemoryBus:
     async def publish(self, change: bytes) -> None:
         """Append a change."""
         self._last = next(self._numbers)
-        self._kept.append((self._last, change))
+        self._stored.append((self._last, change))
         self._wake()
 
     async def changes(self, cursor: str | None) -> Changes:
@@ -109,9 +109,9 @@ class MemoryBus:
         after = int(cursor)
         if after == self._last:
             await self._wait()
-        gap = bool(self._kept) and self._kept[0][0] > after + 1
+        gap = bool(self._stored) and self._stored[0][0] > after + 1
         return Changes(
-            str(self._last), [change for number, change in self._kept if number > after], gap
+            str(self._last), [change for number, change in self._stored if number > after], gap
         )
 
     async def send(self, worker: str, letter: bytes) -> bool:

@@ -3,17 +3,17 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""One connection to an engine, for commands of many tasks at once.
+"""One connection to an engine, which many tasks use concurrently.
 
     commands of one turn of the event loop -> one write -> the engine -> replies in the same order
 
-A connection of a pool serves one command at a time, and to get one and to wait for its reply is
-most of what a command costs. Here no command waits for the replies before it, so commands that come
-together share a write, a turn of the engine, and a read. The library makes the connection, with
-TLS, password and database; from then on this is the protocol of its transport.
+A connection of a pool serves one command at a time; acquiring it and waiting for the reply is most
+of the cost of a command. Here commands are pipelined: no command waits for earlier replies, so
+concurrent commands share a write, a turn of the engine, and a read. The library makes the
+connection, with TLS, password and database; then this class replaces the transport's protocol.
 
-A connection that breaks is made anew, and commands without a reply are sent once more: each has to
-do no harm if it is carried out twice. None may block, since all after it would wait for it.
+After a connection broke, a new connection is made, and commands without a reply are sent once more.
+So each command has to be idempotent. No command may block, since all later commands would wait.
 
 Source: the protocol of Redis, version 2 (RESP2).
 """
@@ -33,7 +33,7 @@ _END = b"\r\n"
 
 
 class _Command:
-    """A command that has no reply yet, and how often it was sent."""
+    """A command without a reply, and how often the command was sent."""
 
     __slots__ = ("data", "deadline", "reply", "sent")
 
@@ -45,13 +45,13 @@ class _Command:
 
 
 class RedisConnection(asyncio.Protocol):
-    """A connection, made when a command needs it.
+    """A connection that is made for the first command, and again after it broke.
 
     Args:
-        new_connection: Makes a connection of the library, not connected yet.
-        failures: The exceptions that it raises.
-        refused: Makes an exception of an error that the engine replies.
-        seconds: Most seconds until a reply, and until the connection is made.
+        new_connection: Makes a connection of the library that is not connected yet.
+        failures: The exceptions of a failed connection attempt.
+        refused: Makes an exception from the text of an error reply.
+        seconds: Most seconds to wait for a reply, or for the connection to be made.
     """
 
     def __init__(
@@ -77,11 +77,11 @@ class RedisConnection(asyncio.Protocol):
     def call(self, words: Words) -> asyncio.Future[Any]:
         """The reply to a command.
 
-        The future fails with an exception of the library, with the one for an error that the engine
-        replied, or with `OSError` if the connection broke twice or the reply took too long.
+        The future fails with an exception of the library, with the exception for an error reply of
+        the engine, or with `OSError` if the connection broke twice or the reply took too long.
         """
         deadline = self._loop.time() + self._seconds
-        command = _Command(_encoded(words), self._loop.create_future(), deadline)
+        command = _Command(_encode_command(words), self._loop.create_future(), deadline)
         self._commands.append(command)
         if self._timer is None:
             self._timer = self._loop.call_at(deadline, self._check_deadline)
@@ -101,19 +101,19 @@ class RedisConnection(asyncio.Protocol):
         self._disconnect(ConnectionError("closed"))
 
     def data_received(self, data: bytes) -> None:
-        """Give the replies to their callers."""
+        """Set the results of the commands whose replies have arrived."""
         if self._received:
             data = self._received + data
         begin = 0
-        while begin < len(data) and (reply := self._reply_in(data, begin)) is not None:
+        while begin < len(data) and (reply := self._parse_reply(data, begin)) is not None:
             value, begin = reply
-            waiting = self._commands.popleft().reply
-            if waiting.done():  # its caller was cancelled
+            future = self._commands.popleft().reply
+            if future.done():  # the caller was cancelled
                 continue
             if isinstance(value, Exception):
-                waiting.set_exception(value)
+                future.set_exception(value)
             else:
-                waiting.set_result(value)
+                future.set_result(value)
         self._received = data[begin:]
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -146,7 +146,7 @@ class RedisConnection(asyncio.Protocol):
             return
         finally:
             self._connecting = None
-        # The library has no public name for it: its own way of sending makes a task per command.
+        # The library has no public name for the transport. Its own `send` makes a task per command.
         self._transport = connection._writer.transport
         self._transport.set_protocol(self)
         self._connection = connection
@@ -154,7 +154,7 @@ class RedisConnection(asyncio.Protocol):
             self._send(command)
 
     def _disconnect(self, error: Exception, tries: int = 0) -> None:
-        """Close the connection; commands fail that were sent so many times."""
+        """Close the connection; commands that were sent `tries` times or more fail."""
         if self._connection is not None:
             self._connection._close()  # without waiting, as its destructor does
         self._connection = self._transport = None
@@ -172,15 +172,15 @@ class RedisConnection(asyncio.Protocol):
             self._connect_soon()
 
     def _check_deadline(self) -> None:
-        """Fail all commands if the first one has waited for too long."""
+        """Close the connection and fail all commands if the oldest is past its deadline."""
         self._timer = None
         if self._commands and self._commands[0].deadline <= self._loop.time():
             self._disconnect(TimeoutError("no reply in time"))
         elif self._commands:
             self._timer = self._loop.call_at(self._commands[0].deadline, self._check_deadline)
 
-    def _reply_in(self, data: bytes, begin: int) -> tuple[Any, int] | None:
-        """The reply at an index, and where it ends; `None` if it is not complete yet."""
+    def _parse_reply(self, data: bytes, begin: int) -> tuple[Any, int] | None:
+        """The reply that begins at an index, and the index of its end; `None` if incomplete."""
         end = data.find(_END, begin)
         if end < 0:
             return None
@@ -201,7 +201,7 @@ class RedisConnection(asyncio.Protocol):
             raise ValueError(f"expected a reply of RESP2, got {kind!r}")
         values: list[Any] = []
         for _ in range(number):
-            reply = self._reply_in(data, begin)
+            reply = self._parse_reply(data, begin)
             if reply is None:
                 return None
             value, begin = reply
@@ -209,8 +209,8 @@ class RedisConnection(asyncio.Protocol):
         return values, begin
 
 
-def _encoded(words: Words) -> bytes:
-    """A command on the wire: an array of strings."""
+def _encode_command(words: Words) -> bytes:
+    """Encode a command as an array of strings."""
     parts = [b"*%d\r\n" % len(words)]
     for word in words:
         text = word if isinstance(word, bytes) else str(word).encode()

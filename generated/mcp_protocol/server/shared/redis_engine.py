@@ -5,20 +5,20 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Shared state in an engine that speaks the protocol of Redis: Redis, Valkey, KeyDB, and others.
 
-Only commands of Redis 6.2 are used. The keys of one server begin with `mcp:{name}:`, whose braces
-keep them in one slot of a cluster. All but the few of a server that runs expire.
+Only commands of Redis 6.2 are used. The keys of one server begin with `mcp:{name}:`; the braces
+keep the keys in one slot of a cluster. Keys expire unless a running server renews them.
 
     session:ID     a string: the version of the record as 8 bytes, then the record
     changes        a stream of at most `KEPT_CHANGES` entries
     events:ID      a stream: the events of all streams of a session, `0-1`, `0-2` and so on
-    streams:ID     a hash: where the streams of a session are, and how much its events take
-    used:DIGEST    there as long as an id counts as used
+    streams:ID     a hash: the states of the streams of a session, and the size of its events
+    used:DIGEST    exists while an id counts as used
     inbox:WORKER   a stream of letters
-    alive:WORKER   there as long as the worker beats
+    alive:WORKER   exists while the worker calls `beat`
 
-A cursor names an entry that was there, by its id and by random bytes of the entry. So an entry that
-is not there any more shows that the engine has lost its data, or that the reader was too slow: both
-are a gap. The id alone would not do: an engine without data may give it again within a millisecond.
+A cursor names an entry by its id and by random bytes in its data. If the entry does not exist any
+more, the engine has lost its data, or the reader was too slow: both cases are a gap. The id alone
+is not enough: an engine that lost its data may assign the same id within a millisecond.
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ EVENTS = 1000
 """Most events of one session; the oldest are dropped."""
 
 EVENT_BYTES = 2**20
-"""Most bytes of their messages, but for the newest; likewise."""
+"""Most bytes of the messages of one session, not counting the newest; the oldest are dropped."""
 
 EVENT_SECONDS = 3600.0
-"""Seconds for which the events of a session are kept after the last one."""
+"""Seconds for which the events of a session are stored after its last event."""
 
 _CLOSED = "the engine of the shared state is not opened yet, or closed"
-_SECONDS = 5.0  # for a command, and for a connection to be made
+_SECONDS = 5.0  # time limit of a command, and of a connection attempt
 _DAY_MS = 86_400_000
-_BATCH = 500  # entries that are read at a time
-_TOKEN_BYTES = 8  # random ones, before the data of an entry
-_SEPARATOR = " "  # in a cursor
+_BATCH = 500  # most entries of one read
+_TOKEN_BYTES = 8  # random bytes before the data of an entry
+_SEPARATOR = " "  # in a cursor, between id and token
 _VERSION = struct.Struct(">Q")
 
 _REPLACE = """
@@ -69,7 +69,7 @@ if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 return 1
 """
-"""Sets a string that begins with some bytes."""
+"""Replaces a string if its value begins with the expected bytes."""
 
 _ADD = """
 local streams, name = KEYS[2], 's' .. ARGV[1]
@@ -96,22 +96,22 @@ redis.call('PEXPIRE', KEYS[1], ARGV[8])
 redis.call('PEXPIRE', streams, ARGV[8])
 return number
 """
-"""Adds an event, whose number it returns, unless its stream has ended; then drops the oldest.
+"""Adds an event unless its stream has ended, drops the oldest events, and returns the number.
 
-The field of a stream says whether it has ended; which command has added its last event, so that
-one that is sent again adds none; the number of that event; and the requests it has to answer.
+The field of a stream holds: whether the stream has ended; the token of the command that added its
+last event, so that a repeated command adds none; the number of that event; and open request ids.
 """
 
 
 class RedisEngine:
-    """Connections to one engine, while `opened` is entered.
+    """Connections to one engine, for use inside the context manager `opened`.
 
     Args:
         url: The URL of the engine.
         name: Name of the server.
 
     Raises:
-        ValueError: It is no URL of an engine.
+        ValueError: The URL is not that of an engine.
         MissingExtraError: `valkey` is not installed.
     """
 
@@ -121,7 +121,7 @@ class RedisEngine:
             from valkey.exceptions import ResponseError, ValkeyError
         except ImportError:
             raise MissingExtraError("shared='redis://...'", "valkey") from None
-        self._library: Any = valkey.asyncio  # whose types are incomplete
+        self._library: Any = valkey.asyncio  # the types of the library are incomplete
         self._refused: Callable[[str], Exception] = ResponseError
         self._failures = (ValkeyError, OSError, TimeoutError)
         self._connection: RedisConnection | None = None
@@ -145,10 +145,10 @@ class RedisEngine:
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[None]:
-        """Make connections, as they are needed, while the block runs.
+        """Enable connections while the block runs. They are made on demand.
 
         Raises:
-            RuntimeError: The event loop is not one of asyncio.
+            RuntimeError: The event loop is not an asyncio loop.
         """
         try:
             asyncio.get_running_loop()
@@ -159,15 +159,15 @@ class RedisEngine:
         from valkey.backoff import NoBackoff
 
         options: dict[str, Any] = {
-            "retry": Retry(NoBackoff(), 1),  # of a connection that the engine has closed
+            "retry": Retry(NoBackoff(), 1),  # once, after the engine closed the connection
             "socket_connect_timeout": _SECONDS,
-            "lib_name": None,  # or it would be sent by a command that 6.2 lacks
+            "lib_name": None,  # a name would be sent by a command that 6.2 lacks
             "lib_version": None,
         }
         if urlsplit(self._url).scheme == "rediss":
             options["ssl_check_hostname"] = True
         client = self._library.Valkey.from_url(self._url, **options, socket_timeout=_SECONDS)
-        client.response_callbacks.clear()  # replies are read here
+        client.response_callbacks.clear()  # this module parses the replies
         untimed = self._library.ConnectionPool.from_url(self._url, **options, socket_timeout=None)
         connection = RedisConnection(
             untimed.make_connection, self._failures, self._refused, _SECONDS
@@ -186,7 +186,7 @@ class RedisEngine:
         return self._prefix + ":".join(parts)
 
     async def call(self, *words: str | bytes | int) -> Any:
-        """The reply to a command, which does not block.
+        """The reply to a command that does not block.
 
         Raises:
             SharedStateError: The engine can't be reached, or refused the command.
@@ -200,7 +200,7 @@ class RedisEngine:
             raise self._error(error) from error
 
     async def call_all(self, *commands: Words) -> list[Any]:
-        """The replies to commands that are sent together, and do not block.
+        """The replies to commands that do not block, sent together.
 
         Raises:
             SharedStateError: The engine can't be reached, or refused a command.
@@ -214,7 +214,7 @@ class RedisEngine:
             raise self._error(error) from error
 
     async def wait(self, *commands: Words) -> list[Any]:
-        """The replies to commands that may block, over a connection of their own.
+        """The replies to commands that may block, over a separate connection.
 
         Raises:
             SharedStateError: The engine can't be reached, or refused a command.
@@ -231,7 +231,7 @@ class RedisEngine:
         return replies
 
     async def replace(self, key: str, head: bytes, value: bytes) -> bool:
-        """Set a string, if it begins with some bytes; `False` if not.
+        """Replace a string if its value begins with `head`; `False` otherwise.
 
         Raises:
             SharedStateError: The engine can't be reached, or refused the command.
@@ -239,7 +239,7 @@ class RedisEngine:
         return bool(await self.call("EVAL", _REPLACE, 1, key, head, value))
 
     def _error(self, error: BaseException) -> SharedStateError:
-        """An error whose text has nothing of the URL."""
+        """An error whose text contains no part of the URL."""
         kind = type(error).__name__
         return SharedStateError(f"the engine of the shared state can't be used: {kind}")
 
@@ -262,11 +262,11 @@ class RedisBus:
             return Changes(await self._add(b""))
         wait = round(WAIT_SECONDS * 1000)
         last, _, token = cursor.partition(_SEPARATOR)
-        read, kept = await self._engine.wait(
+        read, last_entry = await self._engine.wait(
             ("XREAD", "COUNT", _BATCH, "BLOCK", wait, "STREAMS", self._changes, last),
             ("XRANGE", self._changes, last, last),
         )
-        if not kept or kept[0][1][1][:_TOKEN_BYTES].hex() != token:
+        if not last_entry or last_entry[0][1][1][:_TOKEN_BYTES].hex() != token:
             return Changes(await self._add(b""), gap=True)
         entries = _entries_of(read)
         if not entries:
@@ -352,7 +352,8 @@ class RedisSessionStore:
 class RedisEventStore:
     """Events in an engine. See `EventStore`.
 
-    Of one session, `EVENTS` with `EVENT_BYTES` are kept, for `EVENT_SECONDS` after the last one.
+    A session has at most `EVENTS` events of `EVENT_BYTES` in all, which expire `EVENT_SECONDS`
+    after the last event.
     """
 
     def __init__(self, engine: RedisEngine) -> None:
@@ -369,7 +370,7 @@ class RedisEventStore:
         return await self._add(session, stream, message, (), "1")
 
     async def after(self, session: str, event: str) -> StoredEvents | None:
-        """Read the events from one on."""
+        """Read the events from an event on."""
         _, number = split_event_id(event)
         if not number:
             return None
@@ -377,7 +378,7 @@ class RedisEventStore:
         return await self._read(session, event, ("XRANGE", key, f"0-{number}", "+"))
 
     async def wait(self, session: str, cursor: str) -> StoredEvents | None:
-        """Read the events after one, as soon as there are some."""
+        """Wait for the events after an event, and read them."""
         _, number = split_event_id(cursor)
         block = ("BLOCK", round(event_store.WAIT_SECONDS * 1000))
         key = self._engine.key("events", session)
@@ -385,7 +386,7 @@ class RedisEventStore:
         return await self._read(session, cursor, read)
 
     async def discard(self, session: str, stream: str | None = None) -> None:
-        """Forget a stream, whose events are then dropped in time, or delete those of a session."""
+        """Delete a stream, whose events are dropped later, or all events of a session."""
         streams = self._engine.key("streams", session)
         if stream is None:
             await self._engine.call("DEL", streams, self._engine.key("events", session))
@@ -418,11 +419,11 @@ class RedisEventStore:
         return f"{stream}-{number}" if number else None
 
     async def _read(self, session: str, event: str, command: Words) -> StoredEvents | None:
-        """The entries that a command reads of an event's stream; see `EventStore.after`."""
+        """The events of the stream of an event, as a command reads them; see `EventStore.after`."""
         stream, begin = split_event_id(event)
         fields = ("s" + stream, "edge", "last")
-        ask = self._engine.wait if "BLOCK" in command else self._engine.call_all
-        read, (state, edge, last) = await ask(
+        call = self._engine.wait if "BLOCK" in command else self._engine.call_all
+        read, (state, edge, last) = await call(
             command, ("HMGET", self._engine.key("streams", session), *fields)
         )
         if state is None or begin is None or not int(edge or 0) <= begin <= int(last):
@@ -438,7 +439,7 @@ class RedisEventStore:
                 if cursor > begin:
                     events.append(StoredEvent(f"{stream}-{cursor}", message))
             elif cursor == begin and command[0] == "XRANGE":
-                return None  # the event is one of another stream
+                return None  # the event belongs to another stream
         requests = msgspec.json.decode(state[1 + _TOKEN_BYTES :].partition(b" ")[2])
         return StoredEvents(stream, events, f"{stream}-{cursor}", is_over, requests)
 
@@ -450,9 +451,9 @@ class RedisUsedIds:
         self._engine = engine
 
     async def use(self, digest: bytes, seconds: float) -> bool:
-        """Set a string, unless there is one of another call.
+        """Set a string, unless another call has set it.
 
-        A command that was sent twice, as the connection broke, finds its own string.
+        A command that was sent twice, because the connection broke, finds the string that it set.
         """
         key, own = self._engine.key("used", digest.hex()), os.urandom(_TOKEN_BYTES)
         expiry = ("PX", _milliseconds(seconds))
@@ -462,7 +463,7 @@ class RedisUsedIds:
         return stored == own
 
     async def is_used(self, digest: bytes) -> bool:
-        """Look for a string."""
+        """Check that a string exists."""
         return bool(await self._engine.call("EXISTS", self._engine.key("used", digest.hex())))
 
 
@@ -479,7 +480,7 @@ def _cursor_of(identifier: str, data: bytes) -> str:
 
 
 def _entries_of(read: Any) -> list[tuple[str, bytes]]:
-    """Ids and data of the entries in a reply to XREAD of one stream, in the form of RESP2."""
+    """The ids and data of the entries in a RESP2 reply to XREAD of one stream."""
     if not read:
         return []
     [(_, entries)] = read

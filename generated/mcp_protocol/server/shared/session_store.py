@@ -3,10 +3,10 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Records of sessions that any process serves, and where they are stored.
+"""Records of sessions that any process serves, and the stores of these records.
 
-A record is small plain data. Whoever changes one names the version that the change replaces, so
-that of two writers one is refused, loads anew and tries again.
+A record is small plain data. A change names the version that it replaces. So of two concurrent
+writers the second is refused, loads the record again and retries.
 
 Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 """
@@ -24,13 +24,13 @@ from msgspec.structs import replace
 from ...runtime.request_context import Identity
 
 RECORD_FORMAT = b"\x01"
-"""First byte of an encoded record; one of another format is unknown."""
+"""First byte of an encoded record; records of other formats are treated as unknown."""
 
 
 SharedRule: TypeAlias = tuple[int, frozenset[str], frozenset[str], bool]
-"""Shows or hides items: number of their server, their keys or tags, and whether they are shown.
+"""Shows or hides items: number of their server, their keys, their tags, whether they are shown.
 
-The server itself has the number 0, those that are mounted on it have the next ones."""
+The server itself has the number 0, mounted servers have the following numbers."""
 
 
 class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -38,16 +38,16 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
 
     Attributes:
         revision: Name of the revision.
-        capabilities: What the client declared.
+        capabilities: The capabilities that the client declared.
         info: The client's implementation info.
         owner: The identity of the principal that opened the session; `None` without authorization.
-        version: Number of changes, its creation included.
+        version: Number of changes, including the creation.
         is_ready: Whether the client has confirmed the handshake, or used the session.
-        is_confirmed: Whether it sent `notifications/initialized`.
+        is_confirmed: Whether the client sent `notifications/initialized`.
         log_level: Least level of log messages; `None` until it is set.
         subscriptions: Resources to whose updates the client subscribed.
-        listener: The worker that has the newest stream which the client opened by GET.
-        rules: What the session alone shows or hides; the last rule that fits an item decides.
+        listener: Id of the worker that has the newest stream opened by GET; empty for none.
+        rules: Rules of this session alone; the last rule that matches an item decides.
     """
 
     revision: str
@@ -64,10 +64,10 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SessionStore(Protocol):
-    """Stores the records of sessions. All methods raise `SharedStateError` if that fails.
+    """Stores the records of sessions. All methods raise `SharedStateError` if the store fails.
 
-    A record is dropped when it was neither created, loaded nor touched for the seconds that its
-    last call named; `None` stands for never.
+    `create`, `load` and `touch` set the time after which an unused record is dropped: `seconds`
+    from the call, or never with `None`.
     """
 
     async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
@@ -75,7 +75,7 @@ class SessionStore(Protocol):
         ...
 
     async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
-        """The record of a session; `None` if it has ended, or never was."""
+        """The record of a session; `None` if the session has ended or never existed."""
         ...
 
     async def change(self, identifier: str, record: SessionRecord) -> bool:
@@ -83,11 +83,11 @@ class SessionStore(Protocol):
         ...
 
     async def touch(self, identifier: str, seconds: float | None) -> None:
-        """Keep a session that is in use without being loaded."""
+        """Postpone the expiry of a session that is in use."""
         ...
 
     async def end(self, identifier: str) -> None:
-        """Drop a record, known or not."""
+        """Drop a record, if it exists."""
         ...
 
 
@@ -100,11 +100,11 @@ class MemorySessionStore:
     async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
         """Store a record."""
         now = anyio.current_time()
-        self._records = {each: kept for each, kept in self._records.items() if kept[1] > now}
+        self._records = {each: entry for each, entry in self._records.items() if entry[1] > now}
         self._records[identifier] = record, _expiry(seconds)
 
     async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
-        """A record."""
+        """Load a record."""
         record, until = self._records.get(identifier, (None, 0.0))
         if record is None or until <= anyio.current_time():
             return None
@@ -120,7 +120,7 @@ class MemorySessionStore:
         return True
 
     async def touch(self, identifier: str, seconds: float | None) -> None:
-        """Keep a session."""
+        """Postpone the expiry of a session."""
         await self.load(identifier, seconds)
 
     async def end(self, identifier: str) -> None:
@@ -137,16 +137,16 @@ _decode = msgspec.msgpack.Decoder(SessionRecord).decode
 
 
 def encode_record(record: SessionRecord) -> bytes:
-    """The bytes of a record.
+    """Encode a record.
 
     Raises:
-        UNWRITABLE: Its client stated something that msgpack has no form for.
+        UNWRITABLE: The client sent a value that msgpack can't represent.
     """
     return RECORD_FORMAT + _encode(record)
 
 
 def decode_record(data: bytes) -> SessionRecord | None:
-    """The record that bytes are; `None` for bytes of another format."""
+    """Decode a record; `None` for bytes of another format."""
     if not data.startswith(RECORD_FORMAT):
         return None
     try:
@@ -161,12 +161,12 @@ _MERGED = ("revision", "capabilities", "info", "is_ready", "is_confirmed", "log_
 def merge_records(
     stored: SessionRecord, before: SessionRecord, ours: SessionRecord
 ) -> SessionRecord:
-    """A stored record with the changes that were made here.
+    """Merge the changes of this worker into a stored record.
 
     Args:
-        stored: The record, with changes of other workers.
-        before: The record as it was before all changes.
-        ours: The record with the changes here.
+        stored: The stored record, with changes of other workers.
+        before: The record before all changes.
+        ours: The record with the changes of this worker.
     """
     changes: dict[str, Any] = {
         name: value for name in _MERGED if (value := getattr(ours, name)) != getattr(before, name)
@@ -184,10 +184,10 @@ def merge_records(
 def _merge_rules(
     stored: Sequence[SharedRule], before: Sequence[SharedRule], ours: Sequence[SharedRule]
 ) -> tuple[SharedRule, ...]:
-    """Stored rules with the changes that were made here, those of each server in their order."""
+    """Merge the changes of this worker into stored rules; keeps the order within each server."""
     if stored == before:
         return (*ours,)
     new = [rule for rule in ours if rule not in before]
-    gone = {*before} - {*ours}
-    kept = [rule for rule in stored if rule not in gone and rule not in new]
+    removed = {*before} - {*ours}
+    kept = [rule for rule in stored if rule not in removed and rule not in new]
     return (*sorted([*kept, *new], key=itemgetter(0)),)

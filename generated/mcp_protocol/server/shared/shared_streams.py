@@ -3,14 +3,14 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Streams of events that one worker writes, and another one reads to a client that resumed there.
+"""Streams of events of one worker that a client has resumed at another worker.
 
-    client -> GET, Last-Event-ID -> a worker -> the stored events, and those to come -> client
+    client -> GET, Last-Event-ID -> a worker -> the stored and the following events -> client
                                              -> StreamFollowed, each second -> the writer
 
-The name of a stream begins with the worker that writes it. A writer that is not alive any more has
-left its requests without response: who reads the stream then ends it with an error. The store takes
-one end only, so neither several readers nor a writer that was only slow write a second one.
+The name of a stream begins with the id of the worker that writes it. If the writer is not alive any
+more, its requests get no response, so the reading worker ends the stream with an error. The store
+accepts one end only, so neither several readers nor a slow writer add a second end.
 
 Source: basic/transports#resumability-and-redelivery (to 2025-11-25).
 """
@@ -37,10 +37,10 @@ FOLLOWED_SECONDS = 3.0
 """Seconds for which a client counts as reading a stream after each `StreamFollowed`."""
 
 SEPARATOR = "."
-"""After the id of a worker, in ids of requests and in names of streams."""
+"""Follows the id of a worker in ids of requests and in names of streams."""
 
-_LETTER_SECONDS = 1.0  # between two to the writer
-_LISTENING = "l"  # before the number, in the name of a stream opened by GET
+_LETTER_SECONDS = 1.0  # between two letters to the writer
+_LISTENING = "l"  # before the number in the name of a stream opened by GET
 _LOST = "the process that served the request is gone; it may have been acted on"
 
 
@@ -48,32 +48,32 @@ def stream_name(prefix: str, number: int, *, listening: bool) -> str:
     """The name of a stream.
 
     Args:
-        prefix: What the streams of a session at a worker begin with.
+        prefix: The common prefix of the streams of a session at a worker.
         number: The number of the stream.
-        listening: Whether it was opened by GET.
+        listening: Whether the stream was opened by GET.
     """
     return f"{prefix}-{_LISTENING if listening else ''}{number}"
 
 
 def is_listening(name: str) -> bool:
-    """Whether a stream was opened by GET, by its name."""
+    """Whether the name of a stream says that the stream was opened by GET."""
     return name.rpartition("-")[2].startswith(_LISTENING)
 
 
 def lost_message(requests: Sequence[RequestId], revision: Revision) -> bytes:
-    """The error responses to requests whose worker is gone; nothing if there are none."""
+    """The error responses to requests whose worker is gone; empty without requests."""
     error = InternalError(_LOST)
     errors = [error_response(each, error, revision).data for each in requests]
     return errors[0] if len(errors) == 1 else b"[%b]" % b",".join(errors) if errors else b""
 
 
 class FollowedStream(ResumableStream):
-    """A stream of another worker. Nothing is added to it here, but for its end."""
+    """A stream of another worker. This worker only reads the stream, or ends it."""
 
     async def follow(
         self, stored: StoredEvents | None, worker: SharedWorker, revision: Revision
     ) -> None:
-        """Write events until the stream has ended, or the client is gone.
+        """Write the stored events to the client until the stream ends or the client is gone.
 
         Args:
             stored: The first events.
@@ -90,7 +90,7 @@ class FollowedStream(ResumableStream):
                 await self._notify_writer(stored, self._store, worker, revision)
                 stored = await self._store.wait(self._session, stored.cursor)
         except SharedStateError as error:
-            logger.debug("%s", error)  # the client resumes once more
+            logger.debug("%s", error)  # the client will resume again
         except Exception:
             logger.exception("the event store failed, so a stream is not followed")
         finally:
@@ -99,7 +99,7 @@ class FollowedStream(ResumableStream):
     async def _notify_writer(
         self, stored: StoredEvents, store: EventStore, worker: SharedWorker, revision: Revision
     ) -> None:
-        """Tell the writer that its client is there; end the stream of one that is gone."""
+        """Tell the writer that its client reads; end the stream if the writer is gone."""
         now = anyio.current_time()
         if now < self.followed_until:
             return

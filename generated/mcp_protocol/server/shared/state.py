@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The state that the processes of a server share: a bus and a store, and what opens them."""
+"""The state that the processes of a server share: a bus, and stores."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from .bus import Bus
 from .session_store import SessionStore
 
 USED_IDS = 100_000
-"""Ids that a state in memory stores."""
+"""Most used ids that a state in memory stores."""
 
 
 class SharedState(msgspec.Struct, frozen=True):
-    """The bus and the stores that processes share; other engines than Redis have them too.
+    """The bus and the stores that processes share, for engines other than Redis too.
 
     Attributes:
-        bus: Tells workers of changes, and of each other.
+        bus: Carries messages among workers.
         sessions: Stores the records of sessions.
         events: Stores the events of streams.
-        used: Stores the ids of DPoP proofs that were used, and of sealed sessions that were ended.
-        tasks: Stores the records of tasks, a `TaskStore`; `None` for a store of each process.
-        opened: Makes the context manager in which all are used; each event loop enters one.
+        used: Stores the ids of used DPoP proofs and of ended sealed sessions.
+        tasks: Stores the records of tasks, a `TaskStore`; `None` for a separate store per process.
+        opened: Makes the context manager inside which the state is used; once per event loop.
     """
 
     bus: Bus
@@ -43,14 +43,14 @@ class SharedState(msgspec.Struct, frozen=True):
 
 
 def state_of(name: str, shared: SharedState | str) -> SharedState:
-    """The state that the option `shared` stands for.
+    """The state for a value of the option `shared`.
 
     Args:
-        name: Name of the server: others share nothing with it, even by the same engine.
-        shared: The option.
+        name: Name of the server. Servers with other names share nothing, even in the same engine.
+        shared: The value.
 
     Raises:
-        ValueError: It is no URL of an engine.
+        ValueError: The value is not the URL of an engine.
         MissingExtraError: `valkey` is not installed.
     """
     if isinstance(shared, SharedState):

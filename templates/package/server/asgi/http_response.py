@@ -25,7 +25,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
 
     Attributes:
         status: The status code.
-        body: JSON, or nothing.
+        body: JSON, or empty.
         headers: Header fields beyond type and length.
     """
 
@@ -36,11 +36,11 @@ class HttpResponse(msgspec.Struct, frozen=True):
     async def send(
         self, send: Callable[[MutableMapping[str, Any]], Awaitable[None]], *, more: bool = False
     ) -> None:
-        """Send the response through ASGI. A client that is gone is no error.
+        """Send the response through ASGI. Errors of a disconnected client are ignored.
 
         Args:
             send: The ASGI send callable.
-            more: Whether the end of the response follows later; the body is complete already.
+            more: Whether the caller ends the response later; the body is complete.
         """
         body = self.body
         headers = [(b"content-length", b"%d" % len(body))]
@@ -58,7 +58,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
 async def send_json(
     body: bytes, send: Callable[[MutableMapping[str, Any]], Awaitable[None]]
 ) -> None:
-    """Send a response with status 200 that has a document and no further header fields."""
+    """Send a JSON document with status 200 and no further header fields."""
     headers = [(b"content-length", b"%d" % len(body)), _JSON_TYPE]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
@@ -76,7 +76,7 @@ def refusal(
 
     Args:
         status: The HTTP status.
-        text: What was expected, what came, where.
+        text: The message of the error: expected and received values, and their place.
         code: The JSON-RPC code.
         id: Id of the refused request; UNSET if unknown.
         headers: Header fields beyond type and length.
@@ -100,7 +100,7 @@ def not_allowed(methods: str) -> HttpResponse:
 
 
 def invalid_message(message: jsonrpc.InvalidMessage) -> HttpResponse:
-    """A refusal of a body that is no JSON-RPC message."""
+    """A refusal of a body that is not a JSON-RPC message."""
     error = message.error
     identifier: Any = UNSET if message.id is None else message.id
     return refusal(400, error.message, code=error.code, id=identifier)
@@ -118,8 +118,8 @@ def unknown_method(message: jsonrpc.Request) -> HttpResponse:
 def session_ended() -> HttpResponse:
     """The response to requests whose session ended while they were served.
 
-    The status is not 404: clients take that as permission to send the requests again, and the
-    server may have acted on them.
+    The status is not 404: clients take 404 as permission to send the requests again, but the server
+    may have acted on them.
     """
     text = "the session ended before the answer was there"
     return refusal(503, text, code=INTERNAL_ERROR)

@@ -3,9 +3,9 @@
 A response is sent to the POST of its request, other messages to a stream that the client opened by
 GET. No message is sent twice.
 
-When a session has to make room for another, sessions that a flood consists of go first: those whose
-client did nothing after `initialize`, then those of the address that has most. So a client that
-opens sessions without end mostly ends its own.
+When a session has to be ended to make room, likely parts of a flood are ended first: sessions whose
+client did nothing after `initialize`, then sessions of the address that has most. So a client that
+keeps opening sessions mostly ends its own sessions.
 
 Source: basic/transports#session-management, #streamable-http, #resumability-and-redelivery
 (to 2025-11-25).
@@ -39,19 +39,19 @@ from .settings import Limits, ServerHttpSettings
 logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
-_DISCONNECTED_STREAMS = 4  # GET streams that are kept for a client that may resume them
-_UNCONFIRMED_SHARE = 100  # one session in so many may be unconfirmed before those go first
+_DISCONNECTED_STREAMS = 4  # disconnected GET streams that the client may resume
+_UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the limit
 
 
 class HttpSession(Channel):
-    """One client's session, over any number of HTTP requests. It is the channel of its peer.
+    """One client's session, over any number of HTTP requests; the channel of its peer.
 
-    A session that lacks what outlasts a message lasts for one POST: there is nothing to resume.
+    A session without lasting state (see `Session.lacks`) ends with its POST, and can't be resumed.
 
     Args:
-        service: What is served.
-        settings: How it is served.
-        connection: The protocol, initialized.
+        service: The service of the server.
+        settings: The HTTP settings.
+        connection: The initialized protocol connection.
         network: The client's address, or its network; see `request.network_of`.
         memory: Counts the bytes that the session keeps.
         background: Runs the tasks that send announcements.
@@ -59,8 +59,8 @@ class HttpSession(Channel):
 
     Attributes:
         id: The session id: 256 random bits.
-        session_id: The same; for a session that lasts for one POST the id that the client sent,
-            `None` if the server keeps no sessions.
+        session_id: Equal to `id`; in a session that lasts for one POST, the id that the client
+            sent, or `None` if the server keeps no sessions.
         network: As passed.
         kept: Bytes kept for the client.
         peer: The running protocol.
@@ -132,10 +132,10 @@ class HttpSession(Channel):
         return self._negotiated.state is State.READY
 
     async def store_changes(self) -> None:
-        """Store what a message has changed, where processes share sessions."""
+        """Store the changes of a message, if processes share sessions."""
 
     def open(self) -> None:
-        """Receive announcements of the server."""
+        """Subscribe the session to announcements of the server."""
         self._service.announcer.add(self.queue)
 
     def enter(self) -> None:
@@ -143,13 +143,13 @@ class HttpSession(Channel):
         self.users += 1
 
     def leave(self) -> None:
-        """Count a connection of the client no more."""
+        """Stop counting a connection of the client."""
         self.users -= 1
         self._on_leave(self)
 
     async def reserve(self, size: int) -> bool:
         """Count bytes as kept; `False` if there is no room for them."""
-        self.users += 1  # or the session might be ended to make room for itself
+        self.users += 1  # otherwise the session might be ended to make room for itself
         try:
             if not await self._memory.reserve(size):
                 return False
@@ -161,7 +161,7 @@ class HttpSession(Channel):
         return not self.over
 
     async def reserve_initialize(self, size: int) -> bool:
-        """Count the bytes of an `initialize`, of which the longest counts; `False` for no room."""
+        """Count the bytes of the longest `initialize`; `False` if there is no room for them."""
         more = size - self._initialize_size
         if more > 0:
             if not await self.reserve(more):
@@ -170,7 +170,7 @@ class HttpSession(Channel):
         return True
 
     def release_memory(self, size: int) -> None:
-        """Count bytes no more."""
+        """Stop counting bytes as kept."""
         self.kept -= size
         self._memory.release(size)
 
@@ -190,10 +190,10 @@ class HttpSession(Channel):
         """A new stream with a unique name.
 
         Args:
-            carrier: The response that the stream belongs to; `None` for one opened by GET.
+            carrier: The response that the stream belongs to; `None` for a stream opened by GET.
         """
         self._stream_count += 1
-        stream = self._stream(self._stream_name(self._stream_count, carrier), carrier)
+        stream = self._make_stream(self._stream_name(self._stream_count, carrier), carrier)
         self.streams[stream.name] = stream
         return stream
 
@@ -202,10 +202,10 @@ class HttpSession(Channel):
         return None if self._store is None else await self._store.after(self.id, event_id)
 
     def stream_of(self, stored: StoredEvents) -> ResumableStream:
-        """The stream that events belong to, also if it has ended."""
+        """The stream that events belong to, even if the stream has ended."""
         stream = self.streams.get(stored.stream)
         if stream is None:
-            stream = self._stream(stored.stream)
+            stream = self._make_stream(stored.stream)
             stream.over = True
         return stream
 
@@ -241,7 +241,7 @@ class HttpSession(Channel):
         self.queue.send_by(self._background.start_together)
 
     def stop_announcing(self) -> None:
-        """Record that one stream less is held open."""
+        """Stop counting a stream that was held open; without streams, hold announcements."""
         self._held -= 1
         if not self._held:
             self.queue.hold()
@@ -251,7 +251,7 @@ class HttpSession(Channel):
         raise EndOfChannel("messages come by POST")
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Send a message to the POST it belongs to, or on a stream opened by GET."""
+        """Send a message to the POST that it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
         is_response = message.is_response
         response: PostResponse | None = None
@@ -270,7 +270,7 @@ class HttpSession(Channel):
         return response is not None
 
     async def send_unrelated(self, message: bytes) -> None:
-        """Send a message that belongs to no request on the newest GET stream, or keep it.
+        """Send a message that belongs to no request on the newest GET stream, or queue it.
 
         Raises:
             ConnectionClosedError: The session has ended.
@@ -295,7 +295,7 @@ class HttpSession(Channel):
 
     @property
     def has_old_streams(self) -> bool:
-        """Whether there are streams to be discarded."""
+        """Whether `discard_streams` has streams to discard."""
         return len(self._ended) > self._settings.limits.per_session or any(
             stream.lost for stream in self._listening
         )
@@ -317,7 +317,7 @@ class HttpSession(Channel):
             return
         self.over = True
         self._service.announcer.remove(self.queue)
-        self.peer.stop_serving()  # first: handlers that wait for the client are no failures
+        self.peer.stop_serving()  # first, so that handlers waiting for the client do not fail
         await self.peer.close()
         await self._end_streams()
         self._listening.clear()
@@ -327,7 +327,7 @@ class HttpSession(Channel):
     def _stream_name(self, number: int, carrier: PostResponse | None) -> str:
         return f"{self._prefix}-{number}"
 
-    def _stream(self, name: str, carrier: PostResponse | None = None) -> ResumableStream:
+    def _make_stream(self, name: str, carrier: PostResponse | None = None) -> ResumableStream:
         polling = self.revision.facts.http.polling
 
         def requests() -> Sequence[RequestId]:
@@ -336,7 +336,7 @@ class HttpSession(Channel):
         return ResumableStream(self.id, name, self._store, polling, self._settings.retry, requests)
 
     async def _end_streams(self) -> None:
-        """Send nothing more on any stream, and let none be resumed."""
+        """Stop all streams, and discard their events so that none can be resumed."""
         for stream in self.streams.values():
             stream.stop()
         self.streams.clear()
@@ -347,7 +347,7 @@ class HttpSession(Channel):
             await self._discard_events(stream.name)
 
     async def _discard_events(self, name: str | None = None) -> None:
-        """Discard the events of a stream, or of all."""
+        """Discard the events of a stream, or of all streams."""
         if self._store is not None:
             try:
                 await self._store.discard(self.id, name)
@@ -359,10 +359,10 @@ _Sessions: TypeAlias = OrderedDict[str, HttpSession]
 
 
 class SessionRegistry:
-    """The sessions of one application, the one longest unused first.
+    """The sessions of one application, ordered by last use; the longest unused is first.
 
     Args:
-        limits: Most sessions, and how long they may be idle.
+        limits: The limits of number and idle time.
         memory: Counts the bytes that the sessions keep.
     """
 
@@ -418,15 +418,15 @@ class SessionRegistry:
         return True
 
     async def end_largest(self, size: int) -> None:
-        """End the idle session that keeps most bytes, if it keeps more than `size`."""
+        """End the idle session that keeps most bytes, of those with more than `size` bytes."""
         idle = [each for each in self._sessions.values() if not each.users and each.kept > size]
         if idle:
             await self.end(max(idle, key=lambda each: (each.id in self._unconfirmed, each.kept)))
 
     async def end(self, session: HttpSession) -> None:
         """End a session. Failures are logged."""
-        known = self._sessions.pop(session.id, None) is not None
-        if known and self._unconfirmed.pop(session.id, None) is None:
+        is_registered = self._sessions.pop(session.id, None) is not None
+        if is_registered and self._unconfirmed.pop(session.id, None) is None:
             of_network = self._by_network[session.network]
             del of_network[session.id]
             if not of_network:
@@ -438,7 +438,7 @@ class SessionRegistry:
             logger.exception("a session did not end well")
 
     async def expire(self) -> None:
-        """End sessions as they become idle, until cancelled."""
+        """End sessions that have been idle for too long, until cancelled."""
         seconds = self._limits.idle
         while seconds is not None:
             if not self._sessions:
@@ -459,7 +459,7 @@ class SessionRegistry:
             await self.end(next(iter(self._sessions.values())))
 
     async def _end_idle(self, seconds: float) -> float:
-        """End sessions that have been idle for too long; the time of the next check."""
+        """End sessions that have been idle for too long; returns the time of the next check."""
         now = self._now()
         for session in list(self._sessions.values()):
             if session.users:
@@ -470,7 +470,7 @@ class SessionRegistry:
         return now + seconds
 
     def _session_to_evict(self) -> HttpSession | None:
-        """The idle session that makes room for another; `None` if none is idle."""
+        """The idle session to end for a new session; `None` if no session is idle."""
         if len(self._unconfirmed) > self._limits.sessions // _UNCONFIRMED_SHARE:
             unconfirmed = _first_idle(self._unconfirmed)
             if unconfirmed is not None:

@@ -1,4 +1,4 @@
-"""Amounts that all clients of one application use together, counted against its `Limits`."""
+"""Counters of the memory, streams and messages of all clients, for the `Limits` of a server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ALWAYS_ACCEPTED = (CANCELLED, PROGRESS)
 def decoded_size(body: bytes) -> int:
     """An upper estimate of the memory that a decoded JSON document takes, in bytes.
 
-    The estimate counts brackets, braces and commas, those within strings too.
+    The estimate counts brackets, braces and commas, including those within strings.
     """
     lists, objects, members = body.count(b"["), body.count(b"{"), body.count(b",")
     return len(body) + _LIST * lists + _OBJECT * objects + _MEMBER * members
@@ -34,7 +34,7 @@ def subscriptions_size(uris: Collection[str]) -> int:
 
 
 def starts_work(message: jsonrpc.Message) -> bool:
-    """Whether a message does more than to report on or to cancel an open request."""
+    """Whether a message starts new work: it is no response, cancellation or progress."""
     if isinstance(message, jsonrpc.Notification):
         return message.method not in _ALWAYS_ACCEPTED
     return isinstance(message, jsonrpc.Request)
@@ -55,16 +55,16 @@ class StreamMemory(Struct, eq=False):
 class MemoryQuota:
     """Bytes kept for sessions and open streams.
 
-    To make room for a reservation, the idle session that keeps most is ended, or else the open
-    stream that holds most, if that frees enough.
+    To make room for a reservation, the idle session that keeps most bytes is ended, or otherwise
+    the open stream that holds most bytes, if that frees enough.
 
     Args:
         limit: Bytes available.
 
     Attributes:
         size: Bytes in use.
-        end_idle_session: Ends the idle session that keeps most, if it keeps more than so many
-            bytes.
+        end_idle_session: Ends the idle session that keeps most bytes, if it keeps more than the
+            number passed.
     """
 
     def __init__(self, limit: int) -> None:
@@ -78,7 +78,7 @@ class MemoryQuota:
 
         Args:
             size: Number of bytes.
-            stream: The stream that holds them, if one does.
+            stream: The stream that holds the bytes; `None` for a session.
         """
         if self._excess(size) > 0 and self.end_idle_session is not None:
             await self.end_idle_session(self._excess(size))
@@ -107,7 +107,7 @@ class MemoryQuota:
             self.size -= stream.size
 
     def end_largest(self, size: int, asking: StreamMemory | None = None) -> None:
-        """End the stream that holds most, other than `asking`, if it holds more than `size`."""
+        """End the largest stream other than `asking`, of those with more than `size` bytes."""
         others = [each for each in self._streams if each.size > size and each is not asking]
         if others:
             largest = max(others, key=lambda each: each.size)
@@ -125,8 +125,8 @@ class StreamQuota:
         limit: Most streams at a time.
 
     Attributes:
-        deadline: When a stream that opens now ends, on the clock of `anyio.current_time`; `None`
-            for never.
+        deadline: Returns the end time of a stream that opens now, on the clock of
+            `anyio.current_time`; `None` for no end.
     """
 
     def __init__(self, limit: int) -> None:
@@ -137,7 +137,7 @@ class StreamQuota:
         self._closed = False
 
     def __len__(self) -> int:
-        """Number of streams, those about to be opened included."""
+        """Number of streams, including those that are being opened."""
         return self._count
 
     def enter(self) -> bool:
@@ -148,7 +148,7 @@ class StreamQuota:
         return True
 
     def leave(self) -> None:
-        """Count one stream less."""
+        """Stop counting a stream."""
         self._count -= 1
 
     async def hold(
@@ -164,10 +164,10 @@ class StreamQuota:
             receive: The ASGI receive callable.
             response: The stream.
             keep_alive: Seconds of silence after which a comment is sent; `None` for never.
-            scope: A new scope. The server ends the stream by cancelling it.
+            scope: A new scope. The server ends the stream by cancelling the scope.
 
         Returns:
-            Whether the client disconnected; if not, the server ends the stream.
+            Whether the client disconnected; `False` if the server ended the stream.
         """
         if self.deadline is not None:
             scope.deadline = self.deadline()
@@ -185,7 +185,7 @@ class StreamQuota:
         return disconnected
 
     def close(self) -> None:
-        """End all streams, and those opened from now on."""
+        """End all streams, and all streams that are opened later."""
         self._closed = True
         for scope in list(self._scopes):
             scope.cancel()
@@ -201,8 +201,8 @@ class Quotas:
         in_flight: Messages being served for connected clients.
         memory: Bytes kept for sessions and streams.
         streams: Open streams.
-        find_disconnected: Functions that look for clients that have disconnected, whose messages
-            no longer count.
+        find_disconnected: Functions that check for disconnected clients, whose messages no longer
+            count.
     """
 
     def __init__(self, limits: Limits) -> None:

@@ -27,7 +27,7 @@ _WRITE_SECONDS = 0.5  # for a write to the previous connection, once the client 
 
 
 class ResumableStream:
-    """One stream. Any number of tasks may send; all connections see the events in one order.
+    """One stream. Many tasks may send; all connections carry the events in the same order.
 
     Args:
         session: Id of the session.
@@ -35,15 +35,15 @@ class ResumableStream:
         store: Stores the events; `None` for a stream that can't be resumed.
         polling: Whether the stream starts with an event that has an id and no data.
         retry: Seconds that a client is told to wait before it reconnects.
-        requests: Gives the ids of the requests that the stream has to answer still.
+        requests: Returns the ids of the requests without response.
 
     Attributes:
         name: As passed.
         requests: As passed.
         over: Whether nothing more is sent.
         held: The scope that keeps a GET connection open.
-        followed_until: The time, on the clock of the event loop, until which a client is taken to
-            read the stream by another process.
+        followed_until: Time on the clock of the event loop; until then, a client counts as reading
+            the stream at another process.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class ResumableStream:
 
     @property
     def lost(self) -> bool:
-        """Whether the connection has ended; not before there was one."""
+        """Whether the stream had a connection, and has none now."""
         return self._was_connected and not self.connected
 
     @property
     def attended(self) -> bool:
-        """Whether a client reads the stream, here or by another process."""
+        """Whether a client reads the stream, at this or another process."""
         return self.connected or self.followed_until > anyio.current_time()
 
     @property
@@ -98,13 +98,13 @@ class ResumableStream:
         messages: Sequence[bytes] = (),
         before: Sequence[StoredEvent] = (),
     ) -> None:
-        """Start the response; in some revisions with an event that only has an id.
+        """Start the response; in some revisions with an event that has an id only.
 
         Args:
             response: The connection.
             headers: Further header fields of the response.
             messages: Sent before the messages of other tasks.
-            before: Events of a stream that this one continues.
+            before: Stored events of a stream that this stream continues.
         """
         async with self._lock:
             await self._connect(response, headers)
@@ -119,10 +119,10 @@ class ResumableStream:
 
         Args:
             message: The message.
-            is_last: Whether the stream ends with it; call `end` next.
+            is_last: Whether the stream ends with the message; call `end` next.
 
         Returns:
-            Whether it was written, or can be had by resuming.
+            Whether the message was written, or was stored for resuming.
         """
         async with self._lock:
             return not self.over and await self._send(message, is_last=is_last)
@@ -131,21 +131,21 @@ class ResumableStream:
         """Continue on another connection, after an event.
 
         Returns:
-            `False`, and nothing was written, if the event is unknown, or the stream has ended and
-            there is no later event.
+            `False`, and nothing was written, if the event is unknown, or the stream has ended
+            without later events.
         """
         await self._end_write()
         async with self._lock:
-            known = None
+            stored = None
             if self._store is not None:
-                known = await self._store.after(self._session, event_id)
-            if known is None or (self.over and not any(each.message for each in known.events)):
+                stored = await self._store.after(self._session, event_id)
+            if stored is None or (self.over and not any(each.message for each in stored.events)):
                 return False
             before, self._response = self._response, response
             if before is not None:
                 await _close(before)
             await self._connect(response)
-            await self._replay(known.events)
+            await self._replay(stored.events)
             if self.over:
                 await self._close_response()
             return True
@@ -153,7 +153,7 @@ class ResumableStream:
     async def close_connection(self) -> None:
         """Close the connection, not the stream, so that the client resumes.
 
-        No-op in revisions whose clients would not.
+        No-op in revisions whose clients would not resume.
         """
         if self._polling:
             async with self._lock:
@@ -162,7 +162,7 @@ class ResumableStream:
                     await self._close_response()
 
     async def drop_connection(self) -> None:
-        """Close the connection, not the stream: the client has another one."""
+        """Close the connection, not the stream: the client has another connection."""
         await self._end_write()
         async with self._lock:
             await self._close_response()
@@ -176,7 +176,7 @@ class ResumableStream:
 
     async def close(self, response: SseResponse) -> None:
         """Close a connection, not the stream."""
-        async with self._lock:  # waits for another task that closes it
+        async with self._lock:  # another task may be closing the connection
             if self._response is response:
                 await self._close_response()
 
@@ -190,7 +190,7 @@ class ResumableStream:
         self.stop()
 
     def stop(self) -> None:
-        """Send nothing more. The task that holds a GET connection then closes it."""
+        """Send nothing more. The task that holds a GET connection closes the connection."""
         self.over = True
         if self.held is not None:
             self.held.cancel()
@@ -210,7 +210,7 @@ class ResumableStream:
     async def _connect(
         self, response: SseResponse, headers: Mapping[str, str] = _NO_HEADERS
     ) -> None:
-        """Start a response; the stream has no connection if its client is gone."""
+        """Start a response; if its client is gone, the stream has no connection."""
         self._response = response
         self._was_connected = True
         try:
@@ -238,9 +238,9 @@ class ResumableStream:
         return written or event_id is not None
 
     async def _store_event(self, message: bytes, *, is_last: bool = False) -> str | None:
-        """Store an event; its id, or `None` if that failed.
+        """Store an event and return its id; `None` if the store failed.
 
-        A stream that another process has ended, taking this one for dead, is stopped.
+        The stream is stopped if another process has ended it in the store.
         """
         store, session = self._store, self._session
         if store is None:
@@ -262,13 +262,13 @@ class ResumableStream:
         return event_id
 
     async def _write(self, message: bytes, event_id: str | None, retry: int | None = None) -> bool:
-        """Write an event; `False` if there is no connection, or not any more."""
+        """Write an event; `False` if there is no connection, or the connection broke."""
         response = self._response
         if response is None:
             return False
         try:
             with anyio.CancelScope() as self._writing:
-                await response.event(message, id=event_id, retry=retry)
+                await response.write_event(message, id=event_id, retry=retry)
                 return True
         except ConnectionClosedError:
             pass

@@ -1,15 +1,15 @@
-"""Sessions that any process serves: the session id carries the session, sealed.
+"""Sessions that any process serves: the session id contains the encrypted session.
 
-An id is `base64url(salt ciphertext tag)`. The plain text has the revision, what the client stated
-of itself, and the times of start and expiry. Each id has a key of its own, which HMAC-SHA-512
-derives from the server's key and the salt: a random 128-bit salt may be used for far more ids than
-a random nonce of AES-GCM under one key. The name of the server and the identity of the owner are
-authenticated as associated data, so an id that belongs to another server or owner does not open.
+An id is `base64url(salt ciphertext tag)`. The plain text contains the revision, the capabilities
+and implementation info of the client, and the times of start and expiry. Each id has its own key,
+which HMAC-SHA-512 derives from the server's key and the salt: a random 128-bit salt is safe for far
+more ids than a random nonce of AES-GCM under one key. The name of the server and the identity of
+the owner are authenticated as associated data, so an id of another server or owner does not open.
 
-A POST of such a session is served by itself, as on a server without sessions, but with the
-capabilities and the implementation info of the client. What needs the same process again is
-refused with an error that says so. An id whose client has more to say than fits is not sealed: its
-session lives in one process, like that of a server without sealed ids.
+Each POST of a sealed session is served on its own, as on a server without sessions, but with the
+capabilities and the implementation info of the client. Features that need the same process again
+are refused with an error that says so. If the client's data do not fit into an id, the session is
+not sealed, and is kept in one process, as on a server without sealed ids.
 
 Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 """
@@ -51,7 +51,7 @@ ID_CHARACTERS = 4096
 """Most characters of a sealed session id."""
 
 ENDED = 10_000
-"""Ids of ended sessions that a process refuses; one more lets the oldest live again."""
+"""Most ids of ended sessions that a process refuses; beyond that, the oldest are accepted again."""
 
 LACKS = (
     "a store that the processes of this server share, and it has none: any process serves a "
@@ -63,18 +63,18 @@ _PURPOSE = b"mcp session id 1\n"
 _SALT_BYTES = 16
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 
-# hmac and cryptography are imported when used first: few servers need them.
+# hmac and cryptography are imported on first use: few servers need them.
 
 
 class SealedSession(msgspec.Struct, frozen=True, array_like=True):
-    """The session that an id carries.
+    """The session in a sealed id.
 
     Attributes:
         revision: Name of the revision.
-        capabilities: What the client declared.
+        capabilities: The capabilities that the client declared.
         info: The client's implementation info.
         start: Time of the `initialize`, in seconds since the epoch.
-        expires: Time from which the id is unknown.
+        expires: Time after which the id is unknown, in seconds since the epoch.
     """
 
     revision: str
@@ -89,11 +89,11 @@ _decode = msgspec.msgpack.Decoder(SealedSession).decode
 
 
 class SessionCipher:
-    """Seals sessions into ids, and opens these.
+    """Seals sessions into ids, and opens the ids.
 
     Args:
-        name: Name of the server; other servers refuse the ids, even with the same keys.
-        keys: Gives the keys: the first seals, all open.
+        name: Name of the server; servers of other names refuse the ids, even with the same keys.
+        keys: Returns the keys: the first key seals, all keys open.
         seconds: Time from the start of a session to its expiry.
         now: The clock, in seconds since the epoch.
 
@@ -122,11 +122,11 @@ class SessionCipher:
         self._now = now
 
     def seal(self, session: Session, owner: Identity | None) -> str | None:
-        """The id of a session; `None` if none of `ID_CHARACTERS` can carry it.
+        """Seal a session into an id; `None` if the id would exceed `ID_CHARACTERS`.
 
         Args:
             session: The session.
-            owner: The identity of its principal; `None` without authorization.
+            owner: The identity of the principal; `None` without authorization.
         """
         start = int(self._now())
         sealed = SealedSession(
@@ -142,20 +142,20 @@ class SessionCipher:
             return None
         salt = os.urandom(_SALT_BYTES)
         cipher, nonce = self._cipher_of(self._keys()[0], salt)
-        identifier = _text_of(salt + cipher.encrypt(nonce, text, self._associated(owner)))
+        identifier = _text_of(salt + cipher.encrypt(nonce, text, self._associated_data(owner)))
         return identifier if len(identifier) <= ID_CHARACTERS else None
 
     def open(self, identifier: str, owner: Identity | None) -> SealedSession | None:
-        """The session of an id.
+        """Open a sealed id.
 
         Returns:
-            `None` for an id that these keys did not seal for this owner, that was altered, or has
-            expired.
+            `None` for an id that was not sealed with these keys for this owner, was altered, or
+            has expired.
         """
         raw = _bytes_of(identifier)
         if raw is None:
             return None
-        salt, text, associated = raw[:_SALT_BYTES], raw[_SALT_BYTES:], self._associated(owner)
+        salt, text, associated = raw[:_SALT_BYTES], raw[_SALT_BYTES:], self._associated_data(owner)
         for key in self._keys():
             cipher, nonce = self._cipher_of(key, salt)
             try:
@@ -171,16 +171,16 @@ class SessionCipher:
         nonce = derived[_KEY_BYTES : _KEY_BYTES + _NONCE_BYTES]
         return self._algorithm(derived[:_KEY_BYTES]), nonce
 
-    def _associated(self, owner: Identity | None) -> bytes:
+    def _associated_data(self, owner: Identity | None) -> bytes:
         return _encode((self._name, owner))
 
 
 class SealedEndpoint(SessionEndpoint):
-    """Serves the revisions with sessions, whose ids carry them; see `SessionEndpoint`.
+    """Serves the revisions with sessions, with sealed ids; see `SessionEndpoint`.
 
     Args:
-        used: Stores the ids of sessions that were ended; by default in this process. The other
-            arguments are those of `SessionEndpoint`.
+        used: Stores the ids of ended sessions; by default in this process. The other arguments are
+            those of `SessionEndpoint`.
 
     Raises:
         ValueError: The server has no key.
@@ -216,7 +216,7 @@ class SealedEndpoint(SessionEndpoint):
         session: HttpSession | HttpResponse | None = None,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
-        identifier = self.named_session(request)
+        identifier = self.session_id_of(request)
         sealed = await self._open(identifier)
         if isinstance(sealed, HttpResponse):
             await sealed.send(send)
@@ -242,8 +242,8 @@ class SealedEndpoint(SessionEndpoint):
         await super().post(request, message, messages, body, receive, send, scope, session)
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
-        """Refuse to open a stream, which would reach the changes of one process alone."""
-        sealed = await self._open(self.named_session(request))
+        """Refuse to open a stream, which would carry the changes of one process only."""
+        sealed = await self._open(self.session_id_of(request))
         if isinstance(sealed, HttpResponse):
             await sealed.send(send)
         elif sealed is None:
@@ -252,8 +252,8 @@ class SealedEndpoint(SessionEndpoint):
             await (self.check_version(request) or _NO_STREAM).send(send)
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
-        """End a session; processes that share no state do not know of it, and serve it further."""
-        identifier = self.named_session(request)
+        """End a session. Processes without shared state do not learn this, and still serve it."""
+        identifier = self.session_id_of(request)
         sealed = await self._open(identifier)
         if identifier is None or sealed is None:
             await super().delete(request, send)
@@ -267,10 +267,10 @@ class SealedEndpoint(SessionEndpoint):
         await (refused or self._end_response).send(send)
 
     async def _open(self, identifier: str | None) -> SealedSession | HttpResponse | None:
-        """The session that an id carries, if that is served here and was not ended.
+        """Open a sealed id, if its revision is served and the session was not ended.
 
         Returns:
-            A refusal if the state that processes share can't be reached.
+            A refusal if the shared state can't be reached.
         """
         if identifier is None or self.registry.get(identifier) is not None:
             return None
@@ -341,7 +341,7 @@ def _text_of(raw: bytes) -> str:
 
 
 def _bytes_of(identifier: str) -> bytes | None:
-    """The bytes of an id; `None` unless it is their only text."""
+    """Decode an id; `None` unless it is the canonical base64url text of its bytes."""
     if len(identifier) > ID_CHARACTERS:
         return None
     try:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # most servers on a user's machine need none
     from .protection import Auth, Protection, Shared
 
 Answers: TypeAlias = Literal["auto", "json", "sse"]
-"""The form of the response to a POST: JSON, a stream of events, or whichever suits.
+"""The form of the response to a POST: JSON, a stream of events, or chosen per response.
 
 With `sse` the stream opens before the handler has finished. With `auto` it opens when a message
 precedes the response, or after `keep_alive` seconds of silence.
@@ -41,18 +41,18 @@ class Limits:
         body: Bytes of a request body; more get 413. Also bytes of messages that one client of
             HTTP+SSE has posted and its session has not received; more get 503.
         bodies: Bytes of all bodies of more than 64 KiB together, from the first part to the
-            response; more get 503. First, the body whose next part is the longest overdue does.
-        reading: Incomplete bodies at a time. One more ends the one whose next part is the longest
-            overdue: it gets 503.
+            response; more get 503, first the body whose next part is the longest overdue.
+        reading: Incomplete bodies at a time. One more ends the body whose next part is the longest
+            overdue, with 503.
         body_seconds: Seconds for a request body to arrive; then the request gets 408.
         discard: Bytes of a body that are read and dropped after its request was refused, for
             `body_seconds` at most: clients that read nothing before they have written the whole
             body get the refusal. Then the connection is closed.
         fields: Header fields of a request; more get 431. With `Server.run` the head of a request
             may have 64 KiB; other servers have limits of their own.
-        head_seconds: Seconds for the head of a request to arrive, and for a new connection to send
-            one. Then the connection is closed. Applies to `Server.run`; other servers have limits
-            of their own.
+        head_seconds: Seconds for the head of a request to arrive, also of the first request of a
+            connection. Then the connection is closed. Applies to `Server.run`; other servers have
+            limits of their own.
         send_seconds: Seconds that a client may leave a response unread before the connection is
             aborted. Slow readers are not affected: `Server.run` checks whether the client reads;
             under other servers, each 64 KiB of an event add a second.
@@ -63,15 +63,15 @@ class Limits:
             connected or not; also notifications, and messages of one client of HTTP+SSE that its
             session has not received. More get 503.
         abandoned: Requests and notifications in sessions being served at a time after their client
-            closed the connection, which does not cancel them. One more cancels the one that was
+            closed the connection, which does not cancel them. One more cancels the request that was
             abandoned first: the client gets an error when it resumes the stream.
-        abandoned_seconds: Seconds after which such a request is cancelled, with its own requests to
-            the client, unless the client has resumed the stream.
+        abandoned_seconds: Seconds after which an abandoned request is cancelled, with its own
+            requests to the client, unless the client has resumed the stream.
         streams: Open streams of events over all clients; more get 503.
-        sessions: Sessions open at a time. One more ends an idle one: first those whose client did
-            nothing after `initialize`, if they exceed a hundredth of this limit; then those of the
-            address that has most; of them the one idle the longest. If none is idle, `initialize`
-            gets 503.
+        sessions: Sessions open at a time. One more ends an idle session: first sessions whose
+            client did nothing after `initialize`, if they exceed a hundredth of this limit; then
+            sessions of the address that has most; among these the longest idle session. If no
+            session is idle, `initialize` gets 503.
         idle: Seconds after which an unused session ends; `None` for never.
         initialize: Bytes of an `initialize` request; more get 413.
         session_bytes: Estimated bytes kept for all sessions: `initialize`, subscribed URIs, pending
@@ -80,7 +80,7 @@ class Limits:
             more than is needed end; if that does not suffice, requests get 503.
         pending: Messages of a session that wait for its client to open a stream; more are refused.
         pending_bytes: Bytes of these messages; more are refused.
-        sealed_seconds: Seconds from the start of a session to its end, if ids carry the sessions.
+        sealed_seconds: Seconds from the start of a sealed session to its end.
 
     Raises:
         ValueError: A limit is not above zero.
@@ -126,15 +126,15 @@ class ServerHttpSettings:
             `Server.run`. So a server that listens at 0.0.0.0 is reached by each address of the
             machine, but by its names only if they are listed here.
         origins: Allowed values of `Origin`, such as `https://app.example`; `*` for all. By default
-            those whose host is allowed: all, if all hosts are. Requests without `Origin` are
-            allowed, as browsers send one.
+            the origins whose host is allowed: all, if all hosts are. Requests without `Origin` are
+            allowed, since browsers always send one.
         answers: The form of responses to POSTs; a client's `Accept` takes precedence.
         events: Stores the events of streams, so that a client whose connection broke can resume;
             `None` for streams that can't be resumed.
         keep_alive: Seconds of silence before a comment is sent on a stream, and before a stream is
-            opened for a POST that has no response yet, if its client accepts one and `answers` is
-            not `json`; `None` for never. Has to be less than the timeout of proxies for a silent
-            response.
+            opened for a POST that has no response yet, if its client accepts streams and `answers`
+            is not `json`; `None` for never. Has to be less than the timeout of proxies for a
+            silent response.
         retry: Seconds that a client is told to wait before it resumes a stream.
         limits: The limits.
         sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to disable it.
@@ -146,11 +146,11 @@ class ServerHttpSettings:
         auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
             function that takes a token and returns its `Principal` or `None`; `None` for none.
         sessions: Where sessions are kept: each in the process that opened it, or `sealed` in their
-            ids, so that any process can serve them. What needs the same process is refused then.
-        stateless: Whether each POST is served by itself in the revisions with sessions too, so that
-            any process can serve it: no session id, no stream by GET, nothing to resume. What needs
-            a session is not declared, and refused: requests to the client (elicitation, sampling,
-            roots), subscriptions, list changes, log messages.
+            ids, so that any process can serve them; features that need one process are refused.
+        stateless: Whether each POST is served on its own in the revisions with sessions too, so
+            that any process can serve it: no session id, no stream by GET, nothing to resume.
+            Features that need a session are not declared, and are refused: requests to the client
+            (elicitation, sampling, roots), subscriptions, list changes, log messages.
         shared: The state that processes share: the URL of an engine that speaks the protocol of
             Redis, such as `redis://127.0.0.1:6379/0`, or a `SharedState`; `None` for none. Changes
             then reach the clients of all processes, and any process serves any session.
@@ -158,7 +158,7 @@ class ServerHttpSettings:
     Raises:
         ValueError: A path does not begin with a slash, or another value is invalid; or `stateless`
             or sealed `sessions` together with each other or with `sse_path`.
-        TypeError: One string instead of a list, or `auth` is of another kind.
+        TypeError: A string is given instead of a list, or `auth` has another type.
     """
 
     path: str = "/mcp"
@@ -203,11 +203,11 @@ class ServerHttpSettings:
             seconds = getattr(self, name)
             if seconds is not None and seconds <= 0:
                 raise ValueError(f"{name}: expected more than 0, got {seconds}")
-        _ = self.protected  # raises for a value of another kind
+        _ = self.protected  # raises for a value of another type
 
     @property
     def protected(self) -> Protection | None:
-        """The settings that `auth` stands for."""
+        """The settings for the value of `auth`; `None` if it is `None`."""
         if self.auth is None:
             return None
         from .protection import protected_by  # only protected servers need it
@@ -219,7 +219,7 @@ def _check_endpoint(endpoint: str | None) -> None:
     """Check `messages_endpoint`.
 
     Raises:
-        ValueError: Not an address that a query can be appended to.
+        ValueError: The value is not an address to which a query can be appended.
     """
     if endpoint is None or endpoint == RELATIVE:
         return

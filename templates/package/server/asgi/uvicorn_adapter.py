@@ -1,8 +1,8 @@
-"""Everything that is particular to uvicorn: running it, its connections, and its shutdown.
+"""Support for uvicorn: running a server, timeouts of its connections, and its shutdown.
 
 An ASGI server passes a request on when its head is complete, and closes a connection only after all
-written data was read. So only the protocol class, which is uvicorn's, can close connections that
-stall before the end of the head or without reading the response.
+written data was read. So only the protocol class of uvicorn can close connections that stall before
+the end of the head, or whose client does not read the response.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 HEAD_BYTES = 64 * 1024
 """Most bytes of the head of a request."""
 
-_HEAD = b"HTTP/1.1 "  # the beginning of the head of a response
+_HEAD = b"HTTP/1.1 "  # first bytes of the head of a response
 _TRUSTED = "FORWARDED_ALLOW_IPS"  # uvicorn's variable: the proxies whose header fields it trusts
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
@@ -64,9 +64,9 @@ async def until_shutdown() -> bool:
     Returns:
         `False` at once under another ASGI server.
 
-    uvicorn ends the lifespan only after all responses, however long they take, and tells the
-    application nothing before that. Its SIGTERM handler, a method of the server object, is the only
-    reference to that object that an application can reach.
+    uvicorn ends the lifespan only after all responses, however long they take, and does not notify
+    the application earlier. The SIGTERM handler, a method of the server object, is the only
+    reference to the server object that an application can reach.
     """
     server: Any = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     if not hasattr(server, "should_exit"):
@@ -77,12 +77,12 @@ async def until_shutdown() -> bool:
 
 
 def parse_address(text: str) -> tuple[str, int]:
-    """Host and port of an address such as `127.0.0.1:8000`, `[::1]:8000` or `:8000`.
+    """Parse an address such as `127.0.0.1:8000`, `[::1]:8000` or `:8000` into host and port.
 
-    Without a host it is loopback; port 0 means any free one.
+    The default host is loopback; port 0 means any free port.
 
     Raises:
-        ValueError: The text is no such address.
+        ValueError: The text is not an address of this form.
     """
     host, _, port = text.rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
@@ -113,13 +113,13 @@ def run(
 ) -> None:
     """Serve at an address until SIGINT or SIGTERM.
 
-    After the signal streams are closed, and requests may finish; a second SIGINT ends them.
+    After the signal, streams are closed, and requests may finish; a second SIGINT ends them.
 
     Args:
-        application: What to serve.
+        application: The application.
         address: The address; see `parse_address`.
         drain: Seconds that requests may take to finish.
-        on_start: Called with the URL of the endpoint, once it is served.
+        on_start: Called with the URL of the endpoint when the server listens.
 
     Raises:
         MissingExtraError: uvicorn is not installed.
@@ -127,7 +127,7 @@ def run(
         ListenFailedError: The server can't listen at the address.
         Exception: Whatever the lifespan raised.
     """
-    with _configured(application, address, drain, on_start, takes_signals=True) as (
+    with _configure_server(application, address, drain, on_start, takes_signals=True) as (
         server,
         listener,
     ):
@@ -140,8 +140,8 @@ async def run_async(
 ) -> None:
     """Serve at an address in the running event loop, until cancelled.
 
-    After the cancellation streams are closed, and requests may finish; a second cancellation by
-    asyncio ends them. Signals are the caller's. Arguments and errors are those of `run`.
+    After the cancellation, streams are closed, and requests may finish; a second cancellation by
+    asyncio ends them. The caller handles signals. Arguments and errors are those of `run`.
 
     Raises:
         ValueError: (also) The event loop is not asyncio's.
@@ -153,7 +153,7 @@ async def run_async(
             "run_async: uvicorn runs on asyncio, not on this event loop; another ASGI server may "
             "run what asgi() returns"
         ) from None
-    with _configured(application, address, drain, url.set_result, takes_signals=False) as (
+    with _configure_server(application, address, drain, url.set_result, takes_signals=False) as (
         server,
         listener,
     ):
@@ -174,12 +174,12 @@ async def run_async(
 
 
 def end_with_parent(seconds: float) -> None:
-    """Have this process of `multiprocessing` end when its parent does, also where that is killed.
+    """End this process of `multiprocessing` when its parent ends, even if the parent is killed.
 
     Args:
-        seconds: For it to end by SIGTERM; then it exits without more.
+        seconds: Seconds from SIGTERM to an immediate exit.
     """
-    import multiprocessing  # loads slowly, and is loaded in such a process
+    import multiprocessing  # slow to load, but loaded already in such a process
 
     parent = multiprocessing.parent_process()
     if parent is None:
@@ -195,19 +195,19 @@ def end_with_parent(seconds: float) -> None:
 
 
 def options_of(drain: float) -> dict[str, Any]:
-    """Arguments of `uvicorn.Config` for one process and for several."""
+    """Arguments of `uvicorn.Config`, for one process and for several."""
     return {
         "log_config": None,
         "access_log": False,
         "proxy_headers": _TRUSTED in os.environ,
         "server_header": False,
-        "timeout_graceful_shutdown": drain + SHUTDOWN_MARGIN,  # fractions do
+        "timeout_graceful_shutdown": drain + SHUTDOWN_MARGIN,  # may be a fraction
         "ws": "none",
     }
 
 
 @contextlib.contextmanager
-def _configured(
+def _configure_server(
     application: DrainableApplication,
     address: str,
     drain: float,
@@ -215,7 +215,7 @@ def _configured(
     *,
     takes_signals: bool,
 ) -> Generator[tuple[UvicornServer, socket.socket]]:
-    """A server of uvicorn, and the socket that it listens at while the block runs."""
+    """A uvicorn server, and the socket that it listens at while the block runs."""
     try:
         import uvicorn
     except ModuleNotFoundError:
@@ -239,7 +239,7 @@ def _draining_server(
     on_start: Callable[[str], None],
     takes_signals: bool,
 ) -> UvicornServer:
-    """A server of uvicorn that starts, drains and ends the application."""
+    """A uvicorn server that starts, drains and ends the application."""
     import uvicorn  # loaded already
 
     class DrainingServer(uvicorn.Server):
@@ -265,7 +265,7 @@ def _draining_server(
                 await application.end()
 
         async def _abort_connections(self) -> None:
-            """Abort all connections at a forced exit: asyncio's servers wait for them."""
+            """Abort all connections at a forced exit, since asyncio's servers wait for them."""
             await self._forced.wait()
             for connection in list(self.server_state.connections):
                 connection.transport.abort()
@@ -279,7 +279,7 @@ def _draining_server(
                 yield
 
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-            # Not the base method: uvicorn raises the signals again that it records there.
+            # Replaces the base method, which records signals that uvicorn raises again later.
             self.force_exit = self.should_exit and sig == signal.SIGINT
             self.should_exit = True
             if self.force_exit and self._loop is not None:
@@ -298,7 +298,7 @@ class CancellableApplication:
         try:
             await self._application(scope, receive, send)
         except asyncio.CancelledError:
-            # uvicorn knows what was sent already, and refuses what may not follow.
+            # uvicorn refuses messages that may not follow those sent already.
             headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
             head = {"type": "http.response.start", "status": 503, "headers": headers}
             body = {"type": "http.response.body", "body": _SHUTTING_DOWN, "more_body": True}
@@ -316,13 +316,13 @@ class _Cycle(Protocol):
 
 
 class JoinedWrites:
-    """A transport that writes the head of a response together with what follows in the same turn.
+    """A transport that joins the head of a response with the next write of the same loop turn.
 
-    Two writes are two packets, each of which the system delivers, and wakes the client for.
+    Two writes would be two packets, and each packet wakes the client.
 
     Args:
         transport: The transport.
-        loop: The event loop, which writes what is held back when the turn ends.
+        loop: The event loop, which writes a head that is held back when the turn ends.
     """
 
     def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -335,7 +335,7 @@ class JoinedWrites:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Write, or hold back the head of a response until the next write."""
+        """Write data, or hold back the head of a response until the next write."""
         head, self._head = self._head, b""
         if head and data:
             self._transport.writelines((head, data))
@@ -346,7 +346,7 @@ class JoinedWrites:
             self._transport.write(head or data)
 
     def close(self) -> None:
-        """Close, after what is held back."""
+        """Write a head that is held back, and close the transport."""
         self._write_head()
         self._transport.close()
 
@@ -356,11 +356,11 @@ class JoinedWrites:
 
 
 class UvicornTimeouts(asyncio.Protocol):
-    """Closes connections that stall. A mixin that precedes a protocol class of uvicorn's.
+    """Closes connections that stall. A mixin for protocol classes of uvicorn.
 
     Attributes:
         limits: The limits.
-        cycle: The request that was passed to the application last; uvicorn's attribute.
+        cycle: The last request that was passed to the application; uvicorn's attribute.
         loop: The event loop; uvicorn's attribute.
         transport: The connection; uvicorn's attribute.
     """
@@ -434,7 +434,7 @@ class UvicornTimeouts(asyncio.Protocol):
 
 
 def with_timeouts(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.Protocol]:
-    """A protocol class of uvicorn's with timeouts for connections that stall."""
+    """A protocol class of uvicorn with timeouts for connections that stall."""
     return type("TimeoutProtocol", (UvicornTimeouts, base), {"limits": limits})
 
 
@@ -442,7 +442,7 @@ def listener_at(host: str, port: int) -> socket.socket:
     """A socket that listens at an address.
 
     Raises:
-        ListenFailedError: It can't.
+        ListenFailedError: The address can't be bound.
     """
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

@@ -52,17 +52,17 @@ logger = logging.getLogger(__name__)
 
 
 FAILURE_SECONDS = 10.0
-"""Seconds between two records in the log of failures of one kind, or of their tracebacks."""
+"""Least seconds between two log records, or tracebacks, of failures of one kind."""
 
 
 class FailureLog:
-    """The failures that the log holds, since anyone can cause further ones by sending a token."""
+    """Limits how often failures of one kind are logged, since any client can cause failures."""
 
     def __init__(self) -> None:
         self._logged: dict[str, float] = {}
 
     def is_new(self, kind: str, now: float) -> bool:
-        """Whether no failure of a kind was recorded within `FAILURE_SECONDS`; records this one."""
+        """Whether a failure is the first of its kind within `FAILURE_SECONDS`; records the time."""
         if now - self._logged.get(kind, -FAILURE_SECONDS) < FAILURE_SECONDS:
             return False
         self._logged[kind] = now
@@ -108,9 +108,9 @@ class Authenticator:
         name, _, credentials = value.partition(b" ")
         scheme = _SCHEMES.get(name.lower())
         if scheme is None:
-            return self._unauthenticated(request)
+            return self._refuse_without_token(request)
         token = credentials.lstrip(b" ").decode("latin-1")
-        if not is_bearer_token(token) or (request.query and _names_token(request.query)):
+        if not is_bearer_token(token) or (request.query and _contains_token(request.query)):
             text = "Authorization: expected one scheme and one token"
             return self._refusal(request, 400, scheme, text, error="invalid_request")
         try:
@@ -122,7 +122,7 @@ class Authenticator:
             logger.info("a token was refused: %s", error)
             return self._refusal(request, 401, scheme, _INVALID, error="invalid_token")
         except (InvalidProofError, NonceRequiredError) as error:
-            return self._refused_proof(request, error)
+            return self._refuse_proof(request, error)
         except TransportError as error:
             if self._failures.is_new("TransportError", anyio.current_time()):
                 logger.warning("a token could not be verified: %s", error)
@@ -146,7 +146,7 @@ class Authenticator:
     def authorize(
         self, request: HttpRequest, messages: Sequence[jsonrpc.Message]
     ) -> HttpResponse | None:
-        """The refusal of a whole POST if its principal lacks a scope; `None` to accept it.
+        """The refusal of a whole POST if its principal lacks a scope; `None` to accept the POST.
 
         Args:
             request: The POST.
@@ -234,7 +234,7 @@ class Authenticator:
         url = self._protected.resource if path == self._path else f"{self._base}{request.path}"
         await self._proofs.check(request.field("DPoP"), token, str(jkt), request.method, url)
 
-    def _refused_proof(
+    def _refuse_proof(
         self, request: HttpRequest, error: InvalidProofError | NonceRequiredError
     ) -> HttpResponse:
         assert self._proofs is not None
@@ -247,7 +247,7 @@ class Authenticator:
         headers = {**refused.headers, "DPoP-Nonce": self._proofs.nonce()}
         return HttpResponse(refused.status, refused.body, headers)
 
-    def _unauthenticated(self, request: HttpRequest) -> HttpResponse:
+    def _refuse_without_token(self, request: HttpRequest) -> HttpResponse:
         """The response to a request without a token: a challenge per scheme, without error code."""
         text = "Authorization: expected an access token"
         schemes = ["bearer", "dpop"] if self._proofs is not None else ["bearer"]
@@ -303,7 +303,7 @@ class Authenticator:
         return Challenge("DPoP", parameters)
 
 
-def _names_token(query: bytes) -> bool:
+def _contains_token(query: bytes) -> bool:
     """Whether a query contains an access token, which is forbidden."""
     pairs = parse_qsl(query.decode("latin-1"), keep_blank_values=True)
     return any(name == "access_token" for name, _ in pairs)
@@ -313,8 +313,8 @@ class ProtectedResourceMetadata:
     """An ASGI application that serves the metadata documents of several protected servers.
 
     Mount the application at `/.well-known/oauth-protected-resource` of the root application, for
-    servers that are mounted below the root. The rest of the path selects the server by the path of
-    its `resource`. A request without such a path gets the document if there is only one server.
+    servers that are mounted below the root. The rest of the path selects the server whose
+    `resource` has that path. If there is only one server, an empty rest selects this server too.
 
     Args:
         protected: The settings of the servers.
@@ -346,7 +346,7 @@ class ProtectedResourceMetadata:
 
 
 def metadata_response(request: HttpRequest, protected: Protected) -> HttpResponse:
-    """The response to a request for the document. Web pages of any origin may read it."""
+    """The response to a request for the metadata document. Pages of any origin may read it."""
     if request.method != "GET":
         return http_response.not_allowed("GET")
     headers = {"Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=300"}
@@ -354,7 +354,7 @@ def metadata_response(request: HttpRequest, protected: Protected) -> HttpRespons
 
 
 def metadata_document(protected: Protected) -> bytes:
-    """The document, as JSON."""
+    """The metadata document of a server, as JSON."""
     scopes = protected.scopes_supported
     if scopes is None:
         scopes = protected.first_scopes
@@ -372,10 +372,10 @@ def metadata_document(protected: Protected) -> bytes:
 
 
 def metadata_url(protected: Protected, mount_point: str) -> str:
-    """The URL of the document, for `resource_metadata` of a challenge.
+    """The URL of the metadata document, for `resource_metadata` of a challenge.
 
-    The outer application may not route the well-known URL of an application that is mounted below a
-    path. The URL is then one that the mounted application serves itself.
+    An outer application may not route the well-known URL of an application that is mounted below a
+    path. For a mounted application, the URL is therefore one that the application serves itself.
 
     Args:
         protected: The settings of the server.
@@ -392,7 +392,7 @@ def metadata_url(protected: Protected, mount_point: str) -> str:
 
 
 def is_metadata_path(protected: Protected, path: str, mount_point: str) -> bool:
-    """Whether a path, relative to the mount point, is one that the document is served at."""
+    """Whether the metadata document is served at a path, relative to the mount point."""
     if not path.startswith(PROTECTED_RESOURCE):
         return False
     resource_path = urlsplit(protected.resource).path.rstrip("/")

@@ -2,10 +2,10 @@
 
 The keys of an issuer are fetched on first use, and again after a rotation: a token with an unknown
 key id causes a fetch, unless the keys were fetched less than `cool_down` ago. So a flood of tokens
-with invented key ids causes at most one fetch per `cool_down`. One fetch runs at a time, in a task
-of its own. A request whose key is not there waits for its result. A request whose key is there, but
-older than `max_age`, waits for `REFRESH_SECONDS` at most, and not at all after a fetch that failed:
-an issuer that is silent delays nobody who has a token by a key in use.
+with invented key ids causes at most one fetch per `cool_down`. One fetch runs at a time, in a
+separate task. A request with an unknown key waits for the result of the fetch. A request with a
+known key that is older than `max_age` waits for `REFRESH_SECONDS` at most, and does not wait after
+a failed fetch: an issuer that does not respond does not delay requests with known keys.
 
 Source: RFC 7517, RFC 7519, RFC 8414, RFC 8725, RFC 9068; basic/authorization#token-handling.
 """
@@ -51,10 +51,10 @@ _ACCESS_TOKEN = "at+jwt"
 _TYPES = ("", "jwt", _ACCESS_TOKEN)
 _ID_TOKEN_CLAIMS = ("nonce", "at_hash", "c_hash")
 _CACHE_SECONDS = 300.0
-_RETRY_SECONDS = 5.0  # after a failed fetch, doubled with each further one
+_RETRY_SECONDS = 5.0  # after a failed fetch; doubles with each further failure
 
 REFRESH_SECONDS = 2.0
-"""Most seconds that a request waits for newer keys, if it could be served by old ones."""
+"""Most seconds that a request waits for newer keys, if the old keys could verify its token."""
 
 LONGEST_RETRY = 60.0
 """Most seconds between two fetches of keys while an issuer fails."""
@@ -114,7 +114,7 @@ class JwtVerifier(TokenVerifier):
     def bind(self, trusted: TrustedIssuers) -> VerifyToken:
         """See `TokenVerifier.bind`."""
         cache = PrincipalCache(_CACHE_SECONDS)
-        sources = {each: self._source(each, cache) for each in trusted.issuers}
+        sources = {each: self._make_source(each, cache) for each in trusted.issuers}
 
         async def verify(token: str) -> Principal | None:
             cached = cache.get(token)
@@ -137,7 +137,7 @@ class JwtVerifier(TokenVerifier):
 
         return verify
 
-    def _source(self, issuer: str, cache: PrincipalCache) -> _IssuerKeys | _FixedKeys:
+    def _make_source(self, issuer: str, cache: PrincipalCache) -> _IssuerKeys | _FixedKeys:
         if self._keys is not None:
             document = self._keys if "keys" in self._keys else self._keys.get(issuer, {})
             return _FixedKeys(public_keys(document))
@@ -176,8 +176,8 @@ class _IssuerKeys:
         url: URL of the JWK set; `None` to read the URL in the metadata of the issuer.
         http: Makes the requests.
         cool_down: Shortest time between two fetches, in seconds.
-        max_age: Seconds after which the keys are fetched again. If that fails, the old keys remain
-            in use.
+        max_age: Seconds after which the keys are fetched again. If the fetch fails, the old keys
+            remain in use.
         on_fetch: Called after each successful fetch.
     """
 
@@ -207,7 +207,7 @@ class _IssuerKeys:
         Raises:
             TransportError: The keys cannot be fetched.
         """
-        keys = self._matching(kid)
+        keys = self._keys_with_id(kid)
         if keys and monotonic() < self._stale_at:
             return keys
         fetch = self._current_fetch()
@@ -221,10 +221,10 @@ class _IssuerKeys:
                     raise
         if self._keys is None:
             raise TransportError("the last fetch of the keys of the issuer failed")
-        return self._matching(kid)
+        return self._keys_with_id(kid)
 
     def _current_fetch(self) -> SharedFetch[None] | None:
-        """The fetch that is running, or a new one; `None` if it is too early for one."""
+        """The running fetch, or a new one; `None` if a new fetch is not allowed yet."""
         now = monotonic()
         if self._fetch is not None and self._fetch.is_running:
             return self._fetch
@@ -233,11 +233,11 @@ class _IssuerKeys:
         self._fetch = SharedFetch(self._refresh, self._url or self._issuer, self._end_fetch)
         return self._fetch
 
-    def _matching(self, kid: str | None) -> Sequence[Key]:
+    def _keys_with_id(self, kid: str | None) -> Sequence[Key]:
         return [key for key in self._keys or () if kid is None or key.kid == kid]
 
     async def _refresh(self) -> None:
-        document = await self._http.get(self._url or await self._discovered_url())
+        document = await self._http.get(self._url or await self._discover_url())
         if document is None or not isinstance(document.get("keys"), list):
             raise TransportError("the JWK set of the issuer: expected status 200 and keys")
         self._keys = public_keys(document)
@@ -253,7 +253,7 @@ class _IssuerKeys:
         kept = "" if self._keys is None else "; the old ones remain in use"
         logger.warning("the keys of the issuer could not be fetched%s: %s", kept, error)
 
-    async def _discovered_url(self) -> str:
+    async def _discover_url(self) -> str:
         """The URL of the JWK set in the metadata of the issuer."""
         for url in authorization_server_urls(self._issuer):
             metadata: dict[str, Any] | None = await self._http.get(url)
@@ -277,7 +277,7 @@ class _FixedKeys:
 
 
 def _is_id_token(claims: Mapping[str, Any]) -> bool:
-    """Whether claims are those of an ID token.
+    """Whether the claims are from an ID token.
 
     The claims of OpenID Connect, `typ` (Keycloak) and `token_use` (Cognito) are checked.
     """

@@ -29,7 +29,7 @@ VerifyToken: TypeAlias = Callable[[str], Awaitable[Principal | None]]
 """Returns the principal of a token; `None` for a token of a kind unknown to the verifier."""
 
 STORED_TOKENS = 10_000
-"""Tokens whose principals are stored."""
+"""Most tokens in a `PrincipalCache`."""
 _TOKEN_CHARACTERS = f"{string.ascii_letters}{string.digits}-._~+/"
 
 
@@ -71,10 +71,10 @@ class StaticTokens:
     """Accepts a fixed set of tokens: `server.run(http=..., auth=StaticTokens({"token": "alice"}))`.
 
     There is no authorization server, so no metadata document is published. Tokens are compared in
-    constant time, never expire, and are kept as digests only.
+    constant time, never expire, and are stored as digests only.
 
     Args:
-        tokens: The principal of each token, or only its subject, which then has no scopes.
+        tokens: The principal of each token, or its subject for a principal without scopes.
 
     Raises:
         TypeError: The tokens are not a mapping, or a value is neither a principal nor a subject.
@@ -98,17 +98,17 @@ class StaticTokens:
         return f"<StaticTokens of {len(self._principals)}>"
 
     async def __call__(self, token: str) -> Principal | None:
-        """The principal of a token; `None` if the token is not one of the set."""
+        """The principal of a token; `None` if the token is not in the set."""
         digest = _digest(token)
         principal: Principal | None = None
-        for known, owner in self._principals:  # all of them, so that the time does not tell which
-            if hmac.compare_digest(known, digest):
+        for accepted, owner in self._principals:  # all, so that the duration reveals no match
+            if hmac.compare_digest(accepted, digest):
                 principal = owner
         return principal
 
 
 class AnyOf(TokenVerifier):
-    """Several verifiers. The first one that knows the kind of a token decides.
+    """Several verifiers. The first verifier that knows the kind of a token decides.
 
     Args:
         verifiers: Verifiers and coroutine functions, in the order to try.
@@ -187,7 +187,7 @@ class PrincipalCache:
 
 
 def principal_of(claims: Mapping[str, Any], issuer: str | None, expires: float | None) -> Principal:
-    """The principal of the claims of a token, or of the members of an introspection response.
+    """The principal that the claims of a token or an introspection response describe.
 
     Scopes are in `scope` or `scp`, a string or an array; the client is in `client_id` or `azp`.
 
@@ -233,7 +233,7 @@ def time_of(claims: Mapping[str, Any], name: str) -> float | None:
 
 
 def is_bearer_token(token: str) -> bool:
-    """Whether a text has the characters of a token (`b64token`, RFC 6750, section 2.1)."""
+    """Whether a text has the form of a bearer token (`b64token`, RFC 6750, section 2.1)."""
     stem = token.rstrip("=")
     return bool(stem) and not stem.strip(_TOKEN_CHARACTERS)
 
