@@ -201,7 +201,7 @@ class InspectorApplication:
         with anyio.CancelScope() as scope:
             body = await self._bodies.read(scope, receive)
         if body is None:
-            body = self._bodies.timed_out(scope)
+            body = self._bodies.rejection(scope)
         if isinstance(body, RejectedBody):
             await self._bodies.refuse(body.response, request, receive, send, partly_read=True)
             return

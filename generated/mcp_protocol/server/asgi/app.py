@@ -8,7 +8,7 @@
     request -> host and origin -> limits -> body -> StatelessEndpoint   revisions without sessions
                                                  -> SessionEndpoint     revisions with sessions
                                                  -> SseEndpoints        the endpoints of HTTP+SSE
-                                                 -> Routes              what the user added
+                                                 -> Routes              routes of the user
 
 Source: basic/transports of all revisions.
 """
@@ -75,24 +75,24 @@ logger = logging.getLogger(__name__)
 class AsgiApplication:
     """An MCP server as an ASGI application. Made by `Server.asgi`.
 
-    The application runs alone or mounted in another. Hosts that send no lifespan events are served
-    too: the first request then starts everything, and the end of the event loop ends it. A lifespan
-    that fails at that point is entered again by the next request.
+    The application runs alone or mounted in another application. Hosts that send no lifespan events
+    are supported too: the first request then enters the lifespan, and the end of the event loop
+    leaves it. If the lifespan fails at that point, the next request enters it again.
 
     With `auth`, every request is authenticated before its body is read. Middleware may authenticate
-    instead: it sees each request before the application, and handlers see the context variables
-    that it sets (over HTTP+SSE, those of the request that opened the stream).
+    instead: middleware sees each request before the application, and handlers see the context
+    variables that the middleware sets (over HTTP+SSE, those of the request that opened the stream).
 
     Args:
-        service: What is served.
-        settings: How it is served.
+        service: The service of the server.
+        settings: The HTTP settings.
         routes: Further paths.
 
     Raises:
-        ValueError: The settings ask for a transport that no revision has, or the routes have the
-            path of the endpoint, or need access tokens that the settings do not.
-        MissingExtraError: Sessions are to be sealed, and `cryptography` is not installed; or
-            state is to be shared, and `valkey` is not installed.
+        ValueError: The settings ask for a transport that no revision has, or a route has the path
+            of the endpoint, or requires access tokens although the settings have no `auth`.
+        MissingExtraError: Sealed sessions are enabled, and `cryptography` is not installed; or
+            shared state is enabled, and `valkey` is not installed.
         TransportError: MCP_TRACE names a file that can't be written.
     """
 
@@ -115,7 +115,7 @@ class AsgiApplication:
         if settings.protected is not None and settings.protected.resource:
             self._validator.allow([urlsplit(settings.protected.resource).hostname or ""])
         trace = trace_of("server", service.secret_names_of)
-        if trace is not None:  # the file can be written; each event loop opens it for itself
+        if trace is not None:  # the file is writable; each event loop opens it again
             trace.close()
         self._states: dict[object, LifespanState] = {}
         self._last: tuple[object, LifespanState] | None = None
@@ -140,16 +140,16 @@ class AsgiApplication:
                 finally:
                     state.quotas.in_flight -= 1
                 first = outcome(message, None)
-                may_be_json = False  # it has no plan
+                may_be_json = False  # the call has no plan
         route: OtherPath | None = None
         is_sse, refused = False, None
         if may_be_json is None:
-            is_sse, route = self._place_of(request, state)
+            is_sse, route = self._find_route(request, state)
             refused = self._refuse(request, state, route, is_sse)
         if refused is None and state.authenticator is not None and (route is None or route.auth):
             refused = await state.authenticator.authenticate(request)
         if refused is None and not state.background.running:
-            refused = await self._start(state)
+            refused = await self._start_lifespan(state)
         if refused is not None:
             await state.bodies.refuse(refused, request, receive, send)
             return
@@ -161,7 +161,7 @@ class AsgiApplication:
             elif request.method == "POST" and not is_sse:
                 await self._post(request, state, receive, send, may_be_json, first)
             else:
-                await self._other_method(request, state, receive, send)
+                await self._serve_other_method(request, state, receive, send)
         except Disconnected:
             logger.debug("a client disconnected before its request was complete")
         except ConnectionClosedError as error:
@@ -174,7 +174,7 @@ class AsgiApplication:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """How many `requests`, `sessions` and `streams` are open, over all event loops."""
+        """The numbers of open `requests`, `sessions` and `streams` over all event loops."""
         states = [state for state in list(self._states.values()) if not state.over]
         sessions = [len(each.sessions.registry) for each in states if each.sessions is not None]
         return {
@@ -184,11 +184,11 @@ class AsgiApplication:
         }
 
     def allow_hosts(self, names: Collection[str]) -> None:
-        """Accept more values of `Host` unless the settings list them: names the server binds to."""
+        """Accept the names that the server binds to as `Host`, unless the settings list hosts."""
         self._validator.allow(names)
 
     async def start(self) -> None:
-        """Enter the lifespan now, for a host that sends no lifespan events.
+        """Enter the lifespan, for a host that sends no lifespan events.
 
         Raises:
             Exception: Whatever the lifespan raised.
@@ -200,11 +200,11 @@ class AsgiApplication:
         await self._state().close_streams()
 
     async def drain(self) -> None:
-        """Close streams, let calls finish for `drain` seconds, then fail the others."""
+        """Close streams, let calls finish for `drain` seconds, then fail the remaining calls."""
         await self._state().drain()
 
     async def end(self) -> None:
-        """End everything on this event loop.
+        """Fail all calls, end the sessions and leave the lifespan on this event loop.
 
         Raises:
             Exception: Whatever the lifespan raised on leaving.
@@ -225,7 +225,7 @@ class AsgiApplication:
         return state
 
     async def _serve_other(self, kind: str, receive: Receive, send: Send) -> None:
-        """Serve an ASGI connection that is no HTTP request."""
+        """Serve an ASGI connection that is not an HTTP request."""
         if kind == "websocket":
             await send({"type": "websocket.close", "code": 1003})
         if kind != "lifespan":
@@ -245,10 +245,10 @@ class AsgiApplication:
             if event == "lifespan.shutdown":
                 return
 
-    def _place_of(
+    def _find_route(
         self, request: HttpRequest, state: LifespanState
     ) -> tuple[bool, OtherPath | None]:
-        """Whether a request is for HTTP+SSE, and the route that it is for, if it is for one."""
+        """Whether a request is for HTTP+SSE, and the route that matches the request, if any."""
         route: OtherPath | None = None
         if self._routes is not None:
             route = self._routes.find(request.path, request.method)
@@ -257,13 +257,13 @@ class AsgiApplication:
     def _refuse(
         self, request: HttpRequest, state: LifespanState, route: OtherPath | None, is_sse: bool
     ) -> HttpResponse | None:
-        """The refusal of a request before it is served, if its head calls for one.
+        """The refusal of a request because of its head; `None` to accept the request.
 
         Args:
             request: The request.
             state: The state of the event loop.
-            route: The route that it is for, if it is for one.
-            is_sse: Whether it is for HTTP+SSE.
+            route: The route that matches the request, if any.
+            is_sse: Whether the request is for HTTP+SSE.
         """
         refused = self._validator.check(request, any_origin=route is not None and route.any_origin)
         if refused is not None:
@@ -296,7 +296,7 @@ class AsgiApplication:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Serve a path that the user added."""
+        """Serve a route that the user added."""
         rejected: bytes | RejectedBody | None = None
         with state.new_scope() as scope:
             rejected = body = await state.bodies.read(scope, receive)
@@ -307,14 +307,14 @@ class AsgiApplication:
                 finally:
                     state.bodies.release(body)
         if not isinstance(rejected, bytes):
-            rejected = rejected or state.bodies.timed_out(scope)
+            rejected = rejected or state.bodies.rejection(scope)
             await self._reject(rejected, request, state, receive, send)
 
     def _has_sessions(self, state: LifespanState) -> bool:
         return state.sessions is not None and not self.settings.stateless
 
-    async def _start(self, state: LifespanState) -> HttpResponse | None:
-        """Enter the lifespan; the refusal of the request if that fails."""
+    async def _start_lifespan(self, state: LifespanState) -> HttpResponse | None:
+        """Enter the lifespan; returns the refusal of the request if the lifespan fails."""
         try:
             await state.background.start()
         except Exception:
@@ -322,23 +322,23 @@ class AsgiApplication:
             return http_response.unavailable("the server could not be started; its log says why")
         return None
 
-    async def _other_method(
+    async def _serve_other_method(
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
     ) -> None:
-        """Serve GET, DELETE, and the paths of HTTP+SSE."""
+        """Serve GET, DELETE, and the endpoints of HTTP+SSE, within the limit of streams."""
         if request.method != "GET":
-            await self._route(request, state, receive, send)
+            await self._dispatch(request, state, receive, send)
             return
         streams = state.quotas.streams
         if not streams.enter():  # each GET opens a stream
             await http_response.over_limit("streams").send(send)
             return
         try:
-            await self._route(request, state, receive, send)
+            await self._dispatch(request, state, receive, send)
         finally:
             streams.leave()
 
-    async def _route(
+    async def _dispatch(
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
     ) -> None:
         stateless, sessions = state.stateless, state.sessions
@@ -347,7 +347,7 @@ class AsgiApplication:
         elif (
             sessions is None
             or not self._has_sessions(state)
-            or (stateless is not None and stateless.headers.named_by(request))
+            or (stateless is not None and stateless.headers.names_revision(request))
         ):
             await http_response.not_allowed("POST").send(send)
         elif request.method == "GET":
@@ -365,7 +365,7 @@ class AsgiApplication:
         may_be_json: bool | None,
         first: Awaitable[Message] | None,
     ) -> None:
-        """Read a message and have it served.
+        """Read the body of a POST and serve its messages.
 
         Args:
             request: The request.
@@ -373,7 +373,7 @@ class AsgiApplication:
             receive: The ASGI receive callable.
             send: The ASGI send callable.
             may_be_json: Whether a plan may serve the call; `None` if the head was not checked yet.
-            first: Gives the first part of the body, if it was asked for already.
+            first: Returns the first part of the body, if `receive` was called already.
         """
         if state.trace is not None:
             send = _TracedSend(send, state.trace)
@@ -399,7 +399,7 @@ class AsgiApplication:
                     quotas.in_flight -= 1
                     bodies.release(body)
         if not isinstance(rejected, bytes):
-            await self._reject(rejected or bodies.timed_out(scope), request, state, receive, send)
+            await self._reject(rejected or bodies.rejection(scope), request, state, receive, send)
 
     def _serve(
         self,
@@ -410,7 +410,7 @@ class AsgiApplication:
         send: Send,
         scope: anyio.CancelScope,
     ) -> Awaitable[object]:
-        """Has a message served by the revisions it belongs to."""
+        """Pass a message to the endpoint that serves its revision."""
         if state.trace is not None:
             state.trace.record_received(body)
         is_batch = jsonrpc.is_batch(body)
@@ -434,7 +434,7 @@ class AsgiApplication:
         ):
             served = stateless.post(request, message, values, receive, send, scope)
         else:
-            assert sessions is not None  # or there would be no such path
+            assert sessions is not None  # otherwise the path would not exist
             served = sessions.post(request, message, messages, body, receive, send, scope)
         return served
 
@@ -446,7 +446,7 @@ class AsgiApplication:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Refuse a request for its body."""
+        """Send the refusal of a body that was not accepted."""
         if rejected.full:
             state.free_memory()
         if rejected.unread:
@@ -456,30 +456,30 @@ class AsgiApplication:
 
 
 class LifespanState:
-    """The state of an application while one event loop runs it.
+    """The state of an application on one event loop.
 
-    The same application may be run by several loops, one after the other, as test clients do.
-    Nothing that waits on one loop is of use to the next, so each has a state of its own.
+    Several loops may run the same application, one after the other, as with test clients. Events
+    and locks of one loop are of no use in the next, so each loop has a state of its own.
 
     Args:
-        service: What is served.
-        settings: How it is served.
+        service: The service of the server.
+        settings: The HTTP settings.
 
     Attributes:
         over: Whether the lifespan has ended.
         new_scope: Makes the cancel scope of a request.
-        quotas: What all clients use together.
+        quotas: The amounts that all clients use together.
         heads: The heads of POSTs that were accepted last.
         bodies: The request bodies being read.
         background: Runs tasks that no request owns.
         stateless: Serves the revisions without sessions, if there are any.
-        shared: Takes part in the state that processes share, if they share one.
+        shared: The worker of the shared state, if processes share state.
         sessions: Serves the revisions with sessions, if there are any.
-        plain_endpoints: Those of `sessions` and `stateless` that are there.
-        sse: Serves HTTP+SSE, if that is enabled.
+        plain_endpoints: `sessions` and `stateless`, unless they are `None`.
+        sse: Serves HTTP+SSE, if it is enabled.
         authenticator: Authenticates and authorizes requests, if the application is protected.
-        trace: Records the messages, if a trace is wanted.
-        may_plan_unread: Whether calls may be served by their plans before anything else.
+        trace: Records the messages, if tracing is enabled.
+        may_plan_unread: Whether calls may be served by their plans before the request is checked.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
@@ -490,11 +490,11 @@ class LifespanState:
         self.bodies = RequestBodies(settings.limits)
         self.background = TaskScope(
             service.lifespan,
-            self._ended,
+            self._on_end,
             self._watch_stateless,
             self._watch_sessions,
             self._drain_with_host,
-            self._share,
+            self._run_shared_worker,
         )
         self.shared = shared_worker(service, settings)
         self.stateless = stateless_endpoint(service, settings, self.background, self.quotas)
@@ -523,12 +523,12 @@ class LifespanState:
     def serve_planned(
         self, post: Post, body: bytes | None, scope: anyio.CancelScope | None = None
     ) -> Awaitable[bool] | None:
-        """Serves a call by its plan; `None` for a request without one.
+        """Serve a call by its plan; `None` for a request without a plan.
 
         Args:
             post: The POST.
-            body: Its body, if that has arrived.
-            scope: The scope of the caller, if it has one.
+            body: The body, if it has arrived.
+            scope: The scope of the caller, if there is one.
         """
         if (
             body is None
@@ -542,7 +542,7 @@ class LifespanState:
         if call is None:
             return None
         if self.authenticator is not None and self.authenticator.authorize(post[0], ()) is not None:
-            return None  # a tool with a plan needs the scopes of every request, and no more
+            return None  # a tool with a plan needs only the scopes of every request
         if self._load is not None and (loading := self._load(post[0])) is not None:
             return self._serve_loaded(loading, post, body, scope)
         for endpoint in self.plain_endpoints:
@@ -569,7 +569,7 @@ class LifespanState:
     async def _serve_loaded(
         self, loading: Awaitable[Any], post: Post, body: bytes, scope: anyio.CancelScope | None
     ) -> bool:
-        """Serve a call by its plan when its session is loaded; whether it was served."""
+        """Load the session of a call and serve the call by its plan; whether it was served."""
         post[0].session = await loading
         served = self.serve_planned(post, body, scope)
         return served is not None and await served
@@ -577,7 +577,7 @@ class LifespanState:
     def serve_plainly(
         self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope
     ) -> Awaitable[object] | None:
-        """Responds to a POST the plain way, if that can be."""
+        """Respond to a POST the plain way; `None` if an endpoint has to serve it."""
         handle = self._service.application.handle
         for endpoint in self.plain_endpoints:
             response = plain_calls.serve_plainly(endpoint, handle, post, message, scope)
@@ -588,7 +588,7 @@ class LifespanState:
     def free_memory(self) -> None:
         """Free memory for request bodies: cancel an abandoned call, end the largest stream.
 
-        Calls without session whose clients disconnect are found at once from now on.
+        Calls without a session are watched from now on, so that disconnects end them at once.
         """
         if self.stateless is not None:
             self.stateless.watch_all()
@@ -603,9 +603,9 @@ class LifespanState:
             await self.sessions.registry.close_idle()
 
     async def drain(self) -> None:
-        """Let calls finish for `drain` seconds, then fail the others.
+        """Let calls finish for `drain` seconds, then fail the remaining calls.
 
-        Open streams and idle sessions are closed at once. Returns after these seconds, also if
+        Open streams and idle sessions are closed at once. Returns after these seconds, even if
         there are no calls. Idempotent.
         """
         if self._draining:
@@ -635,7 +635,7 @@ class LifespanState:
         if self.sessions is not None:
             await self.sessions.registry.close()
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         self.over = True
         if self.trace is not None:
             self.trace.close()
@@ -648,7 +648,7 @@ class LifespanState:
         if self.sessions is not None:
             await self.sessions.watch()
 
-    async def _share(self) -> None:
+    async def _run_shared_worker(self) -> None:
         if self.shared is not None:
             self._service.use_state(self.background.state)
             await self.shared.run()
@@ -660,11 +660,11 @@ class LifespanState:
 
 
 class _TracedSend:
-    """An ASGI send callable that traces messages: documents whole, streams event by event.
+    """An ASGI send callable that traces messages: whole documents, and each event of a stream.
 
     Args:
         send: The ASGI send callable.
-        trace: Where to write.
+        trace: The trace.
     """
 
     def __init__(self, send: Send, trace: Trace) -> None:
@@ -673,7 +673,7 @@ class _TracedSend:
         self._events: EventDecoder | None = None
 
     async def __call__(self, message: MutableMapping[str, Any]) -> None:
-        """Trace, and send."""
+        """Trace an ASGI message, and send it."""
         if message["type"] == "http.response.start":
             if (b"content-type", MEDIA_TYPE.encode()) in message["headers"]:
                 self._events = EventDecoder()
@@ -688,7 +688,7 @@ class _TracedSend:
 
 
 def _with_sse_path(settings: ServerHttpSettings, revisions: Revisions) -> ServerHttpSettings:
-    """The settings, with HTTP+SSE enabled if no revision has Streamable HTTP."""
+    """The settings; HTTP+SSE is enabled if no revision has Streamable HTTP."""
     if settings.sse_path is not None or has_streamable_http(revisions):
         return settings
     return replace(settings, sse_path=SSE_PATH)

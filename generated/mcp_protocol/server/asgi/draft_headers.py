@@ -5,8 +5,8 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Header fields of a draft that never became a revision, in sessions.
 
-Clients of the revision itself send none of these fields. So none is required, and a field that is
-sent has to agree with the body.
+Clients of published revisions send none of these fields. So no field is required, but a field that
+is present has to agree with the body.
 
 Source: the draft between 2025-11-25 and 2026-07-28 (standard MCP request headers).
 """
@@ -39,13 +39,13 @@ def check_draft(
 ) -> HttpResponse | None:
     """The refusal of a message whose header fields differ from its body.
 
-    Clients that follow the draft name the method, so most messages are not parsed for this.
+    Clients of the draft name the method in a header field, so messages without one are not parsed.
 
     Args:
         facts: The facts of the session's revision, which name the fields.
         request: The POST.
         message: The message; `None` for a batch.
-        param_headers_of: Arguments of a tool that header fields repeat.
+        param_headers_of: Returns the arguments of a tool that header fields repeat.
     """
     if not isinstance(message, (jsonrpc.Request, jsonrpc.Notification)):
         return None
@@ -55,12 +55,12 @@ def check_draft(
     if method is None and name is None:
         return None
     fields: list[tuple[str | None, str | None, Any]] = [(draft.method, method, message.method)]
-    stated = facts.method(message.method)
-    if stated.named_by is not None:
+    method_facts = facts.method(message.method)
+    if method_facts.named_by is not None:
         params = _params(message)
-        fields.append((draft.name, name, params.get(stated.named_by)))
-        if stated.param_headers and draft.param_prefix is not None:
-            param_headers = param_headers_of(str(params.get(stated.named_by)))
+        fields.append((draft.name, name, params.get(method_facts.named_by)))
+        if method_facts.param_headers and draft.param_prefix is not None:
+            param_headers = param_headers_of(str(params.get(method_facts.named_by)))
             for path, header in param_headers.items():
                 field = f"{draft.param_prefix}{header}"
                 value = request.field(field)
@@ -84,7 +84,7 @@ def _agrees(value: str, expected: Any) -> bool:
 
 
 def _params(message: jsonrpc.Request | jsonrpc.Notification) -> Mapping[str, Any]:
-    """Params as an object; empty if they have another type, for which the body is refused later."""
+    """Params as an object; empty for another type, since the body is refused later."""
     params: Mapping[str, Any] = {}
     if message.params is not None:
         with suppress(*UNREADABLE):

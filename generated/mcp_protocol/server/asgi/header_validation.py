@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Header fields that repeat values of the body: in revisions without sessions, both have to agree.
+"""Validation of header fields that repeat values of the body, in revisions without sessions.
 
 Source: basic/transports/streamable-http (2026-07-28: request metadata, parameter headers).
 """
@@ -30,7 +30,7 @@ from . import request as http
 BodyValues: TypeAlias = Any
 """Values of a message that header fields repeat: `meta.revision`, `arguments`, and names.
 
-A member that the message does not have is UNSET. `None` stands for params of the wrong type.
+Absent members are UNSET. `None` stands for params of the wrong type.
 """
 
 _ARGUMENTS = "arguments"
@@ -43,12 +43,12 @@ class HeaderValidator:
 
     Args:
         revisions: All revisions that are served.
-        param_headers_of: Arguments of a tool that header fields repeat.
+        param_headers_of: Returns the arguments of a tool that header fields repeat.
 
     Attributes:
         revisions: The revisions without sessions.
-        facts: The facts of the newest of them; `None` if there is none.
-        meta_cache: `_meta` that all connections of these revisions share.
+        facts: The facts of the newest revision without sessions; `None` if there is none.
+        meta_cache: The cache of `_meta` that all connections of these revisions share.
     """
 
     def __init__(self, revisions: Revisions, param_headers_of: ParamHeadersOf) -> None:
@@ -68,7 +68,7 @@ class HeaderValidator:
         self._no_values: BodyValues = self._decode(b"{}")
 
     def values_of(self, message: jsonrpc.Message | None) -> BodyValues:
-        """The values of a message that header fields repeat; a batch has none."""
+        """The values of a message that header fields repeat; all are UNSET for a batch."""
         if not isinstance(message, jsonrpc.Request) or message.params is None:
             return self._no_values
         try:
@@ -81,8 +81,8 @@ class HeaderValidator:
     ) -> bool:
         """Whether the header or the body of a POST names a revision without sessions.
 
-        For `server/discover` only the header counts: gateways that know older revisions only
-        forward that request like any other, and their header says how later requests will come.
+        For `server/discover` only the header counts: gateways that know only older revisions
+        forward this request like any other, and their header names the revision of later requests.
         """
         facts = self.facts
         if facts is None:
@@ -94,10 +94,10 @@ class HeaderValidator:
             return False
         return request.field(facts.headers.protocol_version) not in self._others
 
-    def named_by(self, request: http.HttpRequest) -> bool:
+    def names_revision(self, request: http.HttpRequest) -> bool:
         """Whether the header of a request names a revision without sessions."""
-        named = None if self.facts is None else request.field(self.facts.headers.protocol_version)
-        return named is not None and named in self.revisions
+        version = None if self.facts is None else request.field(self.facts.headers.protocol_version)
+        return version is not None and version in self.revisions
 
     def check(
         self, request: http.HttpRequest, message: jsonrpc.Request, values: BodyValues
@@ -106,7 +106,7 @@ class HeaderValidator:
 
         Raises:
             HeaderMismatchError: They differ, or a field is missing.
-            UnsupportedRevisionError: The revision is none of these.
+            UnsupportedRevisionError: The revision is not served, or has sessions.
             InvalidParamsError: The params have the wrong type.
         """
         facts = self.facts
@@ -119,54 +119,54 @@ class HeaderValidator:
             _check_value(
                 request, headers.method, message.method, encoded=not message.method.isascii()
             )
-        stated = facts.method(message.method)
-        if stated.named_by is None:
+        method_facts = facts.method(message.method)
+        if method_facts.named_by is None:
             return
-        name = getattr(values, self._attributes[stated.named_by])
+        name = getattr(values, self._attributes[method_facts.named_by])
         if not isinstance(name, str):
             return  # invalid; the body is refused later
         value = request.headers.get(self._name_key, b"").decode("latin-1")
         if value != name or not _is_plain(name):
             _check_value(request, headers.name, name, encoded=True)
-        if stated.param_headers and headers.param_prefix is not None:
+        if method_facts.param_headers and headers.param_prefix is not None:
             param_headers = self._param_headers_of(name)
             if param_headers:
-                arguments = _decoded(values.arguments)
+                arguments = _decode_arguments(values.arguments)
                 _check_arguments(request, headers.param_prefix, param_headers, arguments)
 
-    def agree(
+    def matches(
         self, request: http.HttpRequest, revision: Revision, method: str, params: object
     ) -> bool:
-        """Whether the header fields of a request are certainly those that `check` wants."""
+        """Whether `check` would certainly accept the header fields; `False` if unsure."""
         headers = request.headers
         if (
             headers.get(self._version_key) != revision.name.encode()
             or headers.get(self._method_key) != method.encode()
         ):
             return False
-        stated = revision.facts.method(method)
-        if stated.named_by is None:
+        method_facts = revision.facts.method(method)
+        if method_facts.named_by is None:
             return True
-        name = getattr(params, stated.named_by, None)
+        name = getattr(params, method_facts.named_by, None)
         return (
             isinstance(name, str)
             and _is_plain(name)
             and headers.get(self._name_key) == name.encode()
-            and not (stated.param_headers and self._param_headers_of(name))
+            and not (method_facts.param_headers and self._param_headers_of(name))
         )
 
     def check_notification(self, request: http.HttpRequest, message: jsonrpc.Notification) -> None:
-        """Compare the header fields that a notification has with its body.
+        """Compare the header fields of a notification with its body; all are optional.
 
         Raises:
             HeaderMismatchError: They differ.
-            UnsupportedRevisionError: The revision is none of these.
+            UnsupportedRevisionError: The revision is not served, or has sessions.
         """
         assert self.facts is not None
         headers: Headers = self.facts.headers
-        named = request.field(headers.protocol_version)
-        if named is not None and named not in self.revisions:
-            raise self._unsupported(named, self.facts)
+        version = request.field(headers.protocol_version)
+        if version is not None and version not in self.revisions:
+            raise self._unsupported_error(version, self.facts)
         if request.field(headers.method) is not None:
             _check_value(
                 request, headers.method, message.method, encoded=not message.method.isascii()
@@ -174,32 +174,33 @@ class HeaderValidator:
 
     def _check_revision(self, request: http.HttpRequest, values: BodyValues, facts: Facts) -> None:
         field = facts.headers.protocol_version
-        stated = _revision(values)
+        in_body = _revision(values)
         value = request.headers.get(self._version_key)
-        if value in self._version_values and value.decode() == stated:
+        if value in self._version_values and value.decode() == in_body:
             return
-        named = request.field(field)
-        if named is None:
+        version = request.field(field)
+        if version is None:
             supported = ", ".join(self.meta_cache.reader.supported)
             raise HeaderMismatchError(f"{field}: expected one of {supported}, got nothing")
-        if stated is not None and stated != named:
+        if in_body is not None and in_body != version:
             raise HeaderMismatchError(
-                f"{field}: the header says {safe_repr(named, 80)}, the body {safe_repr(stated, 80)}"
+                f"{field}: the header says {safe_repr(version, 80)}, "
+                f"the body {safe_repr(in_body, 80)}"
             )
-        if named not in self.revisions:
-            raise self._unsupported(named, facts)
+        if version not in self.revisions:
+            raise self._unsupported_error(version, facts)
 
-    def _unsupported(self, named: str, facts: Facts) -> UnsupportedRevisionError:
+    def _unsupported_error(self, version: str, facts: Facts) -> UnsupportedRevisionError:
         code = facts.errors.unsupported_revision
-        return UnsupportedRevisionError(safe_text(named), self.meta_cache.reader.supported, code)
+        return UnsupportedRevisionError(safe_text(version), self.meta_cache.reader.supported, code)
 
 
 def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes | Raw], BodyValues]:
-    """A decoder of params for the values that header fields repeat.
+    """A decoder of params that returns the values that header fields repeat.
 
     Args:
         key: The key of `_meta` that names the revision.
-        attributes: Attribute of the result by each member that names a thing.
+        attributes: Attribute of the result for each member that names an item, such as `name`.
     """
     meta = msgspec.defstruct(
         "_StatedMeta", [("revision", Any, UNSET)], rename={"revision": key}, gc=False
@@ -219,15 +220,15 @@ def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes 
 
 
 def _revision(values: BodyValues) -> str | None:
-    """The revision that a request's own `_meta` names."""
+    """The revision in the `_meta` of a request."""
     if values is None or values.meta is UNSET:
         return None
-    named = values.meta.revision
-    return named if isinstance(named, str) else None
+    revision = values.meta.revision
+    return revision if isinstance(revision, str) else None
 
 
-def _decoded(arguments: Any) -> Any:
-    """Arguments as JSON values.
+def _decode_arguments(arguments: Any) -> Any:
+    """Decode the arguments of a call.
 
     Raises:
         InvalidParamsError: They can't be decoded.
@@ -259,7 +260,7 @@ def _check_arguments(
 def _check_value(
     request: http.HttpRequest, field: str | None, expected: Any, *, encoded: bool = False
 ) -> None:
-    """Refuse a field that is missing or differs from the value in the body."""
+    """Raise if a field is missing or differs from the value in the body."""
     if field is None:
         return
     value = request.field(field)

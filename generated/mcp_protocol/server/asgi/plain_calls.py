@@ -3,28 +3,28 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""The plain way of a request: what nobody observes costs only itself.
+"""The plain way of a request: a fast path without connection, peer and response writer.
 
-Until a handler suspends, no other task runs. So nothing can cancel its request, ask how many are
-open, or send a message before the response, unless the handler itself asks for its peer. A request
-whose handler returns without any of that needs no connection, no peer and no response writer: it
-is decoded, handled, encoded and sent.
+Until a handler suspends, no other task runs. So nothing can cancel its request, count the open
+requests, or send a message before the response, unless the handler itself asks for its peer. A
+request whose handler returns without suspending and without its peer needs no connection, no peer
+and no response writer: the request is decoded, handled, encoded and sent.
 
-The handler is begun at once, in the task of the request, and never twice. If it fails or asks for
-its peer, the objects of the whole way are made at that moment. If it suspends, they are made by
-whatever may concern the request first: the next message of its session, a look at all calls that
-wait for long, or the end of the server. The plain way refuses nothing and has no errors of its own:
-a request that is not certainly plain is left to the whole way, before anything was done for it.
+The handler is started at once, in the task of the request, and only once. If it fails or asks for
+its peer, the objects of the whole way are made at that moment. If it suspends, they are made by the
+first event that may concern the request: the next message of its session, the periodic check of
+long calls, or the end of the server. The plain way refuses nothing and has no errors of its own:
+a request that is not certainly plain is left to the whole way, before it has any effect.
 
-Most requests state nothing new: they repeat the `_meta` of the request before them, or belong to a
-session that has admitted their method. Reading such a request changes no state, so its typed params
-are all that is needed (`PlainRequests`).
+Most requests repeat the `_meta` of the previous request, or belong to a session that has admitted
+their method. Reading such a request changes no state, so only its typed params are needed
+(`PlainRequests`).
 
-A tool call that has a plan (see `CallPlan`) takes less still: its params are decoded when somebody
-looks at them, and a function that can't suspend needs no cancel scope either.
+A tool call that has a plan (see `CallPlan`) costs even less: its params are decoded on first use,
+and a function that can't suspend needs no cancel scope.
 
 Checks of the head, limits, authentication, tracing and middleware are those of the whole way: they
-come before and around this.
+run before and around the plain way.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ Post: TypeAlias = tuple[HttpRequest, Receive, Send]
 """A POST, and the ASGI callables that belong to it."""
 
 Finish: TypeAlias = Callable[[anyio.CancelScope, Awaitable[Any]], Awaitable[None]]
-"""Awaits a handler that was begun, in the scope of this task, and responds."""
+"""Awaits a started handler in the scope of the current task, and responds."""
 
 Opened: TypeAlias = tuple[PendingRequests, Finish | None]
-"""Sends to the client of an open request; and finishes it, unless its response was sent."""
+"""Sends to the client of an open request, and finishes the request unless it has a response."""
 
 Running: TypeAlias = Coroutine[Any, Any, CallEnd]
 """The handler of a request."""
@@ -79,8 +79,8 @@ class _Plan(msgspec.Struct, frozen=True):
 
     Attributes:
         description: The description of the server that declares the methods.
-        methods: The requests that are declared, by wire name.
-        own_meta: `_meta` of every result, empty for none; and the same, as JSON.
+        methods: The declared requests, by wire name.
+        own_meta: `_meta` of every result, empty for none; and this `_meta` as JSON.
     """
 
     description: Description
@@ -89,10 +89,10 @@ class _Plan(msgspec.Struct, frozen=True):
 
 
 class PlainRequests:
-    """Reads the requests of one server's clients, and encodes the responses to these.
+    """Reads the requests of one server's clients, and encodes the responses.
 
     Args:
-        describe: The description of the server, by revision.
+        describe: Returns the description of the server for a revision.
         meta: `_meta` shared with the connections of the same requests.
     """
 
@@ -104,7 +104,7 @@ class PlainRequests:
     def read(
         self, message: jsonrpc.Request, stated: RequestMetadata | None, meta: Mapping[str, Any]
     ) -> PlainRequest | None:
-        """A request that repeats the `_meta` of the last one; `None` for any other.
+        """Read a request that repeats the `_meta` of the last request; `None` otherwise.
 
         Args:
             message: The request.
@@ -128,7 +128,7 @@ class PlainRequests:
     def read_in_session(
         self, message: jsonrpc.Request, connection: Connection
     ) -> PlainRequest | None:
-        """A request without `_meta` whose method the session has admitted; `None` for any other."""
+        """Read a request without `_meta` whose method the session has admitted, or `None`."""
         session, raw = connection.ready_session(message.id), message.params
         if session is None or raw is None:
             return None
@@ -163,7 +163,7 @@ class PlainRequests:
             return None
 
     def _plan(self, revision: Revision) -> _Plan:
-        """The plan of a revision, made anew when the description of the server has changed."""
+        """The plan of a revision, renewed when the description of the server has changed."""
         description = self._describe(revision)
         plan = self._plans.get(revision.name)
         if plan is None or plan.description is not description:
@@ -171,11 +171,11 @@ class PlainRequests:
         return plan
 
     def _new_plan(self, revision: Revision, description: Description) -> _Plan:
-        left_out = _STATEFUL | {revision.facts.behaviour.listen}
+        excluded = _STATEFUL | {revision.facts.behaviour.listen}
         methods = {
             name: method
             for name, method in revision.client_requests.items()
-            if name not in left_out
+            if name not in excluded
             and method.params is not None
             and (not method.capability or is_declared(description.capabilities, method.capability))
         }
@@ -202,35 +202,35 @@ class PlainEndpoint(Protocol):
         ...
 
     def open(self, served: PlainService) -> Opened:
-        """Make a request an open one, unless its response was sent."""
+        """Register a request with a connection, unless its response was sent."""
         ...
 
     def wait(self, served: PlainService) -> None:
-        """Have a request observed, whose handler waits, before anything concerns it."""
+        """Record that the handler of a request waits; `observe` is called before other events."""
         ...
 
     def stop_waiting(self, served: PlainService) -> None:
-        """Record that the handler of a request that waited has ended."""
+        """Record that the handler of a waiting request has ended."""
         ...
 
 
 class PlainService(ServedCall):
-    """The service of one request. It costs little before `observe`.
+    """The service of one request, which is cheap until `observe` is called.
 
     Args:
-        endpoint: Makes it an open request.
+        endpoint: Opens the request for `observe`.
         post: The POST.
         stated: The metadata of the request.
-        session: Its session, if it has one.
-        scope: The scope that it is served in; `None` if none was entered yet.
-        received: The request, or as much of it as a plan needs.
-        body: The body of the POST, to read the rest from.
+        session: The session of the request, if it has one.
+        scope: The scope of the request; `None` if none was entered yet.
+        received: The request, or the part of the request that a plan needs.
+        body: The body of the POST, for reading the rest of the request.
 
     Attributes:
         post: As passed.
         session: As passed.
-        scope: As passed, or entered since.
-        since: When the handler began to wait, on the monotonic clock; `None` if it did not.
+        scope: As passed, or entered later.
+        since: Time when the handler began to wait, on the monotonic clock; `None` if it did not.
         done: Whether the response was sent the plain way.
     """
 
@@ -260,11 +260,11 @@ class PlainService(ServedCall):
         self.done = False
 
     def observe(self) -> PendingRequests:
-        """Sends to the client of the request, which is an open request from now on. Idempotent."""
-        return self._whole_way()[0]
+        """Open the request, and return the requests to its client. Idempotent."""
+        return self._open_request()[0]
 
     async def serve_in(self, new_scope: Callable[[], anyio.CancelScope], running: Running) -> bool:
-        """Serve the request in a scope of its own, as a handler that may suspend needs one."""
+        """Serve the request in a new scope, which a handler that may suspend needs."""
         with new_scope() as self.scope:
             return await self.serve(running)
         return True  # the request was cancelled
@@ -273,10 +273,10 @@ class PlainService(ServedCall):
         """Serve the request.
 
         Args:
-            running: The handler, not begun yet.
+            running: The handler, not started yet.
 
         Returns:
-            Whether it was served, and is not left to the whole way.
+            Whether the request was served; `False` leaves the request to the whole way.
         """
         try:
             awaited = running.send(None)
@@ -299,7 +299,7 @@ class PlainService(ServedCall):
             except Exception as error:
                 logger.debug("not sent: %s", error)
             return True
-        finish = self._whole_way()[1]
+        finish = self._open_request()[1]
         assert finish is not None  # the response was not sent
         if self.scope is not None:
             await finish(self.scope, end)
@@ -308,7 +308,7 @@ class PlainService(ServedCall):
                 await finish(self.scope, end)
         return True
 
-    def _whole_way(self) -> Opened:
+    def _open_request(self) -> Opened:
         if self._opened is None:
             self.observed = not self.done
             self._opened = self._endpoint.open(self)
@@ -318,14 +318,14 @@ class PlainService(ServedCall):
 _BEGIN_AT_ONCE = frozenset(
     {"uvicorn.protocols.http.httptools_impl", "uvicorn.protocols.http.h11_impl", "asyncio.queues"}
 )
-"""Modules with coroutine functions `receive` that enter no cancel scope before they suspend."""
+"""Modules whose `receive` enters no cancel scope before it suspends."""
 
 
 def begin_receiving(receive: Receive) -> tuple[Message | None, Awaitable[Message] | None]:
-    """The first message, if it is there at once; and what gives it, if `receive` was called.
+    """The first message if it has arrived, or an awaitable of it if `receive` was called.
 
-    A cancel scope that is entered later has to be left later too. So only a `receive` that enters
-    none is called before the scope of the request is entered.
+    Cancel scopes have to nest. So `receive` is called before the scope of the request is entered
+    only if `receive` enters no scope itself.
     """
     if getattr(receive, "__module__", "") not in _BEGIN_AT_ONCE and not never_suspends(receive):
         return None, None
@@ -344,10 +344,10 @@ def serve_plainly(
     message: jsonrpc.Request,
     scope: anyio.CancelScope,
 ) -> Awaitable[object] | None:
-    """Responds to a POST; `None`, and nothing was done, if it has to go the whole way.
+    """Respond to a POST the plain way; `None` without any effect if it has to go the whole way.
 
     Args:
-        endpoint: Serves it the whole way.
+        endpoint: The endpoint of the POST.
         handle: Handles the request.
         post: The POST.
         message: The request in its body.
@@ -365,7 +365,7 @@ def serve_plainly(
             result = await handle(served.context())
         except GeneratorExit:
             raise
-        except BaseException as error:  # for the whole way to tell failures from cancellation
+        except BaseException as error:  # the whole way tells failures from cancellation
             return outcome(None, error)
         data = None if served.observed else endpoint.requests.encode(request, result)
         return outcome(result, None) if data is None else data

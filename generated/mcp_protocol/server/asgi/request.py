@@ -5,13 +5,13 @@
 # ruff: noqa - a file that fixes change counts as edited
 """One HTTP request: its header fields, and its body within limits of bytes and time.
 
-A body that arrives with its request costs nothing here. Incomplete bodies are counted: the one
-whose next part is the longest overdue makes room for the next, so clients that send half a body
-keep nobody out.
+A body that arrives with its head is not counted. Incomplete bodies are counted: when there are too
+many, the body that has waited longest for its next part is cancelled, so clients that send half a
+body do not block others.
 
-Some clients read nothing before their whole body is written. If the connection were closed before
-that, a reset would destroy the refusal. So the refusal is sent at once, and the rest of the body is
-discarded before the response ends.
+Some clients read no response before their whole body is written. If the connection were closed
+earlier, a reset would destroy the refusal. So the refusal is sent at once, and the rest of the body
+is discarded before the response ends.
 
 Source: ASGI specification 3.0 (HTTP connection scope).
 """
@@ -43,13 +43,13 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 SHORT_BODY = 64 * 1024
-"""Bytes of a body that is not counted against `Limits.bodies`."""
+"""Most bytes of a body that is not counted against `Limits.bodies`."""
 
 KEPT_HEADS = 256
-"""Heads that are kept as accepted."""
+"""Most heads in `AcceptedHeads`."""
 
 KEPT_BYTES = 1024
-"""Bytes of those fields of such a head that decide."""
+"""Most bytes of the deciding fields of a head in `AcceptedHeads`."""
 
 _JSON = JSON.encode()
 _LENGTH_DIGITS = 18
@@ -71,8 +71,8 @@ class HttpRequest:
         headers: Header fields by lower-case name; repeated fields are joined by commas, cookies by
             semicolons.
         count: Number of header fields as received.
-        session: Its session, or the refusal, where these were loaded for it; see
-            `SessionEndpoint.load`.
+        session: The session, or the refusal, if `SessionEndpoint.load` has loaded it; otherwise
+            `None`.
     """
 
     __slots__ = ("_scope", "count", "headers", "method", "path", "session")
@@ -81,7 +81,7 @@ class HttpRequest:
         self._scope = scope
         root: str = scope.get("root_path", "")
         self.method: str = scope["method"]
-        self.path: str = _below(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
+        self.path: str = _unmount(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
         pairs: list[tuple[bytes, bytes]] = scope["headers"]
         if type(pairs) is not list:
             pairs = list(pairs)
@@ -89,7 +89,7 @@ class HttpRequest:
         self.session: Any = None
         headers: Mapping[bytes, bytes] = dict(pairs)
         self.headers: Mapping[bytes, bytes] = (
-            headers if len(headers) == self.count else _joined(pairs)
+            headers if len(headers) == self.count else _join_fields(pairs)
         )
 
     @property
@@ -126,7 +126,7 @@ class HttpRequest:
         return None if value is None else value.decode("latin-1").strip(" \t")
 
     def deciding_fields(self) -> tuple[str | bytes | None, ...]:
-        """The fields by which the head is accepted or refused, without numbers and credentials."""
+        """The fields that decide whether the head is accepted, without numbers and credentials."""
         get, server = self.headers.get, self._scope.get("server")
         return (
             self.method,
@@ -142,15 +142,15 @@ class HttpRequest:
     @property
     def accepts_events(self) -> bool:
         """Whether the client accepts a stream of events."""
-        return _accepted(self.headers.get(b"accept"))[1]
+        return _parse_accept(self.headers.get(b"accept"))[1]
 
 
 class OtherPath(Protocol):
     """Serves requests to a path beside the endpoint.
 
     Attributes:
-        auth: Whether they need an access token.
-        any_origin: Whether pages of all origins may make them.
+        auth: Whether requests need an access token.
+        any_origin: Whether pages of all origins may make requests.
     """
 
     @property
@@ -168,7 +168,7 @@ class OtherPath(Protocol):
         body: bytes,
         state: Any,
     ) -> None:
-        """Respond to a request, whose body was read; gets what the lifespan yielded."""
+        """Respond to a request with its body; `state` is the value that the lifespan yielded."""
         ...
 
 
@@ -183,7 +183,7 @@ class OtherPaths(Protocol):
             has_auth: Whether the application has access tokens.
 
         Raises:
-            ValueError: A path is one of the protocol's, or needs an access token.
+            ValueError: A path belongs to the protocol, or needs access tokens that are disabled.
         """
         ...
 
@@ -196,8 +196,8 @@ class AcceptedHeads:
     """The POSTs to the endpoint whose heads were accepted last.
 
     Args:
-        limits: The limits of numbers, which are compared each time.
-        answers: The form of responses that the settings ask for.
+        limits: The limits, which are checked for each request.
+        answers: The form of responses in the settings.
     """
 
     def __init__(self, limits: Limits, answers: Answers) -> None:
@@ -207,13 +207,13 @@ class AcceptedHeads:
         self._accepted: dict[tuple[str | bytes | None, ...], bool] = {}
 
     def __len__(self) -> int:
-        """Number of heads that are kept."""
+        """Number of stored heads."""
         return len(self._accepted)
 
     def find(self, request: HttpRequest) -> bool | None:
         """Whether the response to a POST may be JSON; `None` if its head has to be checked.
 
-        Credentials decide nothing here: they are for `Authentication`, each time.
+        Credentials are ignored: `Authentication` checks them for each request.
         """
         length, limits = request.headers.get(b"content-length", b"0"), self._limits
         if (
@@ -228,7 +228,7 @@ class AcceptedHeads:
         return len(length) <= _LENGTH_DIGITS and int(length) <= self._limits.body
 
     def add(self, request: HttpRequest) -> None:
-        """Keep a head that was accepted; a long one is not kept, and the oldest makes room."""
+        """Store an accepted head, and drop the oldest if full; long heads are not stored."""
         key = request.deciding_fields()
         if sum(len(part) for part in key if part) > KEPT_BYTES:
             return
@@ -238,7 +238,7 @@ class AcceptedHeads:
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """The address that identifies a customer: of IPv4 itself, of IPv6 its network."""
+    """The network of a client: the address for IPv4, the /64 prefix for IPv6."""
     if client is None:
         return ""
     try:
@@ -251,11 +251,11 @@ def network_of(client: tuple[str, int] | None) -> str:
 
 
 def response_forms(request: HttpRequest, answers: Answers) -> tuple[bool, bool]:
-    """Whether a response has to be JSON, and whether it has to be a stream; never both.
+    """Whether a response has to be JSON, and whether it has to be a stream; not both.
 
     The client's `Accept` field takes precedence over the setting.
     """
-    json, events = _accepted(request.headers.get(b"accept"))
+    json, events = _parse_accept(request.headers.get(b"accept"))
     return (
         not events or (answers == "json" and json),
         not json or (answers == "sse" and events),
@@ -268,48 +268,48 @@ def is_discovery(message: jsonrpc.Message | None) -> bool:
 
 
 def check_events(request: HttpRequest, *, id: Any = UNSET) -> HttpResponse | None:
-    """The refusal of a request for events if the client does not accept them.
+    """The refusal of a request for events if the client does not accept events.
 
     Args:
         request: The request.
-        id: Id of the JSON-RPC request in the body, if there is one.
+        id: Id of the JSON-RPC request in the body, if any.
     """
     if request.accepts_events:
         return None
-    return refusal(406, f"Accept: expected {SSE}, got {_shown(request, 'Accept')}", id=id)
+    return refusal(406, f"Accept: expected {SSE}, got {_quote(request, 'Accept')}", id=id)
 
 
 def check_post(request: HttpRequest, limits: Limits) -> HttpResponse | None:
-    """The refusal of a POST before its body is read, if the head calls for one."""
+    """The refusal of a POST because of its head; `None` to read the body."""
     refused = check_body(request, limits)
-    if refused is None and True not in _accepted(request.headers.get(b"accept")):
-        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {_shown(request, 'Accept')}")
+    if refused is None and True not in _parse_accept(request.headers.get(b"accept")):
+        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {_quote(request, 'Accept')}")
     return refused
 
 
 def check_body(request: HttpRequest, limits: Limits) -> HttpResponse | None:
-    """The refusal of a body for its type or length, as far as the header fields state them."""
+    """The refusal of a body because of the type or length in the header fields."""
     headers = request.headers
     kind = headers.get(b"content-type")
     if kind != _JSON and (kind is None or media_type(kind.decode("latin-1")) != JSON):
-        got = _shown(request, "Content-Type")
+        got = _quote(request, "Content-Type")
         return refusal(415, f"Content-Type: expected {JSON}, got {got}")
     if headers.get(b"content-encoding") not in (None, b"identity"):
-        got = _shown(request, "Content-Encoding")
+        got = _quote(request, "Content-Encoding")
         return refusal(415, f"Content-Encoding: expected none, got {got}")
     length = headers.get(b"content-length")
     if length is None:
         return None
     if not length.isdigit():
-        got = _shown(request, "Content-Length")
+        got = _quote(request, "Content-Length")
         return refusal(400, f"Content-Length: expected a number, got {got}")
     if len(length) > _LENGTH_DIGITS or int(length) > limits.body:
-        return _too_long(limits)
+        return _refuse_length(limits)
     return None
 
 
 def check_initialize(message: jsonrpc.Request, body: bytes, limits: Limits) -> HttpResponse | None:
-    """The refusal of an `initialize` that is too long: a session keeps much of it."""
+    """The refusal of an `initialize` that is too long, since a session keeps most of its data."""
     if len(body) <= limits.initialize:
         return None
     text = f"initialize: expected at most {limits.initialize} bytes (Limits.initialize)"
@@ -317,7 +317,7 @@ def check_initialize(message: jsonrpc.Request, body: bytes, limits: Limits) -> H
 
 
 def whole_body(message: MutableMapping[str, Any]) -> bytes | None:
-    """The body, if one message has all of it."""
+    """The body, if one ASGI message has the whole body; otherwise `None`."""
     if message["type"] != "http.request" or message.get("more_body", False):
         return None
     body: bytes = message.get("body", b"")
@@ -390,35 +390,35 @@ class RequestBodies:
         receive: Receive,
         first: Awaitable[MutableMapping[str, Any]] | None = None,
     ) -> bytes | RejectedBody:
-        """The whole body, to be returned by `release`, or its refusal.
+        """Read the whole body, or return its refusal. Call `release` after the response.
 
         Args:
-            scope: The scope of the caller; cancelled if the body does not arrive. `timed_out` then
-                gives the refusal.
+            scope: The scope of the caller; cancelled if the body does not arrive. Then
+                `rejection` returns the refusal.
             receive: The ASGI receive callable.
-            first: Gives the first message, if `receive` was called already.
+            first: Returns the first message, if `receive` was called already.
 
         Raises:
             Disconnected: The client disconnected before the end of the body.
         """
-        gathering = self._gather(scope, receive, first)
+        reading = self._read_parts(scope, receive, first)
         waits = False
         try:
             try:
-                awaited = gathering.send(None)
+                awaited = reading.send(None)
             except StopIteration as end:  # the body has arrived with its head, as most do
                 body: bytes | RejectedBody = end.value
             else:
                 waits = True
                 self._wait(scope)
-                body = await resume(gathering, awaited)
+                body = await resume(reading, awaited)
         finally:
             if self._incomplete and scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)
         if waits:
             scope.deadline = math.inf
-            if scope.cancel_called:  # although the last part had arrived
-                return self.timed_out(scope)
+            if scope.cancel_called:  # cancelled although the last part arrived
+                return self.rejection(scope)
         if isinstance(body, bytes) and len(body) > SHORT_BODY:
             if not self._has_room(len(body)):
                 return RejectedBody(over_limit("bodies"), unread=False, full=True)
@@ -430,7 +430,7 @@ class RequestBodies:
         if len(body) > SHORT_BODY:
             self._size -= len(body)
 
-    def timed_out(self, scope: anyio.CancelScope) -> RejectedBody:
+    def rejection(self, scope: anyio.CancelScope) -> RejectedBody:
         """The refusal of a body whose scope was cancelled before it arrived."""
         return RejectedBody(self._cancelled.get(scope, _TIMED_OUT))
 
@@ -487,17 +487,17 @@ class RequestBodies:
                 self._discarding.pop(scope, None)
 
     def _wait(self, scope: anyio.CancelScope) -> None:
-        """Count a body that has not arrived yet, and limit the time that it may take."""
+        """Count a body that has not arrived yet, and set its deadline."""
         scope.deadline = anyio.current_time() + self._limits.body_seconds
-        self._enter(scope)
+        self._count_body(scope)
 
-    async def _gather(
+    async def _read_parts(
         self,
         scope: anyio.CancelScope,
         receive: Receive,
         first: Awaitable[MutableMapping[str, Any]] | None,
     ) -> bytes | RejectedBody:
-        gathered: bytearray | None = None  # as large as the body, however small its parts are
+        gathered: bytearray | None = None  # one buffer, since small parts have overhead
         while True:
             message = await (first or receive())
             first = None
@@ -506,24 +506,24 @@ class RequestBodies:
             part: bytes = message.get("body", b"")
             more: bool = message.get("more_body", False)
             if len(gathered or b"") + len(part) > self._limits.body:
-                return RejectedBody(_too_long(self._limits), more)
+                return RejectedBody(_refuse_length(self._limits), more)
             if not more:
                 return bytes(gathered + part) if gathered else part
-            self._enter(scope)
+            self._count_body(scope)
             if gathered is None:
                 gathered = bytearray()
             gathered += part
-            if not self._grow(scope, len(gathered)):
+            if not self._count_part(scope, len(gathered)):
                 return RejectedBody(over_limit("bodies"), full=True)
 
-    def _enter(self, scope: anyio.CancelScope) -> None:
+    def _count_body(self, scope: anyio.CancelScope) -> None:
         """Count an incomplete body."""
         if scope not in self._incomplete:
             if len(self._incomplete) >= self._limits.reading:
                 self._cancel(next(iter(self._incomplete)), "reading")
             self._incomplete[scope] = 0
 
-    def _grow(self, scope: anyio.CancelScope, size: int) -> bool:
+    def _count_part(self, scope: anyio.CancelScope, size: int) -> bool:
         """Count a new part; `False` if there is no room for the body."""
         before = self._incomplete.get(scope)
         if before is None:
@@ -537,7 +537,7 @@ class RequestBodies:
         return True
 
     def _has_room(self, size: int, own: anyio.CancelScope | None = None) -> bool:
-        """Whether more bytes may be held; cancels the bodies that are the longest overdue."""
+        """Whether more bytes may be held, after cancelling the bodies that are longest overdue."""
         while self._size + size > self._limits.bodies:
             others = (each for each, held in self._incomplete.items() if held and each is not own)
             longest = next(others, None)
@@ -553,7 +553,7 @@ class RequestBodies:
 
 
 def _is_long(request: HttpRequest) -> bool:
-    """Whether the body may be longer than servers discard by themselves."""
+    """Whether the body may be longer than ASGI servers discard by themselves."""
     length = request.headers.get(b"content-length")
     if length is None:
         return b"transfer-encoding" in request.headers
@@ -561,7 +561,7 @@ def _is_long(request: HttpRequest) -> bool:
     return not length.isdigit() or len(length) > digits or int(length) > _DROPPED_BY_SERVERS
 
 
-def _too_long(limits: Limits) -> HttpResponse:
+def _refuse_length(limits: Limits) -> HttpResponse:
     return refusal(413, f"body: expected at most {limits.body} bytes (Limits.body)")
 
 
@@ -571,15 +571,15 @@ def field_key(name: str) -> bytes:
     return name.lower().encode("latin-1")
 
 
-def _below(path: str, root: str) -> str:
-    """A path without that of the mount point, which not all servers include."""
+def _unmount(path: str, root: str) -> str:
+    """Remove the path of the mount point from a path, if the ASGI server included it."""
     if root and path.startswith(root) and path[len(root) : len(root) + 1] in ("", "/"):
         path = path[len(root) :]
     return path or "/"
 
 
-def _joined(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """Header fields by name; repeated fields are joined by commas, cookies by semicolons.
+def _join_fields(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """Join repeated header fields by commas, cookies by semicolons.
 
     Source: RFC 9113 8.2.3 (cookies).
     """
@@ -591,8 +591,8 @@ def _joined(pairs: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 @lru_cache(200)
-def _accepted(accept: bytes | None) -> tuple[bool, bool]:
-    """Whether JSON and events are accepted; without an `Accept` field, both are.
+def _parse_accept(accept: bytes | None) -> tuple[bool, bool]:
+    """Parse `Accept`: whether JSON and events are accepted; both without the field.
 
     Source: RFC 9110 (Accept).
     """
@@ -616,7 +616,7 @@ def _accepts(accepted: Mapping[str, bool], kind: str) -> bool:
     return next((accepted[name] for name in ranges if name in accepted), False)
 
 
-def _shown(request: HttpRequest, name: str) -> str:
-    """The value of a header field for an error message."""
+def _quote(request: HttpRequest, name: str) -> str:
+    """Quote the value of a header field for an error message."""
     value = request.field(name)
     return "nothing" if value is None else safe_repr(value)

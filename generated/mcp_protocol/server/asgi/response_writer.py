@@ -42,8 +42,8 @@ _HEADERS = [
     (b"x-accel-buffering", b"no"),  # proxies may buffer events otherwise
 ]
 _COMMENT = encode_comment()
-_WRITES_IN_A_ROW = 16  # writes before other tasks get their turn
-_SLOWEST_READER = 2**16  # bytes a second; a client that reads as fast may take its time
+_WRITES_IN_A_ROW = 16  # writes before other tasks get a turn
+_SLOWEST_READER = 2**16  # bytes per second; clients that read this fast are not aborted
 
 
 class SseResponse:
@@ -59,7 +59,7 @@ class SseResponse:
     Attributes:
         started: Whether the response was started, even if it has already ended.
         last_write: Time of the last write, or `since`, on the clock of `anyio.current_time`.
-        on_abort: Called once when the client is known to be gone.
+        on_abort: Called once when the client is found to be gone.
     """
 
     __slots__ = (
@@ -100,7 +100,7 @@ class SseResponse:
             {"type": "http.response.body", "body": b"", "more_body": True},
         )
 
-    async def event(
+    async def write_event(
         self,
         data: bytes,
         *,
@@ -117,7 +117,7 @@ class SseResponse:
         message: dict[str, object] = {"type": "http.response.body", "body": body, "more_body": True}
         await self._write(message, size=len(body))
 
-    async def comment(self) -> None:
+    async def write_comment(self) -> None:
         """Write a comment, which keeps proxies and clients from closing a silent connection.
 
         Raises:
@@ -126,7 +126,7 @@ class SseResponse:
         await self._write({"type": "http.response.body", "body": _COMMENT, "more_body": True})
 
     async def close(self) -> None:
-        """End the response. Idempotent; a client that is gone is no error."""
+        """End the response. Idempotent; errors of a disconnected client are ignored."""
         if not self._is_open:
             return
         self._is_open = False
@@ -140,7 +140,7 @@ class SseResponse:
         self.abort()
 
     def abort(self) -> None:
-        """Write nothing more: the client is gone."""
+        """Stop writing because the client is gone, and call `on_abort`."""
         self._is_open = False
         on_abort, self.on_abort = self.on_abort, None
         if on_abort is not None:
@@ -148,7 +148,7 @@ class SseResponse:
 
     async def _write(self, *messages: dict[str, object], size: int = 0) -> None:
         if not self._is_open or self._writes % _WRITES_IN_A_ROW == _WRITES_IN_A_ROW - 1:
-            # A handler that writes much and waits for nothing else would block the event loop.
+            # A handler that only writes would block the event loop otherwise.
             await anyio.lowlevel.checkpoint()
         if not self._is_open:
             raise ConnectionClosedError("the stream of events is closed")
@@ -158,7 +158,7 @@ class SseResponse:
             # The scope is entered before the lock: anyio needs scopes to nest.
             with anyio.CancelScope() as scope:
                 await self._send_within(scope, messages)
-                self._confirmed = before  # or the server would not have accepted more
+                self._confirmed = before  # the server accepts more only after it was read
                 return
         except ConnectionClosedError:
             self.abort()
@@ -171,7 +171,7 @@ class SseResponse:
     async def _send_within(
         self, scope: anyio.CancelScope, messages: tuple[dict[str, object], ...]
     ) -> None:
-        """Send messages in a scope, whose deadline is set once sending has to wait."""
+        """Send messages in a scope; its deadline is set when sending begins to wait."""
 
         def set_deadline() -> None:
             extra = (self._size - self._confirmed) / _SLOWEST_READER
@@ -198,13 +198,13 @@ async def until_disconnect(
     keep_alive: float | None,
     on_silence: Callable[[], Awaitable[object]] | None = None,
 ) -> None:
-    """Wait until the client disconnects, then abort the stream. Writes comments into silence.
+    """Wait until the client disconnects, then abort the stream. Writes comments meanwhile.
 
     Args:
         receive: The ASGI receive callable.
         response: The stream, open or not.
         keep_alive: Seconds of silence after which a comment is written; `None` for never.
-        on_silence: Called after as many seconds if the stream was not started, to start it.
+        on_silence: Called after `keep_alive` seconds to start a stream that was not started.
     """
     since = response.last_write
     try:
@@ -219,7 +219,7 @@ async def until_disconnect(
                 since = response.last_write
                 continue
             if response.is_open:
-                await response.comment()
+                await response.write_comment()
             elif on_silence is not None and not response.started:
                 await on_silence()
             since = anyio.current_time()
@@ -229,7 +229,7 @@ async def until_disconnect(
 
 
 class _SessionStream(Protocol):
-    """A `ResumableStream`, which packages without sessions do not have."""
+    """The interface of `ResumableStream`, which packages without sessions do not have."""
 
     name: str
 
@@ -250,7 +250,7 @@ class _SessionStream(Protocol):
 
 
 class _PostSession(Protocol):
-    """An `HttpSession`, which packages without sessions do not have."""
+    """The interface of `HttpSession`, which packages without sessions do not have."""
 
     @property
     def revision(self) -> Revision: ...
@@ -269,27 +269,27 @@ class _PostSession(Protocol):
 class PostResponse(Channel):
     """Carries the JSON-RPC responses to one POST, and the messages that precede them.
 
-    In a session the events go through a `ResumableStream`. Without one, this is the channel of the
-    peer that serves the request, and an error response has the HTTP status of its code.
+    In a session, events are written through a `ResumableStream`. Without a session, this is the
+    channel of the peer that serves the request, and an error response has the status of its code.
 
     Args:
         request: The POST.
         receive: The ASGI receive callable.
         send: The ASGI send callable.
         settings: The settings of the application.
-        session: The session of the POST, if it has one.
+        session: The session of the POST, if any.
         expected: Number of JSON-RPC responses.
         batch: Whether JSON responses are sent as one array.
         headers: Further header fields.
         statuses: HTTP status by JSON-RPC error code, without a session.
 
     Attributes:
-        created: When the first period of silence began, on the monotonic clock.
+        created: Start of the first period of silence, on the monotonic clock.
         done: Whether nothing more is sent.
         events_only: Whether the response has to be a stream.
-        other_status: HTTP status of errors whose code has none of its own.
+        other_status: HTTP status of errors whose code is not in `statuses`.
         watched: Whether a task waits for the client to disconnect.
-        attended: Whether the client is still connected, as far as known, and waits for a response.
+        attended: Whether the client waits for a response and was not found to be disconnected.
     """
 
     __slots__ = (
@@ -347,7 +347,7 @@ class PostResponse(Channel):
         return self._sse
 
     def call_on_abort(self, on_abort: Callable[[], object] | None) -> None:
-        """Have a function called once when the client is known to be gone."""
+        """Set a function to be called once when the client is found to be gone."""
         self._on_abort = on_abort
         if self._sse is not None:
             self._sse.on_abort = on_abort
@@ -359,17 +359,17 @@ class PostResponse(Channel):
 
     @property
     def connected(self) -> bool:
-        """Whether a client reads the stream, over this connection or a later one."""
+        """Whether a client reads the stream, over this or a later connection."""
         return self._stream is not None and self._stream.attended
 
     async def receive(self) -> bytes:
-        """Raise `EndOfChannel`: the POST was the only message."""
+        """Raise `EndOfChannel`, since the POST was the only message."""
         raise EndOfChannel("a POST brings one message")
 
     async def send(self, message: OutgoingMessage) -> None:
         """Send a response, or a message that precedes one.
 
-        Where the response has to be JSON nothing can precede it: in a session, requests to the
+        If the response has to be JSON, no message can precede it: in a session, requests to the
         client are sent on another stream; other messages are dropped.
 
         Raises:
@@ -381,7 +381,7 @@ class PostResponse(Channel):
         json_only = self._json_only and not self._streaming
         if self.done or (json_only and not is_response):
             if session is None:
-                await anyio.lowlevel.checkpoint()  # lets a handler that only sends be cancelled
+                await anyio.lowlevel.checkpoint()  # so that a handler that only sends is cancelled
             elif message.kind == "request":
                 await session.send_unrelated(message.data)
             return
@@ -410,23 +410,23 @@ class PostResponse(Channel):
                 await self._count_response()
         else:
             self.done = self.done or is_response
-            await self.sse.event(message.data)
+            await self.sse.write_event(message.data)
             if is_response:
                 await self.sse.close()
 
     async def respond(self, response: HttpResponse) -> None:
-        """Send one document, unless a response was sent."""
+        """Send one complete response, unless a response was sent."""
         if not self.done:
             self.done = True
             await response.send(self._send)
 
     async def start(self) -> None:
-        """Start the stream, if the client accepts nothing else or the settings ask for one."""
+        """Start the stream, if the response has to be a stream."""
         if self.events_only:
             await self._start_early()
 
     async def open_stream(self) -> None:
-        """Start the stream, whatever the settings ask for.
+        """Start the stream, regardless of the settings.
 
         Raises:
             ConnectionClosedError: The client of a request without session is gone.
@@ -449,7 +449,7 @@ class PostResponse(Channel):
         """Wait for the client to disconnect; meanwhile keep the connection alive.
 
         Returns:
-            Whether it disconnected before it had all responses.
+            Whether the client disconnected before all responses were sent.
         """
         if self.done or not self._left:
             return False
@@ -473,10 +473,10 @@ class PostResponse(Channel):
                 self._session.leave()
 
     async def finish(self, instead: HttpResponse | None = None) -> None:
-        """End the response of a session, also if some JSON-RPC responses will not come.
+        """End the response of a session, even if JSON-RPC responses are missing.
 
         Args:
-            instead: Sent if nothing else was.
+            instead: Sent if nothing else was sent.
         """
         self.stop()
         if instead is not None and not self._documents and self._stream is None:
@@ -486,13 +486,13 @@ class PostResponse(Channel):
             await self._end()
 
     def stop(self) -> None:
-        """Count the client as gone, and wait no longer for it to disconnect."""
+        """Count the client as gone, and stop waiting for its disconnect."""
         self.leave()
         if self._watching is not None:
             self._watching.cancel()
 
     def stop_watching(self) -> None:
-        """Wait no longer for the client to disconnect."""
+        """Stop waiting for the client to disconnect."""
         if self._watching is not None:
             self._watching.cancel()
         self.call_on_abort(None)
@@ -514,14 +514,14 @@ class PostResponse(Channel):
         if self._stream is not None:
             try:
                 await self._stream.end()
-            finally:  # not before: who looks for the stream meanwhile would take it for lost
+            finally:  # afterwards, since another worker would take a missing stream for lost
                 self._session.stream_ended(self._stream.name)
         elif self._documents:
             body = b",".join(self._documents)
             body = b"[%b]" % body if self._batch else body
             await self.respond(HttpResponse(200, body, self._headers))
         elif self._request.accepts_events and not self.done:
-            # All requests were cancelled. JSON would have to be a response; a stream may be empty.
+            # All requests were cancelled. A JSON body has to be a response; a stream may be empty.
             self.done = True
             with suppress(ConnectionClosedError):
                 await self.sse.open(self._headers)
@@ -531,7 +531,7 @@ class PostResponse(Channel):
             await self.respond(HttpResponse(accepted, headers=self._headers))
 
     async def _start_early(self) -> None:
-        """Start the stream before there is a message, unless the response has to be JSON."""
+        """Start the stream before the first message, unless the response has to be JSON."""
         if not (self._streaming or self._json_only or self.done):
-            with anyio.CancelScope(shield=True):  # a response that is sent now ends the watching
+            with anyio.CancelScope(shield=True):  # a response sent meanwhile cancels this task
                 await self.open_stream()

@@ -48,12 +48,12 @@ class RouteResponse(msgspec.Struct, frozen=True):
     content_type: str | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response. A client that is gone is no error."""
+        """Send the response. Errors of a disconnected client are ignored."""
         text = isinstance(self.body, str)
         body = self.body.encode() if isinstance(self.body, str) else self.body
         kind = self.content_type or (_TEXT if text else _BINARY)
         fields = dict(self.headers)
-        if self.status not in (204, 304):  # which have no length
+        if self.status not in (204, 304):  # these have no length
             fields = {"content-length": str(len(body)), **fields}
         if body:
             fields = {"content-type": kind, **fields}
@@ -82,12 +82,12 @@ class RouteRequest(RequestHead):
         scope: The ASGI connection scope.
         receive: The ASGI receive callable, after the body.
         body: The whole body.
-        state: What the lifespan of the server yielded.
+        state: The value that the lifespan of the server yielded.
 
     Attributes:
         scope: The ASGI connection scope.
         body: The whole body, within `Limits.body`.
-        state: What the lifespan of the server yielded.
+        state: The value that the lifespan of the server yielded.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class RouteRequest(RequestHead):
 
     @property
     def principal(self) -> Principal:
-        """On whose behalf the request is made, if the route has `auth=True`."""
+        """The principal of the request, if the route has `auth=True`."""
         return PRINCIPAL.get()
 
     def json(self) -> Any:
-        """The body as JSON value.
+        """Decode the body as JSON.
 
         Raises:
             msgspec.DecodeError: The body is not JSON.
@@ -114,7 +114,7 @@ class RouteRequest(RequestHead):
         return msgspec.json.decode(self.body)
 
     async def receive(self) -> MutableMapping[str, Any]:
-        """The ASGI receive callable from the beginning of the body, for other ASGI libraries."""
+        """ASGI receive callable that repeats the body first, for other ASGI libraries."""
         if self._is_body_received:
             return await self._receive()
         self._is_body_received = True
@@ -130,9 +130,9 @@ class Route(msgspec.Struct, frozen=True):
     """A handler of the requests to a path.
 
     Attributes:
-        handler: Handles them.
-        auth: Whether they need an access token.
-        any_origin: Whether pages of all origins may make them.
+        handler: Handles the requests.
+        auth: Whether requests need an access token.
+        any_origin: Whether pages of all origins may make requests.
     """
 
     handler: RouteHandler
@@ -148,7 +148,7 @@ class Route(msgspec.Struct, frozen=True):
         body: bytes,
         state: Any,
     ) -> None:
-        """Send the response of the handler; an exception is logged, and answered by status 500."""
+        """Send the response of the handler; an exception is logged, and gets status 500."""
         request = RouteRequest(head, scope, receive, body, state)
         response: AsgiResponse
         try:
@@ -176,7 +176,7 @@ class Routes:
     def find(self, path: str, method: str) -> Route | None:
         """The route of a request; `HEAD` is served as `GET`. `None` for other paths.
 
-        Of a method that the path does not have, one that responds with status 405.
+        For a method that the path does not have, the route responds with status 405.
         """
         methods = self._routes.get(path)
         if methods is None:
@@ -188,9 +188,9 @@ class Routes:
         """Add a route.
 
         Raises:
-            TypeError: One string instead of a collection of methods.
-            ValueError: Not a path, a path with variables, no method, or a method that the path is
-                served with already.
+            TypeError: `methods` is a string instead of a collection, or is empty.
+            ValueError: `path` is not a path or has variables, or the path has a route for one of
+                the methods already.
         """
         if not path.startswith("/") or "{" in path:
             expected = "a path that begins with '/' and has no variables"
@@ -204,7 +204,7 @@ class Routes:
 
 
 def _refuse_method(methods: Collection[str]) -> RouteHandler:
-    """A handler that responds with the methods that are allowed."""
+    """A handler that responds with status 405 and the allowed methods."""
 
     async def refuse(request: RouteRequest) -> RouteResponse:
         added = (_HEAD,) if _GET in methods and _HEAD not in methods else ()
@@ -215,7 +215,7 @@ def _refuse_method(methods: Collection[str]) -> RouteHandler:
 
 
 def _response_of(result: RouteResult) -> AsgiResponse:
-    """The response that a handler's result stands for."""
+    """The response for the result of a handler."""
     if result is None:
         return _NOTHING
     if isinstance(result, str | bytes):

@@ -8,7 +8,7 @@
     POST initialize -> a session        POST -> the session's peer -> JSON, a stream, or nothing
     GET -> a stream of the session, new or resumed        DELETE -> the session ends
 
-With `stateless`, each POST gets a session of its own, which nothing names and which ends with it.
+With `stateless`, each POST gets a session of its own, which has no id and ends with the POST.
 
 Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 """
@@ -60,31 +60,31 @@ logger = logging.getLogger(__name__)
 _LACKS = "a session, and this server keeps none (stateless=True)"
 
 Identify: TypeAlias = Callable[[Session], str | None]
-"""The id of a session that any process serves; `None` for one that this process has to keep."""
+"""Returns the id of a session that any process serves; `None` to keep it in this process."""
 
 CheckDraft: TypeAlias = Callable[
     [Facts, http.HttpRequest, jsonrpc.Message | None], HttpResponse | None
 ]
-"""The refusal of a message whose header fields are those of a draft and differ from its body."""
+"""Returns the refusal of a message whose draft header fields differ from its body."""
 
 
 class SessionEndpoint:
     """Serves the revisions with sessions.
 
     Args:
-        service: What is served.
-        settings: How it is served.
-        revisions: These revisions.
+        service: The service of the server.
+        settings: The HTTP settings.
+        revisions: The revisions with sessions.
         background: Runs tasks that no request owns.
-        quotas: What all clients use together.
-        check_draft: Checks the header fields of a draft; `None` if no revision has one.
+        quotas: The amounts that all clients use together.
+        check_draft: Checks the header fields of a draft; `None` if no revision has a draft.
 
     Attributes:
         registry: The sessions.
         posts: The POSTs in flight.
         requests: Reads requests the plain way.
         revisions: As passed.
-        session_type: The class of its sessions.
+        session_type: The class of the sessions.
     """
 
     session_type: ClassVar[type[HttpSession]] = HttpSession
@@ -139,12 +139,12 @@ class SessionEndpoint:
         Args:
             request: The POST.
             message: The message in its body; `None` for a batch.
-            messages: The message, or those of the batch.
+            messages: The message, or the messages of the batch.
             body: The body.
             receive: The ASGI receive callable.
             send: The ASGI send callable.
             scope: The scope of the caller.
-            session: The session that it belongs to, if that is known.
+            session: The session of the POST, or the refusal, if known.
         """
         initialize = initialize_request(message)
         if session is None and (self._stateless or self._session_key not in request.headers):
@@ -152,7 +152,7 @@ class SessionEndpoint:
                 await self.initialize(request, initialize, body, receive, send)
                 return
             session = self._without_session(request, message)
-        session = session or self._session(request)
+        session = session or self._find_session(request)
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
@@ -174,10 +174,10 @@ class SessionEndpoint:
                 post.kept = len(body)
             else:
                 post.response = http_response.over_limit("session_bytes")
-        post.take()
+        post.receive_messages()
         await session.store_changes()
         if post.response is not None:
-            await self._respond_first(session, post, post.response, send)
+            await self._respond_then_handle(session, post, post.response, send)
             return
         carrier = PostResponse(
             request, receive, send, self._settings, session, post.expected, post.batch
@@ -188,12 +188,12 @@ class SessionEndpoint:
     async def _serve(
         self, post: SessionPost, scope: anyio.CancelScope, handler: Awaitable[Any] | None = None
     ) -> None:
-        """Serve the requests of a POST, also if its client disconnects.
+        """Serve the requests of a POST, even if the client disconnects.
 
         Args:
             post: The POST.
             scope: The scope of the caller.
-            handler: Gives the result of the only request, if its handler was begun already.
+            handler: Returns the result of the only request, if its handler was started already.
         """
         try:
             await self._background.outlive(scope, partial(post.serve, handler=handler))
@@ -201,7 +201,7 @@ class SessionEndpoint:
             self._quotas.in_flight += 1  # returned by the caller
 
     def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
-        """Loads the session of a request, or its refusal, once, where processes share sessions."""
+        """Load the session of a request from the shared state; `None` if there is none to load."""
         return None
 
     def read(
@@ -209,13 +209,13 @@ class SessionEndpoint:
     ) -> tuple[PlainRequest, HttpSession] | None:
         """A request and its session; see `PlainEndpoint`.
 
-        On trio a task of its own serves a POST, and could not go on with a handler that was begun
-        here.
+        On trio a separate task serves a POST, and could not continue a handler that was started in
+        the current task.
         """
         session = self._plain_session(request)
         if (
             session is None
-            or self.posts.observe(session)  # the whole way then compares it with these
+            or self.posts.observe(session)  # the whole way compares the ids of open requests
             or http.response_forms(request, self._settings.answers)[1]
         ):
             return None
@@ -233,10 +233,10 @@ class SessionEndpoint:
         return None if agreed is None else (agreed, session)
 
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
-        """The session of a POST that may go the plain way."""
+        """The session of a POST that may be served the plain way; `None` otherwise."""
         headers = request.headers
-        named = headers.get(self._session_key)
-        if named is None:
+        identifier = headers.get(self._session_key)
+        if identifier is None:
             return None
         version = headers.get(self._version_key)
         if (
@@ -246,7 +246,7 @@ class SessionEndpoint:
             or not headers.keys().isdisjoint(self._draft_keys)
         ):
             return None
-        session = self.registry.get(named.decode("latin-1"))
+        session = self.registry.get(identifier.decode("latin-1"))
         most = self._settings.limits.per_session
         if (
             session is None
@@ -259,14 +259,14 @@ class SessionEndpoint:
         return session
 
     def open(self, served: PlainService) -> Opened:
-        """Make a request an open one; see `PlainEndpoint`."""
+        """Register a request with its connection; see `PlainEndpoint`."""
         session: HttpSession = served.session
         if served.done:
             return session.peer.callers, None
         plain = served.request()
         message = jsonrpc.Request(plain.id, plain.method.name, plain.raw_params)
         post = SessionPost(session, self.posts, message, (message,))
-        post.take_plain(plain)
+        post.register_plain(plain)
         response = PostResponse(*served.post, self._settings, session)
         response.created = served.since or response.created
         self.posts.add(response, post)
@@ -277,7 +277,7 @@ class SessionEndpoint:
         return session.peer.callers, partial(self._serve, post)
 
     def wait(self, served: PlainService) -> None:
-        """Have a request observed by the next message of its session; see `PlainEndpoint`."""
+        """Record that the handler of a request waits; see `PlainEndpoint`."""
         assert served.scope is not None
         served.scope.shield = True  # as above
         self.posts.wait(served)
@@ -288,7 +288,7 @@ class SessionEndpoint:
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
-        session = self._session(request)
+        session = self._find_session(request)
         if not isinstance(session, HttpResponse):
             session = self._check_get(request, session) or session
         if isinstance(session, HttpResponse):
@@ -317,7 +317,7 @@ class SessionEndpoint:
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
         """End the session."""
-        session = self._session(request)
+        session = self._find_session(request)
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
@@ -357,9 +357,9 @@ class SessionEndpoint:
 
         Source: basic/transports#protocol-version-header (2025-06-18, 2025-11-25).
         """
-        named = request.field(self._facts.headers.protocol_version)
-        if named is not None:
-            return self.revisions[named]
+        version = request.field(self._facts.headers.protocol_version)
+        if version is not None:
+            return self.revisions[version]
         newest_first = [self.revisions[name] for name in sorted(self.revisions, reverse=True)]
         unnamed = (each for each in newest_first if each.facts.headers.protocol_version is None)
         return next(unnamed, newest_first[-1])
@@ -374,7 +374,7 @@ class SessionEndpoint:
         return replace(own, capabilities=capabilities_without_session(own.capabilities))
 
     def _session_of(self, connection: HandshakeConnection, network: str) -> HttpSession:
-        """A session, not registered yet."""
+        """Create a session that is not registered yet."""
         return self.session_type(
             self._service,
             self._settings,
@@ -385,12 +385,12 @@ class SessionEndpoint:
             self.registry.touch,
         )
 
-    async def _respond_first(
+    async def _respond_then_handle(
         self, session: HttpSession, post: SessionPost, response: HttpResponse, send: http.Send
     ) -> None:
         """Respond to a POST without requests, or refuse it; then handle its messages.
 
-        A handler may wait for what the client does next, after the response.
+        The response comes first, since a handler may wait for the next message of the client.
         """
         session.enter()
         with suppress(OSError):
@@ -404,7 +404,7 @@ class SessionEndpoint:
     async def _reserve_initialize(
         self, session: HttpSession, message: jsonrpc.Request, body: bytes
     ) -> HttpResponse | None:
-        """Count what a session keeps of an `initialize`; the refusal if that is too much."""
+        """Count the bytes that a session keeps of an `initialize`; or return the refusal."""
         refused = http.check_initialize(message, body, self._settings.limits)
         if refused is None and not await session.reserve_initialize(decoded_size(body)):
             return http_response.over_limit("session_bytes")
@@ -419,7 +419,7 @@ class SessionEndpoint:
         send: http.Send,
         identify: Identify | None = None,
     ) -> None:
-        """Respond to an `initialize`. By default this process keeps the session."""
+        """Respond to an `initialize`. Without `identify` this process keeps the session."""
         facts, limits = self._facts, self._settings.limits
         refused = http.check_initialize(message, body, limits) or self.check_version(request)
         if refused is None and self._check_draft:
@@ -458,11 +458,11 @@ class SessionEndpoint:
         await carrier.finish()
 
     async def _register(self, session: HttpSession, body: bytes) -> HttpResponse | None:
-        """Register a session; the refusal if there is no room for it.
+        """Register a session; returns the refusal if there is no room for it.
 
         Args:
             session: The session.
-            body: Its `initialize`.
+            body: The body with its `initialize`.
         """
         if self._settings.auth is not None:
             session.owner = PRINCIPAL.get().identity
@@ -476,7 +476,7 @@ class SessionEndpoint:
     async def _resume(
         self, session: HttpSession, last_event_id: str, response: SseResponse
     ) -> ResumableStream | HttpResponse:
-        """The stream of an event, resumed after that event; or the refusal."""
+        """Resume the stream of an event after the event; or return the refusal."""
         name = self._facts.headers.last_event_id
         try:
             stored = await session.stored_after(last_event_id)
@@ -495,7 +495,7 @@ class SessionEndpoint:
     async def _continue(
         self, session: HttpSession, stored: StoredEvents, last_event_id: str, response: SseResponse
     ) -> ResumableStream | None:
-        """The stream of events, resumed on a connection; `None` if nothing can come any more."""
+        """Resume a stream on a connection; `None` if no further event can come."""
         stream = session.stream_of(stored)
         if not await stream.resume(response, last_event_id):
             return None
@@ -534,13 +534,13 @@ class SessionEndpoint:
             return http_response.over_limit("per_session")
         return refused
 
-    def _session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
-        """The session that a request belongs to, or the refusal."""
+    def _find_session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
+        """Find the session that a request names; or return the refusal."""
         refused = self.check_version(request)
         if refused is not None:
             return refused
         facts = self._facts
-        identifier = self.named_session(request)
+        identifier = self.session_id_of(request)
         if identifier is None:
             status = facts.http.missing_session
             text = f"{facts.headers.session}: expected the id of a session, got nothing"
@@ -556,37 +556,37 @@ class SessionEndpoint:
             else session
         )
 
-    def named_session(self, request: http.HttpRequest) -> str | None:
-        """The session id that a request has."""
+    def session_id_of(self, request: http.HttpRequest) -> str | None:
+        """The session id in a header field of a request."""
         return request.field(self._facts.headers.session)
 
     def check_version(self, request: http.HttpRequest) -> HttpResponse | None:
-        """The refusal of a request whose header names none of these revisions."""
+        """The refusal of a request whose header names another revision."""
         if request.headers.get(self._version_key) in self._versions:
             return None
         facts = self._facts
-        named = request.field(facts.headers.protocol_version)
-        if named is None or named in self.revisions:
+        version = request.field(facts.headers.protocol_version)
+        if version is None or version in self.revisions:
             return None
         return http_response.refusal(
             facts.http.unsupported_revision,
             f"{facts.headers.protocol_version}: expected one of {', '.join(self.revisions)}, "
-            f"got {safe_repr(named)}",
+            f"got {safe_repr(version)}",
         )
 
 
 def initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | None:
-    """The message, if it is an `initialize` request."""
+    """The message, if it is an `initialize` request; otherwise `None`."""
     return (
         message if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE else None
     )
 
 
 def with_sessions(revisions: Revisions) -> Revisions:
-    """The revisions that are served in sessions of Streamable HTTP; none if none has those.
+    """The revisions that are served in sessions of Streamable HTTP; may be empty.
 
-    A handshake revision whose own pages have other transports only is included: clients exist that
-    speak it over Streamable HTTP, and fail if the server answers with another revision.
+    Handshake revisions that define other transports only are included: some clients use them over
+    Streamable HTTP, and fail if the server answers with another revision.
     """
     handshake = revisions.of(Lifecycle.HANDSHAKE)
     if any(each.facts.transports.streamable_http == "session" for each in handshake.values()):

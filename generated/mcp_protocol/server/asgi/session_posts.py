@@ -3,9 +3,9 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""POSTs in sessions: what each of them hands to the protocol, and those that are in flight.
+"""POSTs in sessions: passing their messages to the protocol, and tracking POSTs in flight.
 
-A client that closes its connection cancels nothing in a session. Its call continues, but does not
+In a session, a client that closes its connection cancels nothing. Its call continues, but does not
 count as in flight any more, and is cancelled unless the client resumes the stream in time.
 
 Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
@@ -52,19 +52,19 @@ class SessionPost:
     """One POST.
 
     Args:
-        session: The session it belongs to.
+        session: The session of the POST.
         posts: The POSTs in flight.
         message: The message; `None` for a batch.
-        messages: The message, or those of the batch.
+        messages: The message, or the messages of the batch.
 
     Attributes:
-        places: Number of requests and notifications, as counted among the messages in flight.
-        changes_subscriptions: Whether it changes which resources the client subscribes to.
-        response: The response, if it is refused or has no requests.
-        batch: Whether it is a batch.
+        places: Number of requests, at least one, as counted among the messages in flight.
+        changes_subscriptions: Whether a request changes the client's resource subscriptions.
+        response: The response, if the POST is refused or has no requests.
+        batch: Whether the body is a batch.
         expected: Number of JSON-RPC responses, unless a request is cancelled.
         kept: Bytes counted for a change of subscriptions.
-        carrier: The response to the requests, once there is one.
+        carrier: The response to the requests; `None` before it is created.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class SessionPost:
 
     @property
     def attended(self) -> bool:
-        """Whether the client reads the stream of the response, also after it has resumed it."""
+        """Whether the client reads the stream of the response, perhaps after resuming it."""
         return self.carrier is not None and self.carrier.connected
 
-    def take(self) -> None:
-        """Hand the messages to the protocol, unless the POST is refused."""
+    def receive_messages(self) -> None:
+        """Pass the messages to the protocol, unless the POST is refused."""
         message = self._messages[0]
         fails_our_request = isinstance(message, jsonrpc.InvalidMessage) and message.response
         if self.response is not None and not fails_our_request:
@@ -114,8 +114,8 @@ class SessionPost:
         if not self.expected and self.response is None:
             self.response = HttpResponse(self._session.revision.facts.http.accepted)
 
-    def take_plain(self, plain: PlainRequest) -> None:
-        """Take a request that came the plain way, and make it an open one."""
+    def register_plain(self, plain: PlainRequest) -> None:
+        """Register a request that came the plain way with the connection."""
         event = plain.event()
         self._session.peer.connection.register(event, plain.stated)
         self._events = self._requests = (event,)
@@ -125,7 +125,7 @@ class SessionPost:
         """Handle the messages of a POST without requests.
 
         Args:
-            on_wait: Called once if a handler has to wait.
+            on_wait: Called once when a handler begins to wait.
         """
         self._session.handling += 1
         try:
@@ -135,17 +135,17 @@ class SessionPost:
             self._session.handling -= 1
 
     def begin(self) -> None:
-        """Have responses to the requests, and what precedes them, sent to this POST."""
+        """Route the responses to the requests, and related messages, to this POST."""
         assert self.carrier is not None
         for request in self._requests:
             self._session.responses[request.id] = self.carrier
 
     async def serve(self, scope: anyio.CancelScope, handler: Awaitable[Any] | None = None) -> None:
-        """Serve the requests, and count the POST no more.
+        """Serve the requests, then stop counting the POST.
 
         Args:
-            scope: The scope of this task. The cancellation of a single request cancels it.
-            handler: Gives the result of the only request, if its handler was begun already.
+            scope: The scope of this task. The cancellation of a single request cancels the scope.
+            handler: Returns the result of the only request, if its handler was started already.
         """
         session, requests, carrier = self._session, self._requests, self.carrier
         assert carrier is not None
@@ -160,13 +160,13 @@ class SessionPost:
                 for event in self._events:
                     if isinstance(event, Send):
                         await carrier.send(event.message)
-                await self._serve_together()
+                await self._serve_batch()
             if carrier.unfinished:
                 await self._finish(carrier)
         except anyio.get_cancelled_exc_class():
             if scope.cancel_called:  # the client cancelled the request
                 await self._finish(carrier)
-            else:  # by the host: see `TaskScope.outlive`
+            else:  # the host cancelled; see `TaskScope.outlive`
                 with anyio.move_on_after(PARTING_SECONDS, shield=True), suppress(Exception):
                     await self.fail(SHUTTING_DOWN)
             raise
@@ -189,7 +189,7 @@ class SessionPost:
             await carrier.finish(http_response.session_ended() if over else None)
 
     async def fail(self, text: str) -> None:
-        """Respond with an error to the requests that are still served, and cancel them."""
+        """Respond with an error to the requests without response, and cancel them."""
         session = self._session
         for request in self._requests:
             if session.responses.get(request.id) is self.carrier:
@@ -202,9 +202,9 @@ class SessionPost:
         if self._scope is not None:
             self._scope.cancel()
 
-    async def _serve_together(self) -> None:
-        """Serve the requests of a batch in a task each, everything else in one more."""
-        take = self._session.peer.handle
+    async def _serve_batch(self) -> None:
+        """Serve each request of a batch in its own task, all other events in one task."""
+        handle = self._session.peer.handle
         async with anyio.create_task_group() as tasks:
             self._scope = tasks.cancel_scope
             others = [e for e in self._events if not isinstance(e, (RequestReceived, Send))]
@@ -213,7 +213,7 @@ class SessionPost:
             being_served = self._session.peer.connection.inbound_requests
             for request in self._requests:
                 if request.id in being_served:  # and not cancelled by the same batch
-                    tasks.start_soon(take, request)
+                    tasks.start_soon(handle, request)
 
     async def _handle(self, events: Sequence[Event]) -> None:
         """Handle events in order."""
@@ -254,10 +254,10 @@ class _Abandoned(Struct):
 
 
 class PostsInFlight:
-    """The POSTs in sessions that are being served, and those that their clients have abandoned.
+    """The POSTs in sessions that are being served, including POSTs that clients abandoned.
 
-    Most POSTs are served before a watching task starts, and cost nothing here. Requests that came
-    the plain way and wait are open ones once anything may concern them.
+    Most POSTs are served before a watching task starts. Waiting requests that came the plain way
+    are registered with their connection when another event may concern them.
 
     Args:
         background: Runs the tasks that wait for clients to disconnect.
@@ -268,7 +268,7 @@ class PostsInFlight:
 
     Attributes:
         limits: The limits.
-        unobserved: The requests that came the plain way, wait, and are no open ones yet.
+        unobserved: Waiting requests that came the plain way and are not registered yet.
     """
 
     def __init__(
@@ -288,31 +288,31 @@ class PostsInFlight:
         quotas.find_disconnected.append(self._find_disconnected)
 
     def add(self, response: PostResponse, post: SessionPost) -> None:
-        """Count a POST; its first place is counted already."""
+        """Count a POST, whose first place is counted already."""
         self._quotas.in_flight += post.places - 1
         self._posts[response] = post
         post.carrier = response
 
     def discard(self, response: PostResponse, post: SessionPost) -> None:
-        """Count a POST no more."""
+        """Stop counting a POST."""
         del self._posts[response]
         self.end(post)
         self._quotas.in_flight -= post.places
 
     def may_add(self, session: HttpSession, identifier: RequestId) -> bool:
-        """Whether a session may have one more request, with an id, that came the plain way."""
+        """Whether a session may have one more request on the plain way, with this id."""
         waiting = self.unobserved.get(session, ())
         count = len(session.responses) + len(waiting)
         return count < self.limits.per_session and identifier not in waiting
 
     def wait(self, served: PlainService) -> None:
-        """Keep a request that came the plain way, and waits, until `observe` or `stop_waiting`."""
+        """Add a waiting request that came the plain way, until `observe` or `stop_waiting`."""
         session: HttpSession = served.session
         session.enter()
         self.unobserved.setdefault(session, {})[served.id] = served
 
     def stop_waiting(self, served: PlainService) -> None:
-        """Keep a request that came the plain way no more."""
+        """Remove a waiting request that came the plain way, unless `observe` removed it."""
         session: HttpSession = served.session
         waiting = self.unobserved.get(session)
         if waiting is not None and waiting.get(served.id) is served:
@@ -322,10 +322,10 @@ class PostsInFlight:
                 del self.unobserved[session]
 
     def observe(self, session: HttpSession) -> bool:
-        """Make the requests of a session open ones that came the plain way, and wait.
+        """Register the waiting requests of a session that came the plain way.
 
         Returns:
-            Whether there were any.
+            Whether there were waiting requests.
         """
         waiting = self.unobserved.pop(session, _NOTHING)
         for served in waiting.values():
@@ -347,7 +347,7 @@ class PostsInFlight:
         self._added.set()
 
     def end(self, post: SessionPost) -> None:
-        """Count a POST as abandoned no more, but as in flight until its HTTP request ends."""
+        """Stop counting a POST as abandoned; count it as in flight until its HTTP request ends."""
         abandoned = self._abandoned.pop(post, None)
         if abandoned is not None:
             self._quotas.in_flight += post.places
@@ -355,19 +355,19 @@ class PostsInFlight:
                 self._places -= post.places
 
     async def fail_all(self, text: str) -> None:
-        """Respond to all requests with an error that clients have a second to read; cancel them."""
+        """Respond to all requests with an error, for up to `PARTING_SECONDS`, and cancel them."""
         self._observe_all()
         posts = dict.fromkeys([*self._posts.values(), *self._abandoned])
         async with anyio.create_task_group() as tasks:
             for post in posts:
-                tasks.start_soon(_logging_failures, _fail_within_a_second, post, text)
-        self._observe_all()  # those since: their sessions end next
+                tasks.start_soon(_log_failures, _fail_within_a_second, post, text)
+        self._observe_all()  # requests since then; their sessions end next
 
     def cancel_first_abandoned(self, limit: str) -> bool:
-        """Cancel the POST that was abandoned first and whose client is not back.
+        """Cancel the POST that was abandoned first, of those whose stream was not resumed.
 
         Returns:
-            Whether there was one.
+            Whether a POST was cancelled.
         """
         for post, abandoned in self._abandoned.items():
             if not abandoned.cancelled and not post.attended:
@@ -376,7 +376,7 @@ class PostsInFlight:
         return False
 
     async def watch_long(self) -> None:
-        """Watch the connection of each POST that takes long, until cancelled."""
+        """Watch the connections of long POSTs, until cancelled."""
         while True:
             await anyio.sleep(self._interval)
             self._watch_all()
@@ -397,7 +397,7 @@ class PostsInFlight:
                 self._cancel(post, "abandoned_seconds")
 
     def _find_disconnected(self) -> None:
-        """Find out soon which clients have disconnected."""
+        """Start watching all connections, at most every `_SEARCH_INTERVAL` seconds."""
         now = anyio.current_time()
         if now >= self._next_search:
             self._next_search = now + _SEARCH_INTERVAL
@@ -408,7 +408,7 @@ class PostsInFlight:
         for response in list(self._posts):
             if not response.watched:
                 response.watched = True
-                self._background.start_soon(_logging_failures, self._watch, response)
+                self._background.start_soon(_log_failures, self._watch, response)
 
     async def _watch(self, response: PostResponse) -> None:
         disconnected = await response.watch()
@@ -424,10 +424,10 @@ class PostsInFlight:
         if not abandoned.cancelled:
             abandoned.cancelled = True
             self._places -= post.places
-        abandoned.deadline = self._deadline()  # tried again if the handler ignores it
+        abandoned.deadline = self._deadline()  # retry if the handler ignores the cancellation
         self._abandoned.move_to_end(post)
         text = f"the client was not there for its answer (Limits.{limit})"
-        self._background.start_soon(_logging_failures, post.fail, text)
+        self._background.start_soon(_log_failures, post.fail, text)
 
 
 async def _fail_within_a_second(post: SessionPost, text: str) -> None:
@@ -435,8 +435,8 @@ async def _fail_within_a_second(post: SessionPost, text: str) -> None:
         await post.fail(text)
 
 
-async def _logging_failures(function: Callable[..., Awaitable[None]], *arguments: object) -> None:
-    """Call a function; an exception, such as one of the ASGI server, is logged."""
+async def _log_failures(function: Callable[..., Awaitable[None]], *arguments: object) -> None:
+    """Call a function and log its exceptions, such as exceptions of the ASGI server."""
     try:
         await function(*arguments)
     except Exception as error:

@@ -46,16 +46,16 @@ _ACCEPTED = HttpResponse(202)
 
 
 class SseChannel(Channel):
-    """One client: messages that it posts are received, messages to it are sent as events.
+    """The channel to one client: receives messages by POST, sends messages as events.
 
     Args:
         response: The stream of the client.
-        limits: How many messages may wait to be received.
-        quotas: What all clients use together.
+        limits: The limits of messages that wait to be received.
+        quotas: The amounts that all clients use together.
 
     Attributes:
         scope: Cancelled when the channel is closed.
-        memory: The memory that waiting messages take.
+        memory: The memory of waiting messages.
     """
 
     def __init__(self, response: SseResponse, limits: Limits, quotas: Quotas) -> None:
@@ -75,13 +75,13 @@ class SseChannel(Channel):
         return len(self._posted)
 
     async def post(self, message: bytes, principal: Principal | None) -> HttpResponse | None:
-        """Queue a message; the refusal if too many messages wait to be received.
+        """Queue a message; returns the refusal if too many messages wait to be received.
 
-        Messages wait when a client does not read, which stops its own session.
+        Messages wait if the client does not read its stream, which blocks its session.
 
         Args:
             message: The message.
-            principal: Who posted it, if that is known.
+            principal: The principal of the POST; `None` without authorization.
         """
         size = self._size + len(message)
         if self._posted and (self.waiting >= self._limits.per_session or size > self._limits.body):
@@ -95,7 +95,7 @@ class SseChannel(Channel):
         return None
 
     async def receive(self) -> bytes:
-        """The next posted message."""
+        """Wait for the next posted message."""
         while not self._posted:
             if self._ended:
                 raise EndOfChannel("the stream is closed")
@@ -110,7 +110,7 @@ class SseChannel(Channel):
 
     async def send(self, message: OutgoingMessage) -> None:
         """Send a message as an event."""
-        await self._response.event(message.data, type=MESSAGE)
+        await self._response.write_event(message.data, type=MESSAGE)
 
     def end(self) -> None:
         """Receive nothing more; pending requests may still be answered."""
@@ -134,7 +134,7 @@ class _Client(msgspec.Struct):
 
     @property
     def pending(self) -> int:
-        """Estimated number of its requests without response."""
+        """Estimated number of the client's requests without response."""
         return self.channel.waiting + len(self.queue.peer.connection.inbound_requests)
 
 
@@ -146,7 +146,7 @@ class _CountingApplication:
         self._quotas = quotas
 
     async def handle(self, context: RequestContext) -> Any:
-        """Answer a request."""
+        """Handle a request."""
         self._quotas.in_flight += 1
         try:
             return await self._application.handle(context)
@@ -163,12 +163,12 @@ class _CountingApplication:
 
 
 class SseEndpoints:
-    """Serves HTTP+SSE.
+    """Serves the two endpoints of HTTP+SSE.
 
     Args:
-        service: What is served.
-        settings: How it is served.
-        quotas: What all clients use together.
+        service: The service of the server.
+        settings: The HTTP settings.
+        quotas: The amounts that all clients use together.
         bodies: The request bodies being read.
 
     Attributes:
@@ -183,7 +183,7 @@ class SseEndpoints:
         bodies: RequestBodies,
     ) -> None:
         revisions = service.revisions.of(Lifecycle.HANDSHAKE)
-        # All handshake revisions: clients of later ones fall back to this transport.
+        # All handshake revisions, since clients of later revisions fall back to this transport.
         application = _CountingApplication(service.application, quotas)
         self._service = msgspec.structs.replace(
             service, revisions=revisions, application=application
@@ -195,7 +195,7 @@ class SseEndpoints:
         self.authenticator: Authentication | None = None
 
     def serves(self, path: str) -> bool:
-        """Whether a path is that of one of the two endpoints."""
+        """Whether a path is the path of one of the two endpoints."""
         return path in (self._settings.sse_path, self._settings.messages_path)
 
     async def serve(
@@ -207,11 +207,11 @@ class SseEndpoints:
         if request.method != expected:
             await self._bodies.refuse(http_response.not_allowed(expected), request, receive, send)
         elif of_stream:
-            await self._stream(request, receive, send)
+            await self._open_stream(request, receive, send)
         else:
             await self._post(request, receive, send)
 
-    async def _stream(
+    async def _open_stream(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
     ) -> None:
         refused = http.check_events(request)
@@ -222,10 +222,10 @@ class SseEndpoints:
         channel = SseChannel(response, self._settings.limits, self._quotas)
         queue = new_session(self._service, channel)
         identifier = channel.session_id = secrets.token_urlsafe(_ID_BYTES)
-        endpoint = f"{_endpoint(self._settings, request.root)}?{_QUERY}={identifier}"
+        endpoint = f"{_messages_reference(self._settings, request.root)}?{_QUERY}={identifier}"
         try:
             await response.open()
-            await response.event(endpoint.encode(), type=ENDPOINT)
+            await response.write_event(endpoint.encode(), type=ENDPOINT)
             async with anyio.create_task_group() as tasks:
                 self._clients[identifier] = client = _Client(channel, queue)
                 if self.authenticator is not None:
@@ -252,7 +252,7 @@ class SseEndpoints:
         with anyio.CancelScope() as scope:
             body = await self._bodies.read(scope, receive)
         if body is None:
-            body = self._bodies.timed_out(scope)
+            body = self._bodies.rejection(scope)
         if isinstance(body, RejectedBody):
             if body.unread:
                 refused = body.response
@@ -261,12 +261,12 @@ class SseEndpoints:
                 await body.response.send(send)
             return
         try:
-            await (await self._take(request, body)).send(send)
+            await (await self._deliver(request, body)).send(send)
         finally:
             self._bodies.release(body)
 
-    async def _take(self, request: http.HttpRequest, body: bytes) -> HttpResponse:
-        """Pass a posted message to the session of a stream; the response to the POST."""
+    async def _deliver(self, request: http.HttpRequest, body: bytes) -> HttpResponse:
+        """Pass a posted message to the session of a stream; returns the response to the POST."""
         client = self._clients.get(_stream_id(request.query))
         if client is not None and client.owner is not None:
             client = client if client.owner == PRINCIPAL.get().identity else None
@@ -302,7 +302,7 @@ class SseEndpoints:
     async def _reserve(
         self, client: _Client, parts: Sequence[jsonrpc.Message], body: bytes
     ) -> HttpResponse | None:
-        """Count the bytes that a session keeps of a message; the refusal if there is no room."""
+        """Count the bytes that a session keeps of a message; or return the refusal."""
         session = client.queue.peer.session
         methods = {part.method for part in parts if isinstance(part, jsonrpc.Request)}
         if INITIALIZE in methods:
@@ -326,7 +326,7 @@ def check_paths(service: Service, settings: ServerHttpSettings) -> None:
     """Check that the two endpoints can be served.
 
     Raises:
-        ValueError: Two of the paths are the same, or no revision that is served has HTTP+SSE.
+        ValueError: Two of the paths are equal, or no served revision has HTTP+SSE.
     """
     if not any(each.facts.transports.http_sse for each in service.revisions.values()):
         raise ValueError("sse_path: none of the revisions that are served has HTTP+SSE")
@@ -335,33 +335,33 @@ def check_paths(service: Service, settings: ServerHttpSettings) -> None:
         raise ValueError(f"sse_path: expected it, messages_path and path to differ, got {paths}")
 
 
-def _endpoint(settings: ServerHttpSettings, root: str) -> str:
-    """The reference by which a client finds the endpoint for messages, without query.
+def _messages_reference(settings: ServerHttpSettings, root: str) -> str:
+    """The URI reference of the endpoint for messages that clients get, without query.
 
     Args:
         settings: The settings.
         root: The path of the mount point.
     """
     match settings.messages_endpoint:
-        case None:  # one slash: two would begin with a host
+        case None:  # one slash, since two would precede a host
             return quote("/" + (root.rstrip("/") + settings.messages_path).lstrip("/"))
         case str() as endpoint if endpoint != RELATIVE:
             return endpoint
         case _:
-            return _relative(settings.messages_path, settings.sse_path or SSE_PATH)
+            return _relative_reference(settings.messages_path, settings.sse_path or SSE_PATH)
 
 
-def _relative(path: str, seen_from: str) -> str:
+def _relative_reference(path: str, seen_from: str) -> str:
     """A relative reference to a path.
 
-    A colon is quoted; the text before it would be a scheme otherwise.
+    Colons are quoted, since the text before a colon would be a scheme otherwise.
     """
     reference = posixpath.relpath(path, posixpath.dirname(seen_from))
     return quote(f"{reference}/" if path.endswith("/") else reference)
 
 
 def _stream_id(query: bytes) -> str:
-    """The id of a stream in the query of a POST; empty for none."""
+    """The id of a stream in the query of a POST; empty if there is none."""
     try:
         values = parse_qs(query.decode("latin-1"), max_num_fields=10)
     except ValueError:

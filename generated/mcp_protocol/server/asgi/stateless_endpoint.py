@@ -3,7 +3,7 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""POSTs of revisions without sessions: each has its own connection, and one response or stream.
+"""POSTs of revisions without sessions: each POST has its own connection and response.
 
 Source: basic/transports/streamable-http (2026-07-28: request metadata, backward compatibility),
 basic/patterns/subscriptions (2026-07-28).
@@ -50,20 +50,20 @@ from .response_writer import PostResponse
 from .settings import ServerHttpSettings
 
 _UNAVAILABLE = 503
-_WATCH_INTERVAL = 0.25  # seconds between two looks at the calls that wait, at most
+_WATCH_INTERVAL = 0.25  # most seconds between two checks of the waiting calls
 
 
 class StatelessEndpoint:
     """Serves the revisions without sessions.
 
     Args:
-        service: What is served.
-        settings: How it is served.
+        service: The service of the server.
+        settings: The HTTP settings.
         background: Runs the tasks that wait for clients to disconnect.
-        quotas: What all clients use together.
+        quotas: The amounts that all clients use together.
 
     Attributes:
-        headers: The rules of these revisions for header fields.
+        headers: Validates header fields of these revisions.
         requests: Reads requests the plain way.
     """
 
@@ -85,11 +85,11 @@ class StatelessEndpoint:
         self.requests = PlainRequests(service.describe, meta)
 
     async def watch(self) -> None:
-        """Watch the clients of calls that wait for long, until cancelled."""
+        """Watch the clients of long calls for disconnects, until cancelled."""
         await self._calls.watch()
 
     def watch_all(self) -> None:
-        """Watch the clients of all calls that wait now."""
+        """Watch the clients of all waiting calls for disconnects."""
         self._calls.watch_all()
 
     async def fail_all(self, text: str) -> None:
@@ -118,7 +118,7 @@ class StatelessEndpoint:
             scope: The scope of the caller; cancelled when the request is cancelled.
         """
         if not isinstance(message, jsonrpc.Request):
-            await (await self._take(request, message)).send(send)
+            await (await self._respond_to_other(request, message)).send(send)
             return
         response = self._response_of(request, receive, send)
         try:
@@ -144,7 +144,7 @@ class StatelessEndpoint:
         """The metadata of a call; see `PlainEndpoint`."""
         raw = call.params.meta
         stated = None if raw is UNSET else self._reader.repeated_metadata(bytes(raw))
-        if stated is None or not self.headers.agree(
+        if stated is None or not self.headers.matches(
             request, stated.revision, call.method, call.params
         ):
             return None
@@ -157,7 +157,7 @@ class StatelessEndpoint:
         plain = self.requests.read(message, self._reader.last, self._reader.last_meta)
         if (
             plain is None
-            or not self.headers.agree(
+            or not self.headers.matches(
                 request, plain.stated.revision, plain.method.name, plain.params
             )
             or http.response_forms(request, self._settings.answers)[1]
@@ -167,7 +167,7 @@ class StatelessEndpoint:
         return plain, None
 
     def open(self, served: PlainService) -> Opened:
-        """Make a request an open one; see `PlainEndpoint`."""
+        """Register a request with a connection; see `PlainEndpoint`."""
         response = self._response_of(*served.post)
         response.done = served.done
         response.created = served.since or response.created
@@ -182,7 +182,7 @@ class StatelessEndpoint:
         return peer.callers, partial(self._serve, call, event)
 
     def wait(self, served: PlainService) -> None:
-        """Have a request observed when its handler has waited for long; see `PlainEndpoint`."""
+        """Record that the handler of a request waits; see `PlainEndpoint`."""
         self._calls.add(served)
 
     def stop_waiting(self, served: PlainService) -> None:
@@ -192,7 +192,7 @@ class StatelessEndpoint:
     def _response_of(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
     ) -> PostResponse:
-        """The response to a request, for errors of its head at first."""
+        """The response to a request, at first with the status of errors in its head."""
         return PostResponse(
             request,
             receive,
@@ -213,9 +213,9 @@ class StatelessEndpoint:
 
         Args:
             call: The request.
-            event: The same, as its connection has it.
+            event: The event of its connection.
             scope: The scope of the caller.
-            handler: Gives the result, if the handler was begun already.
+            handler: Returns the result, if the handler was started already.
         """
         response = call.response
         response.other_status = 200
@@ -225,10 +225,10 @@ class StatelessEndpoint:
             if call.waits or not response.done:
                 await call.end()
 
-    async def _take(
+    async def _respond_to_other(
         self, request: http.HttpRequest, message: jsonrpc.Message | None
     ) -> HttpResponse:
-        """The response to a POST that is no request; a notification is handled first."""
+        """The response to a POST without a request; a notification is handled first."""
         if isinstance(message, jsonrpc.InvalidMessage):
             return http_response.invalid_message(message)
         if not isinstance(message, jsonrpc.Notification):
@@ -292,12 +292,12 @@ class StatelessEndpoint:
         response: PostResponse,
         scope: anyio.CancelScope,
     ) -> bool:
-        """Send announcements until one side ends the stream; whether the client did."""
+        """Send announcements until one side ends the stream; returns whether the client did."""
         queue = AnnouncementQueue(peer)
         self._service.announcer.add(queue)
         try:
             await response.open_stream()
-            await response.sse.event(acknowledgement.data)
+            await response.sse.write_event(acknowledgement.data)
             queue.send_by(self._background.start_together)
             keep_alive = self._settings.keep_alive
             return await self._quotas.streams.hold(receive, response.sse, keep_alive, scope)
@@ -323,9 +323,9 @@ class StatelessEndpoint:
 class _WaitingCalls:
     """The calls whose handlers wait.
 
-    Most handlers wait for a short time. A task that waits for the client to disconnect would cost
-    more than the call, so one task looks at all calls from time to time, and has those watched that
-    it meets. Those that came the plain way are open requests from then on.
+    Most handlers wait for a short time. A task per call that waits for the client to disconnect
+    would cost more than the call. So one task checks all calls periodically, and starts a watching
+    task for each call that still waits. Calls that came the plain way are opened then.
 
     Args:
         keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
@@ -358,7 +358,7 @@ class _WaitingCalls:
         self._calls.discard(call)
 
     async def watch(self) -> None:
-        """Have calls watched, until cancelled."""
+        """Start watching the waiting calls periodically, until cancelled."""
         while True:
             if not self._calls:
                 self._added = anyio.Event()
@@ -367,7 +367,7 @@ class _WaitingCalls:
             self.watch_all()
 
     def watch_all(self) -> None:
-        """Have all calls watched that wait now."""
+        """Start watching all waiting calls."""
         for call in self:
             if not call.watched:
                 call.watch()
@@ -386,7 +386,7 @@ class _Call:
     Attributes:
         peer: As passed.
         response: As passed.
-        waits: Whether the handler had to wait.
+        waits: Whether the handler has begun to wait.
         watched: Whether a task waits for the client to disconnect.
     """
 
@@ -408,7 +408,7 @@ class _Call:
         self.waits = self.watched = False
 
     def wait(self) -> None:
-        """Record that the handler has to wait; a call that waits for long is watched."""
+        """Record that the handler waits, so that the call is watched if it is long."""
         self.waits = True
         self._calls.add(self)
         self.response.call_on_abort(self._on_abort)
@@ -416,12 +416,12 @@ class _Call:
             self.watch()
 
     def watch(self) -> None:
-        """Wait for the client to disconnect."""
+        """Start a task that waits for the client to disconnect."""
         self.watched = True
         self._background.start_soon(self.response.watch)
 
     async def end(self) -> None:
-        """End the response; with an error if there was none, because the host cancelled."""
+        """End the response; with an error if the host cancelled the request before it."""
         response = self.response
         response.stop_watching()
         self._calls.discard(self)
@@ -431,14 +431,14 @@ class _Call:
         await response.close()
 
     async def fail(self, text: str) -> None:
-        """Respond with an error and cancel the request; the client has a second to read."""
+        """Respond with an error, for up to `PARTING_SECONDS`, and cancel the request."""
         peer, response = self.peer, self.response
         message = peer.connection.fail(self._id, InternalError(text))
         if message is not None:
             response.other_status = _UNAVAILABLE
             with (
                 anyio.move_on_after(PARTING_SECONDS) as waiting,
-                suppress(Exception),  # the host's own
+                suppress(Exception),  # exceptions of the ASGI server
             ):
                 await response.send(message)
             if waiting.cancelled_caught:

@@ -3,12 +3,12 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Validation of DPoP proofs, by which a client shows that it has the key of a bound token.
+"""Validation of DPoP proofs, which show that a client has the key of a bound token.
 
 A proof is accepted once: its id is stored until the proof is too old. If the store is full, the
 oldest ids are evicted. With nonces, the proofs of evicted ids are rejected once the nonce is stale.
-Processes that share no store do not know the ids of others: each of them accepts a proof once,
-while it is not too old.
+Processes without a shared store do not know the ids of each other: each process accepts a proof
+once, until the proof is too old.
 
 Source: RFC 9449.
 """
@@ -40,7 +40,7 @@ from .jws_validation import (
 from .verifiers import InvalidTokenError
 
 STORED_IDS = 100_000
-"""Ids of proofs that one process stores."""
+"""Most ids of proofs that one process stores."""
 
 _ID_CHARACTERS = 1024
 _NONCE_TIME = struct.Struct(">d")
@@ -51,7 +51,7 @@ class InvalidProofError(McpError):
 
 
 class NonceRequiredError(McpError):
-    """A DPoP proof has no nonce of this server, or a stale one."""
+    """A DPoP proof has no nonce of this server, or a stale nonce."""
 
 
 @dataclass(frozen=True)
@@ -136,8 +136,8 @@ class ProofValidator:
         claims = parsed.claims
         if claims.get("htm") != method:
             raise InvalidProofError(f"htm: expected {method}")
-        if not isinstance(htu := claims.get("htu"), str) or _target(htu) != _target(url):
-            raise InvalidProofError(f"htu: expected {_target(url)}")
+        if not isinstance(htu := claims.get("htu"), str) or _normalize(htu) != _normalize(url):
+            raise InvalidProofError(f"htu: expected {_normalize(url)}")
         if not isinstance(claims.get("ath"), str) or claims["ath"] != base64url_sha256(token):
             raise InvalidProofError("ath: expected the digest of the token")
         issued, now, seconds = finite_number(claims.get("iat")), time.time(), self._settings.seconds
@@ -153,7 +153,7 @@ class ProofValidator:
             raise InvalidProofError("jti: the proof was used before")
 
     def nonce(self) -> str:
-        """A new nonce: the time, signed."""
+        """A new nonce: the signed current time."""
         stamp = _NONCE_TIME.pack(time.time())
         return base64url(stamp + hmac.digest(self._key, b"mcp dpop nonce\n" + stamp, "sha256"))
 
@@ -183,12 +183,12 @@ class ProofValidator:
         stamp, signature = raw[: _NONCE_TIME.size], raw[_NONCE_TIME.size :]
         expected = hmac.digest(self._key, b"mcp dpop nonce\n" + stamp, "sha256")
         if not hmac.compare_digest(signature, expected):
-            return False  # so the stamp is whole
+            return False  # a matching signature implies a complete stamp
         issued: float = _NONCE_TIME.unpack(stamp)[0]
         return abs(time.time() - issued) <= self._settings.seconds
 
 
-def _target(url: str) -> str:
+def _normalize(url: str) -> str:
     """A URL for comparison: without query, fragment and trailing slash."""
     try:
         return comparable_uri(urlunsplit(urlsplit(url)._replace(query="", fragment=""))).rstrip("/")

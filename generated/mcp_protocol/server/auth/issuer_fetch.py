@@ -69,11 +69,11 @@ class BackOff:
         self._until = float("-inf")
 
     def is_open(self, now: float) -> bool:
-        """Whether an attempt may be made."""
+        """Whether an attempt is allowed now."""
         return now >= self._until
 
     def fail(self, now: float) -> None:
-        """Record a failure; one of an attempt that began before the last failure is ignored."""
+        """Record a failure. Failures of attempts that began before the last failure are ignored."""
         if not self.is_open(now):
             return
         seconds = min(self._first * 2.0 ** min(self.failures, 30), self._longest)
@@ -87,9 +87,9 @@ class BackOff:
 
 
 class SharedFetch(Generic[Result]):
-    """Requests in a task of their own, for whose result any number of callers wait.
+    """Requests that run in a separate task, with a result for any number of callers.
 
-    A caller that is cancelled, as its client has left, does not end the requests.
+    The requests continue if a caller is cancelled, for example because its client disconnected.
 
     Args:
         fetch: Makes the requests, within `FETCH_SECONDS`.
@@ -113,7 +113,7 @@ class SharedFetch(Generic[Result]):
 
     @property
     def is_running(self) -> bool:
-        """Whether the requests have not ended."""
+        """Whether the requests are still running."""
         return not self._done.is_set()
 
     async def result(self) -> Result:
@@ -183,7 +183,7 @@ class IssuerHttp:
             raise ConnectFailedError(
                 format_url(url), "expected an https URL of a public host"
             ) from None
-        send = _by_aiohttp if _has_aiohttp() and _on_asyncio() else _by_httpx2
+        send = _send_by_aiohttp if _has_aiohttp() and _on_asyncio() else _send_by_httpx2
         try:
             with anyio.fail_after(FETCH_SECONDS):
                 status, data = await send(method, url, {**_ACCEPT, **headers}, body, public_only)
@@ -199,7 +199,7 @@ class IssuerHttp:
         return document
 
 
-async def _by_aiohttp(
+async def _send_by_aiohttp(
     method: str, url: str, headers: Mapping[str, str], body: bytes | None, public_only: bool
 ) -> tuple[int, bytes]:
     """Status and body of a response, by aiohttp."""
@@ -230,7 +230,7 @@ async def _by_aiohttp(
         raise ConnectFailedError(format_url(url), type(error).__name__) from error
 
 
-async def _by_httpx2(
+async def _send_by_httpx2(
     method: str, url: str, headers: Mapping[str, str], body: bytes | None, public_only: bool
 ) -> tuple[int, bytes]:
     """Status and body of a response, by httpx2."""

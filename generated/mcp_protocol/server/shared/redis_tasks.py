@@ -5,10 +5,10 @@
 # ruff: noqa - a file that fixes change counts as edited
 """Records of tasks in an engine that speaks the protocol of Redis.
 
-task:ID        a string: version, fence, and whether it has ended, then the record
-lease:ID       there as long as a process has the lease: its name and its fence
+task:ID        a string: version, fence, and whether the task has ended, then the record
+lease:ID       exists while a process has the lease: the name of the process and the fence
 tasks:OWNER    a sorted set: the tasks of an owner in the order of their creation
-leases         a sorted set: the tasks that have not ended, by when to look for their lease
+leases         a sorted set: the tasks that have not ended, by the time to check their lease
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ...runtime.task_store import LEASE_SECONDS, TaskPage, TaskRecord
 from .redis_engine import RedisEngine
 
 RECORD_BYTES = 4 * 2**20
-"""Most bytes of a record. A result beyond fails its task."""
+"""Most bytes of a record. A longer result fails its task."""
 
 _HEAD = struct.Struct(">QQ?")
 _LEASE_MS = round(LEASE_SECONDS * 1000)
-_INDEX_MS = 30 * 86_400_000  # for which the tasks of an owner are listed after the last one
+_INDEX_MS = 30 * 86_400_000  # lifetime of the list of an owner after its newest task
 _TIME_DIGITS = 16
 _CURSOR_CHARACTERS = 200
-_CLEANED = 2  # members of the oldest tasks that each new one looks at
+_CHECKED_OLDEST = 2  # oldest tasks of the owner that each new task checks for expiry
 
 _LATER = """
 local time = redis.call('TIME')
@@ -41,7 +41,7 @@ local function later(id)
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 """
-"""How a script has a task looked at when a lease that begins now has run out."""
+"""Defines `later`, which schedules the check of a lease that begins now for its expiry."""
 
 _LEASE = (
     _LATER
@@ -62,7 +62,7 @@ later(ARGV[3])
 return string.sub(head, 1, 8)
 """
 )
-"""Renews a lease that no other process has, of a task that has the fence and has not ended."""
+"""Renews a lease unless another process has it, or the task has another fence or has ended."""
 
 _LOST = (
     _LATER
@@ -72,7 +72,7 @@ for _, id in ipairs(ids) do later(id) end
 return ids
 """
 )
-"""Tasks whose lease may have run out, which no other process looks at meanwhile."""
+"""Returns tasks whose lease may have expired; other processes skip them for one lease time."""
 
 _CHANGE = """
 if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end
@@ -80,7 +80,7 @@ redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
 if ARGV[3] ~= '' then redis.call('ZREM', KEYS[2], ARGV[3]) end
 return 1
 """
-"""Replaces a record; that of a task which has ended needs no lease any more."""
+"""Replaces a record, and stops checking the lease of a task that has ended."""
 
 
 class RedisTaskStore:
@@ -107,11 +107,11 @@ class RedisTaskStore:
             commands += [
                 ("ZADD", tasks, 0, _member_of(record)),
                 ("PEXPIRE", tasks, _INDEX_MS) if lasts else ("PERSIST", tasks),
-                ("ZRANGE", tasks, 0, _CLEANED - 1),
+                ("ZRANGE", tasks, 0, _CHECKED_OLDEST - 1),
             ]
         replies = await self._engine.call_all(*commands)
         if record.owner:
-            await self._present(self._tasks_of(record.owner), replies[-1])
+            await self._load_values(self._tasks_of(record.owner), replies[-1])
 
     async def load(self, task_id: str) -> TaskRecord | None:
         """Get a string."""
@@ -122,7 +122,7 @@ class RedisTaskStore:
         return await self._change(record, record.fence)
 
     async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
-        """Set the lease, unless there is one, and then the string."""
+        """Set the lease, unless another process has it, and then the string."""
         before = await self.load(task_id)
         if before is None or before.is_terminal:
             return None
@@ -142,43 +142,43 @@ class RedisTaskStore:
         return None if head is None else int.from_bytes(head, "big")
 
     async def page(self, owner: str | None, cursor: str | None, limit: int) -> TaskPage:
-        """Read a part of a sorted set, and the strings; those that expired are taken out."""
+        """Read a range of a sorted set, and the strings; remove members that have expired."""
         if owner is None:
-            return TaskPage(await self._lost(limit), None)
+            return TaskPage(await self._find_lost(limit), None)
         tasks = self._tasks_of(owner)
-        begin = b"-" if cursor is None else b"[" + _checked(cursor)
+        begin = b"-" if cursor is None else b"[" + _encode_cursor(cursor)
         members: list[bytes] = await self._engine.call(
             "ZRANGEBYLEX", tasks, begin, "+", "LIMIT", 0, limit + 1
         )
-        values = await self._present(tasks, members)
+        values = await self._load_values(tasks, members)
         records = [record for value in values[:limit] if (record := _record_in(value)) is not None]
         next_cursor = members[limit].decode() if len(members) > limit else None
         return TaskPage(tuple(records), next_cursor)
 
-    async def _lost(self, limit: int) -> tuple[TaskRecord, ...]:
+    async def _find_lost(self, limit: int) -> tuple[TaskRecord, ...]:
         members: list[bytes] = await self._engine.call(
             "EVAL", _LOST, 1, self._leases, _LEASE_MS, _INDEX_MS, limit
         )
-        values = await self._present(self._leases, members, 0)
+        values = await self._load_values(self._leases, members, 0)
         return tuple(record for value in values if (record := _record_in(value)) is not None)
 
-    async def _present(
+    async def _load_values(
         self, tasks: str, members: list[bytes], begin: int = _TIME_DIGITS
     ) -> list[bytes | None]:
-        """The strings of members of a sorted set; members that have none are taken out.
+        """Load the strings of members of a sorted set; remove members without a string.
 
         Args:
             tasks: The sorted set.
             members: The members.
-            begin: Where in each the id of its task begins.
+            begin: Index in each member at which the id of its task begins.
         """
         if not members:
             return []
         keys = [self._key(member[begin:].decode()) for member in members]
         values: list[bytes | None] = await self._engine.call("MGET", *keys)
-        gone = [member for member, value in zip(members, values, strict=True) if value is None]
-        if gone:
-            await self._engine.call("ZREM", tasks, *gone)
+        expired = [member for member, value in zip(members, values, strict=True) if value is None]
+        if expired:
+            await self._engine.call("ZREM", tasks, *expired)
         return values
 
     async def _change(self, record: TaskRecord, fence: int) -> bool:
@@ -191,7 +191,7 @@ class RedisTaskStore:
     def _script(
         self, script: str, task_id: str, lease: str, *more: str | bytes
     ) -> tuple[str | bytes | int, ...]:
-        """The command that runs a script about the lease of a task."""
+        """The command that runs a script for the lease of a task."""
         keys = (self._leases, self._lease_key(task_id), self._key(task_id))
         return ("EVAL", script, len(keys), *keys, _LEASE_MS, _INDEX_MS, task_id, lease, *more)
 
@@ -224,15 +224,15 @@ def _lease_of(record: TaskRecord) -> str:
 
 
 def _member_of(record: TaskRecord) -> str:
-    """A key that sorts by time: microseconds in hexadecimal digits, then the id."""
+    """A member that sorts by time: microseconds in hexadecimal digits, then the id."""
     return f"{round(record.created * 1e6):0{_TIME_DIGITS}x}{record.task_id}"
 
 
-def _checked(cursor: str) -> bytes:
-    """The bytes of a cursor.
+def _encode_cursor(cursor: str) -> bytes:
+    """Check a cursor and encode it as a member.
 
     Raises:
-        InvalidParamsError: No page has this cursor.
+        InvalidParamsError: The cursor has not the form of a member.
     """
     digits = cursor[:_TIME_DIGITS]
     is_time = len(digits) == _TIME_DIGITS and not set(digits) - set("0123456789abcdef")

@@ -5,11 +5,11 @@
 # ruff: noqa - a file that fixes change counts as edited
 """POST, GET and DELETE of sessions that any worker serves.
 
-A worker that gets a request of a session loads its record, makes a session of it unless it has one,
-and serves the request. What concerns calls and streams of other workers is sent there: a response
-of the client by the id of the request, which begins with that of the worker; a cancellation to all.
+A worker that gets a request loads the record of its session, creates a local session unless there
+is one, and serves the request. Messages about calls of other workers are forwarded: a response of
+the client to the worker whose id begins the id of the request, a cancellation to all workers.
 
-A worker that ends, or has no room, releases sessions; only their client and time end them.
+A worker that ends, or has no room, closes local sessions; only clients and idle time end sessions.
 
 Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 """
@@ -69,17 +69,17 @@ from .worker import (
 
 logger = logging.getLogger(__name__)
 
-_ID_CHARACTERS = 128  # of a session id that is looked for
-_TOUCHES = 3  # of a session in use, while it could be idle once
+_ID_CHARACTERS = 128  # most characters of a session id that is looked up
+_TOUCHES = 3  # of the record of a session in use, per idle time
 
 _UNREACHABLE = "the state that the processes of this server share can't be had now"
 
 
 class SharedEndpoint(SessionEndpoint):
-    """Serves the revisions with sessions, whose records the workers share.
+    """Serves the revisions with sessions, with records that the workers share.
 
     Args:
-        worker: The worker that serves. The other arguments are those of `SessionEndpoint`.
+        worker: This worker. The other arguments are those of `SessionEndpoint`.
     """
 
     session_type = SharedSession
@@ -106,7 +106,7 @@ class SharedEndpoint(SessionEndpoint):
         worker.handler = self
 
     async def watch(self) -> None:
-        """Keep sessions in use, and watch as `SessionEndpoint.watch` does."""
+        """Renew the records of used sessions, and do the work of `SessionEndpoint.watch`."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(super().watch)
             if self._idle is not None:
@@ -124,10 +124,10 @@ class SharedEndpoint(SessionEndpoint):
         session: HttpSession | HttpResponse | None = None,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
-        if self.named_session(request) is not None:
-            session = request.session or await self._adopt(request)
+        if self.session_id_of(request) is not None:
+            session = request.session or await self._load_named_session(request)
             if isinstance(session, SharedSession):
-                self.posts.observe(session)  # what is cancelled may be one of these calls
+                self.posts.observe(session)  # a cancellation may concern one of these calls
                 try:
                     own = await self._route(session, messages, body)
                 except SharedStateError:
@@ -140,7 +140,7 @@ class SharedEndpoint(SessionEndpoint):
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
-        session = await self._adopt(request)
+        session = await self._load_named_session(request)
         resumed = request.field(self._facts.headers.last_event_id)
         is_new = resumed is None and http.check_events(request) is None
         if isinstance(session, SharedSession) and is_new:
@@ -161,7 +161,7 @@ class SharedEndpoint(SessionEndpoint):
     async def _continue(
         self, session: HttpSession, stored: StoredEvents, last_event_id: str, response: SseResponse
     ) -> ResumableStream | None:
-        """The stream of events, resumed here, whichever worker writes it.
+        """Resume a stream on a connection of this worker, whichever worker writes the stream.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -172,7 +172,7 @@ class SharedEndpoint(SessionEndpoint):
         if is_listening(name):
             await session.listen()
         if own is None or own.followed_until > anyio.current_time():
-            await session.lose_stream(name)
+            await session.hand_over_stream(name)
             await self._worker.publish(StreamTaken(self._worker.id, session.id, name))
         if own is None and is_listening(name):
             return await session.take_over(stored, response)
@@ -181,8 +181,8 @@ class SharedEndpoint(SessionEndpoint):
         return await super()._continue(session, stored, last_event_id, response)
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
-        """End the session, whichever workers have it."""
-        session = await self._adopt(request)
+        """End the session at all workers."""
+        session = await self._load_named_session(request)
         if isinstance(session, SharedSession):
             session.is_ended = True
             try:
@@ -197,28 +197,28 @@ class SharedEndpoint(SessionEndpoint):
         else:
             await super().delete(request, send)
 
-    async def take(self, letter: SessionLetter) -> None:
-        """Handle what another worker says of a session, if this one has it."""
+    async def handle_letter(self, letter: SessionLetter) -> None:
+        """Handle a message of another worker about a session of this worker."""
         session = self.registry.get(letter.session)
         if session is not None:
-            self.posts.observe(session)  # as for a message of its client
+            self.posts.observe(session)  # as for a message of the client
         if isinstance(letter, StreamFollowed):
-            await self._take_followed(session, letter)
+            await self._handle_followed(session, letter)
         elif not isinstance(session, SharedSession):
             return
         elif isinstance(letter, ServerMessage):
             await HttpSession.send_unrelated(session, letter.body)
         elif isinstance(letter, ClientMessage):
-            await self._take_from_client(session, letter.body)
+            await self._handle_client_message(session, letter.body)
         elif letter.origin == self._worker.id:
             return
         elif isinstance(letter, StreamTaken):
-            await session.lose_stream(letter.stream)
+            await session.hand_over_stream(letter.stream)
         else:
-            await self._load_again(session)
+            await self._reload_session(session)
 
-    async def _take_followed(self, session: HttpSession | None, letter: StreamFollowed) -> None:
-        """Count the client of a stream as there; end a stream that is not written any more."""
+    async def _handle_followed(self, session: HttpSession | None, letter: StreamFollowed) -> None:
+        """Record that a client reads a stream; end the stream if nothing writes it any more."""
         stream = None if session is None else session.streams.get(letter.stream)
         if stream is not None:
             stream.followed_until = anyio.current_time() + FOLLOWED_SECONDS
@@ -226,19 +226,19 @@ class SharedEndpoint(SessionEndpoint):
             await self._events.finish(letter.session, letter.stream, letter.failure)
 
     async def reload(self) -> None:
-        """Load the records of all sessions here; those that have none have ended."""
+        """Reload the records of all local sessions, and end sessions without a record."""
         for session in self.registry.all():
             if isinstance(session, SharedSession):
-                await self._load_again(session)
+                await self._reload_session(session)
 
     def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
-        """Loads the record of the session that a POST names, unless that was done."""
+        """Load the record of the session that a POST names, unless it was loaded."""
         if self._session_key not in request.headers or request.session is not None:
             return None
-        return self._adopt(request)
+        return self._load_named_session(request)
 
     def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
-        """The session of a POST for which its record was loaded, if all changes are stored."""
+        """The session of a POST if its record was loaded and all its changes are stored."""
         session = request.session
         if session is None or isinstance(session, HttpResponse) or session.has_changed():
             return None
@@ -268,27 +268,27 @@ class SharedEndpoint(SessionEndpoint):
         return refused
 
     async def client_of(self, identifier: str) -> PendingRequests | None:
-        """Sends to the client of a session; see `SharedSessions`."""
-        session = await self._find(identifier, "")
+        """The requests to the client of a session; see `SharedSessions`."""
+        session = await self._load_session(identifier, "")
         return session.peer.callers if isinstance(session, HttpSession) else None
 
-    async def _adopt(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
-        """The session that a request names, as its record is now; or the refusal."""
-        identifier = self.named_session(request)
+    async def _load_named_session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
+        """The session that a request names, with its current record; or the refusal."""
+        identifier = self.session_id_of(request)
         refused = self.check_version(request)
         if refused is not None or identifier is None:
-            return refused or self._session(request)
+            return refused or self._find_session(request)
         try:
-            return await self._find(identifier, http.network_of(request.client))
+            return await self._load_session(identifier, http.network_of(request.client))
         except SharedStateError:
             return http_response.unavailable(_UNREACHABLE)
 
-    async def _find(self, identifier: str, network: str) -> HttpSession | HttpResponse:
-        """A session of the current principal, as its record is now; or the refusal.
+    async def _load_session(self, identifier: str, network: str) -> HttpSession | HttpResponse:
+        """A session of the current principal, with its current record; or the refusal.
 
         Args:
-            identifier: Its id.
-            network: See `HttpSession`, for one that this worker does not have yet.
+            identifier: Id of the session.
+            network: See `HttpSession`; for a session that this worker does not have yet.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -299,23 +299,23 @@ class SharedEndpoint(SessionEndpoint):
                 await self._worker.beaten.wait()
         if len(identifier) <= _ID_CHARACTERS:
             record = await self._store.load(identifier, self._idle)
-        # To check its class, that of a protocol, would cost a microsecond of each call.
+        # Not typed: `isinstance` on a class of a protocol would cost a microsecond per call.
         session: Any = self.registry.get(identifier)
         if record is None and session is not None:
-            await self._end(session)
+            await self._end_session(session)
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
             return http_response.unknown_session(self._facts.http.unknown_session)
         if session is None:
             return await self._add_session(identifier, record, network)
         self.registry.touch(session)
-        session.take_record(record)
-        adopted: SharedSession = session
-        return adopted
+        session.apply_record(record)
+        shared: SharedSession = session
+        return shared
 
     async def _add_session(
         self, identifier: str, record: SessionRecord, network: str
     ) -> HttpSession | HttpResponse:
-        """A session of a record that another worker has stored; or the refusal."""
+        """Create a local session from the record of another worker; or the refusal."""
         connection = self._connection(lasts=True)
         revision = self.revisions[record.revision]
         connection.assume_session(Session(revision, {}, record.capabilities, record.info), "")
@@ -324,11 +324,11 @@ class SharedEndpoint(SessionEndpoint):
         session.id = session.session_id = identifier
         session.is_stored = True
         session.record = replace(session.record, version=0)
-        session.take_record(record)
+        session.apply_record(record)
         if not await session.reserve_initialize(_size_of(record)):
             return http_response.over_limit("session_bytes")
         added = self.registry.get(identifier)
-        if added is not None:  # by another request meanwhile
+        if added is not None:  # another request added it meanwhile
             session.release_memory(session.kept)
             return added
         if not await self.registry.add(session):
@@ -336,18 +336,18 @@ class SharedEndpoint(SessionEndpoint):
             return http_response.over_limit("sessions")
         return session
 
-    async def _load_again(self, session: SharedSession) -> None:
+    async def _reload_session(self, session: SharedSession) -> None:
         if not session.is_stored:
             return
         record = await self._store.load(session.id, self._idle)
         if record is None:
-            await self._end(session)
+            await self._end_session(session)
         else:
-            session.take_record(record)
+            session.apply_record(record)
             await session.follow_listener()
 
-    async def _end(self, session: SharedSession) -> None:
-        """End what is here of a session that has ended for all workers."""
+    async def _end_session(self, session: SharedSession) -> None:
+        """End the local part of a session that has ended for all workers."""
         self.posts.observe(session)
         session.is_ended = True
         await self.registry.end(session)
@@ -355,7 +355,7 @@ class SharedEndpoint(SessionEndpoint):
     async def _route(
         self, session: SharedSession, messages: Sequence[jsonrpc.Message], body: bytes
     ) -> Sequence[jsonrpc.Message]:
-        """Send what concerns calls of other workers there; gives the messages that do not.
+        """Forward messages about calls of other workers; returns the remaining messages.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -364,11 +364,11 @@ class SharedEndpoint(SessionEndpoint):
         workers: set[str | None] = set()
         begun = {each.id for each in messages if isinstance(each, jsonrpc.Request)}
         for message in messages:
-            is_elsewhere, worker = self._place_of(session, message, begun)
+            is_elsewhere, worker = self._locate_call(session, message, begun)
             if is_elsewhere:
                 workers.add(worker)
             if not is_elsewhere or isinstance(message, jsonrpc.InvalidMessage):
-                own.append(message)  # one that is invalid is refused here too
+                own.append(message)  # this worker refuses an invalid message too
         letter = ClientMessage(session.id, body)
         for worker in workers:
             if worker is None:
@@ -377,27 +377,27 @@ class SharedEndpoint(SessionEndpoint):
                 await self._worker.send(worker, letter)
         return own if workers else messages
 
-    def _place_of(
+    def _locate_call(
         self,
         session: SharedSession,
         message: jsonrpc.Message,
         begun: Collection[RequestId] = (),
     ) -> tuple[bool, str | None]:
-        """Whether a message concerns a call of another worker, and which one if that is known.
+        """Whether a message concerns a call of another worker, and the worker if known.
 
         Args:
             session: The session.
             message: The message.
-            begun: Ids of requests that came with it.
+            begun: Ids of the requests in the same POST.
         """
         identifier: RequestId | None = None
         if isinstance(message, jsonrpc.Notification):
             if message.method == CANCELLED:
-                cancelled = _member(message.params, "requestId")
+                cancelled = _read_id(message.params, "requestId")
                 is_here = session.peer.connection.is_open(cancelled) or cancelled in begun
                 return not is_here, None
             if message.method == PROGRESS:
-                identifier = _member(message.params, PROGRESS_TOKEN)
+                identifier = _read_id(message.params, PROGRESS_TOKEN)
         elif not isinstance(message, jsonrpc.Request):
             identifier = message.id
         if not isinstance(identifier, str) or SEPARATOR not in identifier:
@@ -405,11 +405,11 @@ class SharedEndpoint(SessionEndpoint):
         worker = identifier.partition(SEPARATOR)[0]
         return worker != self._worker.id, worker
 
-    async def _take_from_client(self, session: SharedSession, body: bytes) -> None:
-        """Handle what concerns calls here in a body that another worker has received."""
+    async def _handle_client_message(self, session: SharedSession, body: bytes) -> None:
+        """Handle the messages about local calls in a body that another worker has received."""
         connection = session.peer.connection
         for message in jsonrpc.parse_messages(body):
-            if not _concerns_calls(message) or self._place_of(session, message)[0]:
+            if not _concerns_calls(message) or self._locate_call(session, message)[0]:
                 continue
             for event in connection.receive_message(message, anyio.current_time()):
                 if not isinstance(event, Send):
@@ -442,8 +442,8 @@ def _size_of(record: SessionRecord) -> int:
     return len(msgspec.json.encode((record.capabilities, record.info)))
 
 
-def _member(params: Raw | None, name: str) -> Any:
-    """A member of the params of a notification, if that is an id; `None` otherwise."""
+def _read_id(params: Raw | None, name: str) -> Any:
+    """Read a member of the params of a notification that is an id; `None` otherwise."""
     try:
         members = msgspec.json.decode(params or b"{}")
     except UNREADABLE:

@@ -3,11 +3,11 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""Sessions that any worker serves, as one worker has them: records in a store that workers share.
+"""The sessions of one worker, with records in a store that the workers share.
 
-What a request changes of the record is stored before its response is sent. Streams and calls live
-in the worker that has their connection; a message for the stream that the client opened by GET is
-sent to the worker of that. A stream can be resumed at any worker; see `shared_streams`.
+Changes of the record by a request are stored before its response is sent. Streams and calls belong
+to the worker that has their connection; a message for the stream that the client opened by GET is
+sent to the worker of the stream. A stream can be resumed at any worker; see `shared_streams`.
 
 Source: basic/transports#session-management (2025-03-26 to 2025-11-25).
 """
@@ -44,18 +44,18 @@ from .worker import (
 
 logger = logging.getLogger(__name__)
 
-_TRIES = 20  # to change a record that other workers change too
+_TRIES = 20  # most attempts to change a record that other workers change too
 
 
 class SharedSession(HttpSession):
-    """A session as one worker has it. See `HttpSession`.
+    """A session at one worker. See `HttpSession`.
 
     Attributes:
         worker: The worker.
-        record: The record as it was loaded or stored last.
-        is_stored: Whether its record was stored; one that is being opened has none yet.
-        is_ended: Whether it has ended for all workers.
-        followed: The streams of other workers that its client reads here, by name.
+        record: The record as last loaded or stored.
+        is_stored: Whether the record was stored; `False` while the session is being opened.
+        is_ended: Whether the session has ended for all workers.
+        followed: The streams of other workers that the client reads at this worker, by name.
     """
 
     worker: SharedWorker
@@ -65,11 +65,11 @@ class SharedSession(HttpSession):
     followed: dict[str, FollowedStream]
 
     def begin(self, worker: SharedWorker, connection: HandshakeConnection, serial: int) -> None:
-        """Name its worker, and take the state of its connection for what is stored.
+        """Set the worker, and treat the current state of the connection as stored.
 
         Args:
             worker: The worker.
-            connection: That of its peer.
+            connection: The connection of the peer.
             serial: A number that no other session of the worker has.
         """
         self.worker = worker
@@ -79,16 +79,16 @@ class SharedSession(HttpSession):
         self.followed = {}
         self._seen = self._negotiated
         self._storing = anyio.Lock()
-        self.record = self._record_here()
+        self.record = self._current_record()
 
-    def take_record(self, record: SessionRecord) -> None:
-        """Take over what other workers have changed, and leave what is not stored yet."""
+    def apply_record(self, record: SessionRecord) -> None:
+        """Apply the changes of other workers; keep local changes that are not stored yet."""
         before = self.record
         if record.version <= before.version:
             return
         session = self._negotiated
         is_stored = session is self._seen
-        merged = merge_records(record, before, self._record_here())
+        merged = merge_records(record, before, self._current_record())
         if (merged.revision, merged.capabilities, merged.info) != (
             session.revision.name,
             session.peer_capabilities,
@@ -108,14 +108,14 @@ class SharedSession(HttpSession):
         self.count_subscriptions(0)
 
     async def store_changes(self) -> None:
-        """Store what messages have changed. A failure is logged: the next message tries again."""
+        """Store local changes. A failure is logged, and the next message tries again."""
         if self.has_changed():
             async with self._storing:
-                if self.has_changed():  # and another message has not stored it meanwhile
-                    await self._store_all()
+                if self.has_changed():  # not stored by another message meanwhile
+                    await self._store_record()
 
     def has_changed(self) -> bool:
-        """Whether messages have changed what is not stored yet."""
+        """Whether there are local changes that are not stored yet."""
         session, record = self._negotiated, self.record
         return (
             session is not self._seen
@@ -126,8 +126,8 @@ class SharedSession(HttpSession):
             or self.worker.rules_of(self._connection) != record.rules
         )
 
-    def _record_here(self) -> SessionRecord:
-        """The record of the session as it is here."""
+    def _current_record(self) -> SessionRecord:
+        """A record of the local state of the session."""
         session = self._negotiated
         return SessionRecord(
             revision=session.revision.name,
@@ -141,9 +141,9 @@ class SharedSession(HttpSession):
             rules=self.worker.rules_of(self._connection),
         )
 
-    async def _store_all(self) -> None:
+    async def _store_record(self) -> None:
         session, before = self._negotiated, self.record
-        ours = self._record_here()
+        ours = self._current_record()
         try:
             await self._change(lambda stored: merge_records(stored, before, ours))
         except SharedStateError as error:
@@ -152,7 +152,7 @@ class SharedSession(HttpSession):
             self._seen = session
 
     async def listen(self) -> None:
-        """Have messages that belong to no request sent by this worker, and no other.
+        """Make this worker the sender of messages that belong to no request.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -161,7 +161,7 @@ class SharedSession(HttpSession):
             await self._change_listener(self.worker.id)
 
     async def stop_listening(self) -> None:
-        """Let another worker send them, if this one has no stream any more."""
+        """Let another worker send these messages, if this worker has no stream any more."""
         if self.record.listener == self.worker.id and not (self._held or self.over):
             try:
                 await self._change_listener("", self.worker.id)
@@ -169,16 +169,16 @@ class SharedSession(HttpSession):
                 logger.debug("%s", error)
 
     async def _change_listener(self, new: str, before: str | None = None) -> None:
-        """Change the listener, if it is the one before as well when the record is stored."""
+        """Change the listener, if the stored listener is `before`; `None` accepts any."""
 
-        def changed(stored: SessionRecord) -> SessionRecord:
+        def set_listener(stored: SessionRecord) -> SessionRecord:
             is_as_expected = before is None or stored.listener == before
             return replace(stored, listener=new) if is_as_expected else stored
 
-        await self._change(changed)
+        await self._change(set_listener)
 
     async def follow_listener(self) -> None:
-        """Take over what the listener's worker sends, or leave it to that, as the record says.
+        """Start or stop sending messages that belong to no request, as the record says.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -192,28 +192,28 @@ class SharedSession(HttpSession):
         await self._forward_pending()
 
     def start_announcing(self) -> None:
-        """Send announcements, unless another worker does."""
+        """Send announcements, unless another worker sends them."""
         super().start_announcing()
         if not self._is_listener:
             self.queue.hold()
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Store what a request has changed before its response is sent."""
+        """Send a message; local changes are stored before a response is sent."""
         if message.is_response:
             await self.store_changes()
         await super().send(message)
 
     async def send_unrelated(self, message: bytes) -> None:
-        """Send a message that belongs to no request by the worker that has a stream for it.
+        """Send a message that belongs to no request, through the worker that has a stream.
 
-        What a request has changed is stored before that: the client may ask for it anywhere.
+        Local changes are stored first: the client may send its next request to any worker.
         """
         await self.store_changes()
         if not await self._forward(message):
             await super().send_unrelated(message)
 
     async def follow(self, stored: StoredEvents, response: SseResponse) -> FollowedStream:
-        """Have the client read a stream of another worker by a connection here."""
+        """Let the client read a stream of another worker over a connection to this worker."""
         retry = self._settings.retry
         stream = FollowedStream(self.id, stored.stream, self._store, False, retry, lambda: ())
         self.followed[stream.name] = stream
@@ -227,10 +227,10 @@ class SharedSession(HttpSession):
             del self.followed[stream.name]
 
     async def take_over(self, stored: StoredEvents, response: SseResponse) -> ResumableStream:
-        """Continue a stream that the client opened by GET at another worker by one of this worker.
+        """Replace a stream that the client opened by GET at another worker by a local stream.
 
         Args:
-            stored: Its events after the last one that the client has.
+            stored: The events of the stream after the last event that the client has.
             response: The connection.
         """
         if self._store is not None:
@@ -240,8 +240,8 @@ class SharedSession(HttpSession):
         await stream.open(response, before=stored.events)
         return stream
 
-    async def lose_stream(self, name: str) -> None:
-        """Close the connection of a stream, which the client reads by another worker now."""
+    async def hand_over_stream(self, name: str) -> None:
+        """Close the local connection of a stream that the client now reads at another worker."""
         followed, own = self.followed.pop(name, None), self.streams.get(name)
         if followed is not None:
             followed.stop()
@@ -252,7 +252,7 @@ class SharedSession(HttpSession):
             await own.drop_connection()
 
     async def close(self) -> None:
-        """End the calls here; their streams end with an error, since no worker goes on with them.
+        """End the local calls. Their streams end with an error, since no worker continues them.
 
         Other streams can be resumed at other workers, unless the session has ended.
         """
@@ -264,17 +264,17 @@ class SharedSession(HttpSession):
         await super().close()
 
     def _stream_name(self, number: int, carrier: PostResponse | None) -> str:
-        """A name that begins with this worker."""
+        """A name that begins with the id of this worker."""
         return stream_name(self._prefix, number, listening=carrier is None)
 
     async def _end_streams(self) -> None:
-        """Send nothing more on the streams, and leave what is stored of them to other workers."""
+        """Send nothing more on the streams; their stored events remain for other workers."""
         for stream in (*self.streams.values(), *self.followed.values()):
             stream.stop()
         self.streams.clear()
 
     async def _forward_pending(self) -> None:
-        """Give messages that wait for a stream to the worker that has one now."""
+        """Forward messages that wait for a stream to the worker that has one."""
         while self._pending and not self.over:
             message = self._pending.pop(0)
             if not await self._forward(message):
@@ -290,20 +290,20 @@ class SharedSession(HttpSession):
 
     @property
     def _is_listener(self) -> bool:
-        """Whether no other worker sends what belongs to no request."""
+        """Whether no other worker sends the messages that belong to no request."""
         return self.record.listener in ("", self.worker.id)
 
     async def _change(self, change: Callable[[SessionRecord], SessionRecord]) -> None:
-        """Store a changed record; a change of another worker in between is kept."""
+        """Store a changed record; changes of other workers are kept."""
         store, stored = self.worker.state.sessions, self.record
         for _ in range(_TRIES):
             changed = replace(change(stored), version=stored.version + 1)
             if await store.change(self.id, changed):
-                self.take_record(changed)
+                self.apply_record(changed)
                 await self.worker.publish(SessionChanged(self.worker.id, self.id))
                 return
             newest = await store.load(self.id, self._settings.limits.idle)
             if newest is None:
-                return  # it has ended, and its end is on its way
+                return  # the session has ended; `SessionChanged` will arrive
             stored = newest
         raise SharedStateError(f"a session was changed by others {_TRIES} times in a row")

@@ -3,14 +3,14 @@
 # fmt: off
 # isort: skip_file
 # ruff: noqa - a file that fixes change counts as edited
-"""One of the processes that serve together: what it tells the others, and what these tell it.
+"""One of the processes that serve together: its messages to the others, and their messages to it.
 
     Announcer -> publish ->  the bus  -> changes -> the clients that this worker serves
     a session's record has changed    -> changes -> the session, if this worker has it
-    a message for one worker -> send  -> receive -> the session that it belongs to
+    a message for one worker -> send  -> receive -> the session of the message
 
-What happens here is announced to the clients here at once, and to those of others through the bus.
-An engine that can't be reached delays that; after a gap, everything counts as changed.
+Changes at this worker are announced to its own clients at once, to other clients through the bus.
+An unreachable engine delays announcements; after a gap, everything is announced as changed.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from .state import SharedState, state_of
 logger = logging.getLogger(__name__)
 
 _ID_BYTES = 6
-_RETRY_SECONDS = 0.5  # between two tries to reach the engine
-_MOST_PENDING = 1000  # announcements that wait for the engine; the oldest are dropped
+_RETRY_SECONDS = 0.5  # between two attempts to reach the engine
+_MOST_PENDING = 1000  # announcements to be published; the oldest are dropped
 
 LISTS = {name: f"notifications/{name}/list_changed" for name in ("tools", "prompts", "resources")}
-"""The notifications that a list has changed, by what it lists."""
+"""The notifications that a list has changed, by the name of the list."""
 
 
 class Announcement(msgspec.Struct, frozen=True, array_like=True, tag=1):
-    """A notification to all clients that want it.
+    """A notification to all clients that subscribed to its kind.
 
     Attributes:
-        origin: The worker whose clients have it already; empty for another process.
-        name: The notification.
-        params: Its params.
+        origin: The worker that has notified its own clients; empty for a process without clients.
+        name: The method of the notification.
+        params: The params of the notification.
         subject: See `Announcer.announce`.
     """
 
@@ -68,10 +68,10 @@ class Announcement(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class SessionChanged(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """The record of a session has changed, or is there no more.
+    """The record of a session has changed or was deleted.
 
     Attributes:
-        origin: The worker that has changed it.
+        origin: The worker that has changed or deleted the record.
         session: Id of the session.
     """
 
@@ -80,7 +80,7 @@ class SessionChanged(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class ClientMessage(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """A message of a client, for the worker that waits for it.
+    """A message of a client, for the worker that serves the call of the message.
 
     Attributes:
         session: Id of the session.
@@ -104,7 +104,7 @@ class ServerMessage(msgspec.Struct, frozen=True, array_like=True, tag=4):
 
 
 class StreamTaken(msgspec.Struct, frozen=True, array_like=True, tag=5):
-    """A client reads a stream by another connection from now on.
+    """A client now reads a stream over another connection.
 
     Attributes:
         origin: The worker that has the connection.
@@ -118,12 +118,12 @@ class StreamTaken(msgspec.Struct, frozen=True, array_like=True, tag=5):
 
 
 class StreamFollowed(msgspec.Struct, frozen=True, array_like=True, tag=6):
-    """A client reads a stream of a worker by another one.
+    """A client reads a stream of the receiving worker through another worker.
 
     Attributes:
         session: Id of the session.
         stream: Name of the stream.
-        failure: Ends the stream, if the worker does not write it any more.
+        failure: The last message of the stream, if the receiver does not write it any more.
     """
 
     session: str
@@ -135,7 +135,7 @@ class TaskChanged(msgspec.Struct, frozen=True, array_like=True, tag=7):
     """The record of a task has changed.
 
     Attributes:
-        origin: The worker that has changed it.
+        origin: The worker that has changed the record.
         task: Id of the task.
     """
 
@@ -156,16 +156,16 @@ _FORMAT = b"\x01"
 class SharedSessions(Protocol):
     """The sessions that a worker has."""
 
-    async def take(self, letter: SessionLetter) -> None:
-        """Handle what concerns a session, if this worker has it."""
+    async def handle_letter(self, letter: SessionLetter) -> None:
+        """Handle a message about a session that this worker serves."""
         ...
 
     async def reload(self) -> None:
-        """Take each session as changed."""
+        """Reload the records of all sessions."""
         ...
 
     async def client_of(self, identifier: str) -> PendingRequests | None:
-        """Sends to the client of a session on behalf of its principal; `None` if it has ended.
+        """The requests to the client of a session; `None` if the session has ended.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -174,7 +174,7 @@ class SharedSessions(Protocol):
 
 
 class SharedRules(Protocol):
-    """The rules of all sessions for what they show of the lists of one server."""
+    """The rules of all sessions for showing and hiding items of one server."""
 
     def of(self, connection: Connection) -> Sequence[tuple[frozenset[str], frozenset[str], bool]]:
         """The rules of a session; see `SharedRule`."""
@@ -185,7 +185,7 @@ class SharedRules(Protocol):
         connection: Connection,
         new: Sequence[tuple[frozenset[str], frozenset[str], bool]],
     ) -> None:
-        """Replace them by others."""
+        """Replace the rules of a session."""
         ...
 
 
@@ -203,21 +203,21 @@ class _NoClient(Channel):
 
 
 class SharedWorker:
-    """A worker while one event loop runs it.
+    """A worker on one event loop.
 
     Args:
-        service: What is served.
-        state: What it shares.
+        service: The service of the server.
+        state: The shared state.
 
     Attributes:
-        id: Its id: random, of letters and digits.
+        id: The id of the worker: random letters and digits.
         state: As passed.
-        handler: Handles what concerns sessions; `None` if it has none.
+        handler: Handles messages about sessions; `None` if no sessions are shared.
         on_task_changed: Called with the id of a task whose record another worker has changed.
-        rules: What sessions show of the lists of each server.
-        beaten: Set once others count it as alive, and so leave its streams to it.
-        find_lost: Takes over tasks of workers that are gone; called again and again.
-        is_reading: Whether it hears of changes, as far as it knows.
+        rules: The rules of sessions for showing and hiding items of each server.
+        beaten: Set after the first `beat`, when others count this worker as alive.
+        find_lost: Takes over tasks of workers that are gone; called repeatedly.
+        is_reading: Whether the last attempt to read changes succeeded.
     """
 
     def __init__(self, service: Service, state: SharedState) -> None:
@@ -239,22 +239,22 @@ class SharedWorker:
         self._token: Any = None
 
     async def run(self) -> None:
-        """Take part until cancelled."""
+        """Keep the worker alive and exchange messages with other workers until cancelled."""
         self._thread, self._token = threading.get_ident(), anyio.lowlevel.current_token()
         async with self.state.opened(), anyio.create_task_group() as tasks:
-            tasks.start_soon(self._repeated, self._publish_pending)
+            tasks.start_soon(self._repeat, self._publish_pending)
             tasks.start_soon(self._read_changes)
-            tasks.start_soon(self._repeated, self._read_inbox)
+            tasks.start_soon(self._repeat, self._read_inbox)
             if self.find_lost is not None:
-                tasks.start_soon(self._repeated, partial(self._guarded, self.find_lost))
-            self._announcer.follow(self._follow)
+                tasks.start_soon(self._repeat, partial(self._log_failures, self.find_lost))
+            self._announcer.follow(self._on_announcement)
             try:
                 await anyio.sleep_forever()
             finally:
-                self._announcer.stop_following(self._follow)
+                self._announcer.stop_following(self._on_announcement)
 
     async def publish(self, letter: Letter) -> None:
-        """Tell all workers, this one too.
+        """Send a message to all workers, including this worker.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -262,7 +262,7 @@ class SharedWorker:
         await self.state.bus.publish(_FORMAT + _encode(letter))
 
     def rules_of(self, connection: Connection) -> tuple[SharedRule, ...]:
-        """The rules of a session for what it alone shows or hides, by its connection here."""
+        """The rules of the session of a connection for showing and hiding items."""
         return tuple(
             (number, *rule)
             for number, each in enumerate(self.rules)
@@ -270,7 +270,7 @@ class SharedWorker:
         )
 
     def replace_rules(self, connection: Connection, rules: Sequence[SharedRule]) -> None:
-        """Have a session show and hide what other workers say."""
+        """Replace the rules of a session by those of its record."""
         for number, each in enumerate(self.rules):
             new = [rule[1:] for rule in rules if rule[0] == number]
             if new or each.of(connection):
@@ -283,9 +283,9 @@ class SharedWorker:
         capabilities: Mapping[str, Any],
         info: Mapping[str, Any] | None,
     ) -> tuple[Revision, PendingRequests]:
-        """The revision of a recorded call, and what sends to its client.
+        """The revision of a recorded call, and the requests to its client.
 
-        Nothing is sent if its session has ended, or if it belongs to none.
+        Sending fails if the session of the call has ended, or if the call belongs to none.
 
         Raises:
             InvalidParamsError: The revision is not served any more.
@@ -313,31 +313,31 @@ class SharedWorker:
         await self.publish(TaskChanged(self.id, task))
 
     async def send(self, worker: str, letter: Letter) -> bool:
-        """Tell one worker; `False` if that is not alive.
+        """Send a message to one worker; `False` if the worker is not alive.
 
         Raises:
             SharedStateError: The engine can't be reached.
         """
         return await self.state.bus.send(worker, _FORMAT + _encode(letter))
 
-    def _follow(
+    def _on_announcement(
         self,
         name: str,
         params: Mapping[str, Any] | None = None,
         subject: str | None = None,
         wanted: Callable[[PendingRequests], bool] | None = None,
     ) -> None:
-        """Have the other workers announce something, unless it is for certain clients here."""
+        """Publish an announcement to the other workers, unless it is for certain local clients."""
         if wanted is not None:
             return
         announcement = Announcement(self.id, name, params, subject)
         if threading.get_ident() == self._thread:
-            self._add(announcement)
+            self._add_pending(announcement)
         else:
             with suppress(RuntimeError):  # the event loop was closed meanwhile
-                anyio.from_thread.run_sync(self._add, announcement, token=self._token)
+                anyio.from_thread.run_sync(self._add_pending, announcement, token=self._token)
 
-    def _add(self, announcement: Announcement) -> None:
+    def _add_pending(self, announcement: Announcement) -> None:
         about = announcement.subject or (announcement.params or {}).get("uri", "")
         self._pending.pop((announcement.name, about), None)
         self._pending[announcement.name, about] = announcement
@@ -357,40 +357,40 @@ class SharedWorker:
     async def _read_changes(self) -> None:
         """Read changes until cancelled.
 
-        What came before the first cursor was missed, and so is what fails to be handled for lack of
-        the engine.
+        Changes before the first cursor, and changes whose handling failed because the engine could
+        not be reached, count as missed.
         """
         cursor: str | None = None
-        has_missed, was_lost = True, False
+        missed_changes, is_unreachable = True, False
         while True:
             try:
                 news = await self.state.bus.changes(cursor)
-                cursor, has_missed = news.cursor, has_missed or news.gap
-                if has_missed:
-                    await self._take_all_as_changed()
-                    has_missed = False
+                cursor, missed_changes = news.cursor, missed_changes or news.gap
+                if missed_changes:
+                    await self._reload_all()
+                    missed_changes = False
                 self.is_reading = True
                 for change in news.changes:
-                    has_missed = True
-                    await self._guarded(self._take, change)
-                    has_missed = False
+                    missed_changes = True
+                    await self._log_failures(self._handle, change)
+                    missed_changes = False
             except SharedStateError as error:
-                if not was_lost:
+                if not is_unreachable:
                     logger.warning("%s; other workers hear of changes later", error)
-                was_lost, self.is_reading = True, False
+                is_unreachable, self.is_reading = True, False
                 await anyio.sleep(_RETRY_SECONDS)
             else:
-                if was_lost:
+                if is_unreachable:
                     logger.warning("the engine of the shared state is back")
-                was_lost = False
+                is_unreachable = False
 
     async def _read_inbox(self) -> None:
         await self.state.bus.beat(self.id)
         self.beaten.set()
         for letter in await self.state.bus.receive(self.id):
-            await self._guarded(self._take, letter)
+            await self._log_failures(self._handle, letter)
 
-    async def _repeated(self, function: Callable[[], Awaitable[None]]) -> None:
+    async def _repeat(self, function: Callable[[], Awaitable[None]]) -> None:
         while True:
             try:
                 await function()
@@ -398,8 +398,10 @@ class SharedWorker:
                 logger.debug("%s", error)
                 await anyio.sleep(_RETRY_SECONDS)
 
-    async def _guarded(self, function: Callable[..., Awaitable[None]], *arguments: Any) -> None:
-        """Call a function; a failure is logged, and what comes after is handled all the same.
+    async def _log_failures(
+        self, function: Callable[..., Awaitable[None]], *arguments: Any
+    ) -> None:
+        """Call a function and log its exceptions, so that later messages are still handled.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -411,8 +413,8 @@ class SharedWorker:
         except Exception:
             logger.exception("a message of another worker failed")
 
-    async def _take(self, data: bytes) -> None:
-        letter = _read(data)
+    async def _handle(self, data: bytes) -> None:
+        letter = _decode_letter(data)
         if isinstance(letter, Announcement):
             if letter.origin != self.id:
                 self._announcer.deliver(letter.name, letter.params, letter.subject)
@@ -420,9 +422,9 @@ class SharedWorker:
             if letter.origin != self.id and self.on_task_changed is not None:
                 self.on_task_changed(letter.task)
         elif letter is not None and self.handler is not None:
-            await self.handler.take(letter)
+            await self.handler.handle_letter(letter)
 
-    async def _take_all_as_changed(self) -> None:
+    async def _reload_all(self) -> None:
         if self.handler is not None:
             await self.handler.reload()
         for name in LISTS.values():
@@ -432,10 +434,10 @@ class SharedWorker:
 
 
 def worker_of(service: Service, shared: SharedState | str) -> SharedWorker:
-    """The worker of an application with the option `shared`.
+    """The worker for a value of the option `shared`.
 
     Raises:
-        ValueError: It is no URL of an engine.
+        ValueError: The value is not the URL of an engine.
         MissingExtraError: `valkey` is not installed.
     """
     name: str = service.describe(service.revisions.newest()).info["name"]
@@ -456,7 +458,7 @@ class ChangeAnnouncer:
         """Announce that a list has changed: `tools`, `prompts` or `resources`.
 
         Raises:
-            ValueError: There is no such list.
+            ValueError: There is no list of this name.
             SharedStateError: The engine can't be reached.
         """
         if name not in LISTS:
@@ -464,7 +466,7 @@ class ChangeAnnouncer:
         await self._bus.publish(_FORMAT + _encode(Announcement("", LISTS[name])))
 
     async def resource_updated(self, uri: str) -> None:
-        """Announce to the clients that subscribed to a resource that it was updated.
+        """Announce to the clients that subscribed to a resource that the resource was updated.
 
         Raises:
             SharedStateError: The engine can't be reached.
@@ -473,15 +475,15 @@ class ChangeAnnouncer:
 
 
 @asynccontextmanager
-async def announcing(name: str, shared: SharedState | str) -> AsyncGenerator[ChangeAnnouncer]:
-    """Announces changes of a server with a name, while the block runs."""
+async def open_announcer(name: str, shared: SharedState | str) -> AsyncGenerator[ChangeAnnouncer]:
+    """An announcer of changes of the server with a name, while the block runs."""
     state = state_of(name, shared)
     async with state.opened():
         yield ChangeAnnouncer(state.bus)
 
 
-def _read(data: bytes) -> Letter | None:
-    """A letter; `None` if a newer process has sent one that this one does not understand."""
+def _decode_letter(data: bytes) -> Letter | None:
+    """Decode a letter; `None` for a letter of a newer process in an unknown form."""
     if not data.startswith(_FORMAT):
         return None
     try:

@@ -143,9 +143,9 @@ class Hosting:
             ValueError: The URL is malformed.
             MissingExtraError: `valkey` is not installed.
         """
-        from ..shared.worker import announcing  # few servers share state
+        from ..shared.worker import open_announcer  # few servers share state
 
-        return announcing(self.name, shared)
+        return open_announcer(self.name, shared)
 
     def custom_route(
         self,
