@@ -59,7 +59,7 @@ def pause(workers: Workers, number: int) -> None:
     async def never(*_: object) -> None:
         await anyio.sleep_forever()
 
-    worker._take = never
+    worker._handle = never
     worker._read_inbox = never
 
 
