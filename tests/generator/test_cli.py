@@ -148,7 +148,7 @@ USAGE = {
 
 
 @pytest.mark.parametrize("case", USAGE)
-def test_what_is_asked_wrongly_is_said_in_one_line_with_code_2(
+def test_usage_errors_are_one_line_with_exit_code_2(
     case: str, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
 ) -> None:
     words = ["FILE" if word == __file__ else word for word in USAGE[case]]

@@ -193,7 +193,9 @@ def test_a_report_is_written_to_a_file(tmp_path: Path) -> None:
         (("2024-11-05", "2025-06-18", "--severity", "X=y"), "expected --severity RULE=SEVERITY"),
     ],
 )
-def test_what_cannot_be_compared_is_one_error(words: tuple[str, ...], reason: str) -> None:
+def test_revisions_that_cannot_be_compared_are_one_error(
+    words: tuple[str, ...], reason: str
+) -> None:
     done = run("diff", *words)
     assert (done.code, done.out) == (2, "")
     assert reason in done.err

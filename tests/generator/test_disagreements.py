@@ -157,7 +157,7 @@ def test_definitions_of_one_file_only_are_comments(tmp_path: Path) -> None:
     ]
 
 
-def test_what_toml_cannot_say_is_a_comment(tmp_path: Path) -> None:
+def test_differences_without_a_form_in_toml_are_comments(tmp_path: Path) -> None:
     disagreements = compared(
         tmp_path, Cat=properties(CAT, name={"type": "string", "default": None})
     )

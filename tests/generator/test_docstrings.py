@@ -66,7 +66,7 @@ def test_of_an_argument_the_first_paragraph_is_told_on_one_line() -> None:
     assert arguments([("name", "Its\nname.\n\nMore.")]) == "Args:\n    name: Its name."
 
 
-def test_what_does_not_fit_hangs_below_its_argument() -> None:
+def test_long_lines_of_an_argument_are_indented_below_it() -> None:
     lines = docstring(["Do it.", arguments([("name", LONG.strip())])], 8).split("\n")
     assert lines[2] == " " * 8 + "Args:"
     assert lines[3].startswith(" " * 12 + "name: word")

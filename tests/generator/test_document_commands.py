@@ -140,7 +140,7 @@ def test_the_commands_of_a_document_run_and_print_what_it_shows(
             assert shown <= lines, command.line
 
 
-def test_what_is_skipped_stands_in_some_document() -> None:
+def test_each_reason_to_skip_applies_to_some_command() -> None:
     every = [command for each in commands().values() for command in each]
     reasons = {reason_to_skip(command) for command in every}
     assert reasons == {None, *SKIPPED.values()}

@@ -230,7 +230,7 @@ def test_text_of_others_never_reaches_the_terminal_raw(
         ('"\\ud800"', "text in Unicode"),
     ],
 )
-def test_what_is_no_message_is_one_error(text: str, reason: str, tmp_path: Path) -> None:
+def test_invalid_messages_are_one_error(text: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "message.json"
     path.write_text(text, "utf-8")
     done = run("explain", str(path))

@@ -132,7 +132,7 @@ def test_a_package_with_extensions_is_exported_with_them(revision: str, tmp_path
     assert {"com.example/draw", "com.example/clear", "tools/call"} <= methods
 
 
-def test_what_a_package_reads_otherwise_stands_in_a_comment(tmp_path: Path) -> None:
+def test_keywords_that_are_not_checked_are_named_in_a_comment(tmp_path: Path) -> None:
     document = json.loads(json.dumps(exported("2025-06-18")))
     document["$defs"]["Cursor"] = {"type": "string", "not": {"const": "a"}}
     path = tmp_path / "edited.json"

@@ -127,7 +127,7 @@ WRITTEN_OTHERWISE: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("node", "expected"), WRITTEN_OTHERWISE)
-def test_what_tools_write_otherwise_is_read_alike(
+def test_equivalent_schemas_of_other_tools_are_read_alike(
     tmp_path: Path, node: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     extension = extension_files.read(written(tmp_path, Thing=node))
@@ -403,7 +403,7 @@ def test_definitions_within_a_definition_are_those_of_the_file(tmp_path: Path) -
     assert params.endswith("value: Any")  # it holds itself
 
 
-def test_what_a_schema_of_an_extension_leaves_open_is_noted(tmp_path: Path) -> None:
+def test_open_parts_of_an_extension_schema_are_noted(tmp_path: Path) -> None:
     empty = {"type": "object", "properties": {}, "additionalProperties": False}
     path = written(
         tmp_path,

@@ -94,7 +94,7 @@ def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None
     assert after.listed_by == "tools/list"
 
 
-def test_what_a_file_does_not_say_is_as_the_definition_has_it(tmp_path: Path) -> None:
+def test_facts_absent_from_a_file_have_their_defaults(tmp_path: Path) -> None:
     path = tmp_path / "facts.toml"
     path.write_text("[http]\nrejected = 422\n")
     loaded = facts.load_file(path)

@@ -253,7 +253,7 @@ print(*errors, sep="\\n")
 """
 
 
-def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
+def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     folder = written(made("all", "all", (NEWEST,), features=NONE), tmp_path)
     missing = exports.missing(features(selection(features=NONE), [spec_of(NEWEST).facts]))
     members = {member: each.name for each in FEATURES for member in each.server_members}

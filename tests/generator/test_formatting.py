@@ -106,7 +106,7 @@ def test_many_modules_are_formatted_by_two_processes() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 30_000])
-def test_what_is_no_python_is_one_error(count: int) -> None:
+def test_invalid_python_is_one_error(count: int) -> None:
     sources = {"long.py": f"x = '{'long ' * count}'\n", "b.py": "def", "c.py": "y = 1\n"}
     with pytest.raises(OutputError, match=r"^black could not format b\.py: "):
         formatting.format_modules(sources)

@@ -74,7 +74,7 @@ def defined(module: str, root: Path) -> set[str]:
     return names
 
 
-def test_what_packages_use_of_the_runtime_is_listed(root: Path) -> None:
+def test_runtime_names_that_packages_use_are_listed(root: Path) -> None:
     """A name that goes, or means something else, is for a new minor version."""
     listed = (root / "generated" / "interface.txt").read_text("utf-8")
     assert listed == text_of(all_used())

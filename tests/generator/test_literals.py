@@ -64,7 +64,7 @@ def test_a_literal_is_ascii_and_evaluates_to_its_value(value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, {1}, object(), ["x", b"y"]])
-def test_what_has_no_literal_is_refused(value: Any) -> None:
+def test_values_without_a_literal_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="expected a value with a Python literal"):
         literal(value)
 

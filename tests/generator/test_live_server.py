@@ -171,7 +171,7 @@ def test_words_that_are_no_command_are_refused(words: str, tmp_path: Path) -> No
         target(words, tmp_path)
 
 
-def test_what_a_package_refuses_to_register_is_found_by_trying() -> None:
+def test_items_that_a_package_cannot_register_are_found() -> None:
     document = {
         "tools": [
             FORECAST,

@@ -200,7 +200,7 @@ def test_texts_that_mcpgen_never_writes_are_refused_and_escaped(
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "9" * 5000, "\udcff"])
-def test_what_python_cannot_read_as_json_is_one_error(tmp_path: Path, text: str) -> None:
+def test_unreadable_json_is_one_error(tmp_path: Path, text: str) -> None:
     (tmp_path / manifest.NAME).write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ManifestError, match="expected JSON text, got "):
         manifest.read(tmp_path)
@@ -244,7 +244,7 @@ def extended(**schemas: str) -> dict[str, Any]:
         ("/old_revisions/2031-02-03", {"old_revisions": {"2031-02-03": "2031-02-03"}}),
     ],
 )
-def test_what_mcpgen_never_writes_is_refused(
+def test_values_that_mcpgen_never_writes_are_refused(
     tmp_path: Path, pointer: str, change: dict[str, Any]
 ) -> None:
     record = json.loads(manifest.new("pkg", manifest.Options(errata=True), ORIGINS, FILES).text())

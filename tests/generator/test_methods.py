@@ -224,7 +224,7 @@ def test_batches_are_where_the_schema_has_them() -> None:
     assert [derived_from(name).batching for name in NAMES].count(True) == 1
 
 
-def test_what_a_result_may_ask_is_known_apart_from_requests() -> None:
+def test_input_requests_of_results_are_apart_from_requests() -> None:
     newest = derived_from(NAMES[-1])
     assert not newest.of("server", "request")
     assert {row.python_name for row in newest.inputs} == {

@@ -229,7 +229,7 @@ def test_a_tool_without_types_takes_a_dict_and_is_named() -> None:
     assert "async def odd(self, arguments: Mapping[str, Any] | None = None)" in module
 
 
-def test_what_a_server_cannot_register_has_calls_alone() -> None:
+def test_items_that_cannot_be_registered_have_calls_alone() -> None:
     limits = Limits(("forecast",), {"prompts": ("report",)})
     mirror = mirrors.build(snapshot_of(WEATHER, limits), "protocol")
     module = mirrors.module_text(mirror)

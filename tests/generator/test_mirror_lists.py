@@ -155,7 +155,7 @@ def test_a_project_that_cannot_be_imported_is_no_success() -> None:
         differences([FORECAST], module="raise ValueError('broken')")
 
 
-def test_what_a_package_lists_otherwise_is_named() -> None:
+def test_items_that_a_package_lists_otherwise_are_named() -> None:
     document = {
         "tools": [{"name": name, "inputSchema": {"type": "array"}} for name in ("b", "a")],
         "prompts": [{"name": "p", "description": "", "arguments": [{"name": "x"}]}],

@@ -101,7 +101,7 @@ def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, pla
     assert len(packages(place)) == 1
 
 
-def test_what_differs_in_an_input_or_option_is_built_anew(tmp_path: Path, place: Path) -> None:
+def test_packages_with_other_inputs_or_options_are_built_anew(tmp_path: Path, place: Path) -> None:
     path = save_schema(tmp_path, definitions_of(OLDEST))
     requests = [
         REQUEST,

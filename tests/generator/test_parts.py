@@ -212,7 +212,7 @@ def test_a_choice_names_no_other_dependency_even_for_checkers(
     assert libraries - set(sys.stdlib_module_names) - OF_TYPE_CHECKERS == expected
 
 
-def test_what_no_chosen_revision_needs_is_not_written() -> None:
+def test_modules_that_no_chosen_revision_needs_are_not_written() -> None:
     newest, oldest = rendered("all", "all", (NEWEST,)), rendered("server", "http+sse", (OLDEST,))
     sessions = {
         "server/asgi/session_endpoint.py",

@@ -273,7 +273,7 @@ REFUSED = {
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_no_patch_can_be_made_of_is_refused(case: str) -> None:
+def test_edits_that_no_patch_can_describe_are_refused(case: str) -> None:
     prepare, text = REFUSED[case]
     prepare()
     before = texts() if case != "bytes that are no text" else {}

@@ -108,7 +108,7 @@ TEXT = b'{"type": "text", "text": "a"}'
     ],
 )
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_is_read_or_refused_is_what_structs_read_or_refuse(
+def test_models_accept_and_refuse_the_same_json_as_structs(
     types: Models, revision: str, name: str, data: bytes
 ) -> None:
     models, structs = types.both(revision)

@@ -132,7 +132,7 @@ def test_a_handler_gets_none_where_params_may_be_absent() -> None:
     assert api.client.notifications[0].params == "None"
 
 
-def test_what_the_client_handles_itself_is_no_argument_or_answer() -> None:
+def test_members_that_the_client_handles_are_not_in_the_api() -> None:
     known = facts_of(
         client={"ask": ("AskResult", "MoreResult")}, defaults={"MoreResult": {"type": "more"}}
     )

@@ -201,7 +201,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_no_protocol_schema_is_refused_with_a_pointer(tmp_path: Path, case: str) -> None:
+def test_other_json_than_a_schema_is_refused_with_a_pointer(tmp_path: Path, case: str) -> None:
     document, expected = WRONG[case]
     path = saved(tmp_path, document)
     with pytest.raises(SchemaError) as raised:

@@ -149,7 +149,7 @@ def test_a_program_gets_every_fact_to_check(tmp_path: Path) -> None:
     assert record["unmatched_errata"] == ["/$defs/JSONValue/anyOf/2/type"]
 
 
-def test_what_is_written_has_the_facts_of_the_nearest_revision(with_draft: Path) -> None:
+def test_a_written_revision_has_the_facts_of_the_nearest_one(with_draft: Path) -> None:
     base = facts.load(BASE)
     with paths.own_schemas(with_draft):
         loaded = facts.load(NAME)
@@ -342,7 +342,7 @@ def test_an_interrupt_at_any_rename_leaves_the_folder_as_it_was(
     assert names == ["2026-12-01", NAME]
 
 
-def test_what_a_run_that_was_killed_left_behind_is_removed(tmp_path: Path) -> None:
+def test_files_left_by_a_killed_run_are_removed(tmp_path: Path) -> None:
     left = tmp_path / ".revisions.toml.mcpgen-0123abcd.new"
     (left / NAME).mkdir(parents=True)
     folders.write(tmp_path, ROW, {"schema.json": "{}"})

@@ -176,7 +176,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_is_named_with_its_place(text: str, tmp_path: Path) -> None:
+def test_invalid_settings_are_named_with_their_place(text: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as raised:
         settings.read(saved(tmp_path, text))
     assert WRONG[text] in str(raised.value)

@@ -113,7 +113,7 @@ def test_many_choices_are_any_text() -> None:
         ({"$ref": "#/properties/m"}, "Any", "it refers to itself"),
     ],
 )
-def test_what_has_no_type_falls_back_with_a_reason(
+def test_schemas_without_a_type_fall_back_with_a_reason(
     schema: Any, annotation: str, reason: str
 ) -> None:
     actual, [note] = typed(schema)

@@ -125,7 +125,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_what_cannot_be_read_is_refused_with_its_place(case: str) -> None:
+def test_unreadable_texts_are_refused_with_their_place(case: str) -> None:
     text, expected = TEXTS[case]
     with pytest.raises(TypeScriptError) as raised:
         read(text)

@@ -116,7 +116,7 @@ GIVEN: dict[str, tuple[tuple[dict[str, Any], ...], UiResource]] = {
 
 @having
 @pytest.mark.parametrize("answers", GIVEN)
-async def test_what_servers_give_is_read_as_far_as_it_is_known(revision: str, answers: str) -> None:
+async def test_known_members_of_a_ui_resource_are_read(revision: str, answers: str) -> None:
     given, expected = GIVEN[answers]
     async with scripted(revision, TOOLS, *given) as (client, _):
         [tool] = await client.list_tools()
@@ -134,7 +134,7 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 @having
 @pytest.mark.parametrize("expected", REFUSED)
-async def test_what_is_no_document_is_refused(revision: str, expected: str) -> None:
+async def test_resources_that_are_no_documents_are_refused(revision: str, expected: str) -> None:
     async with scripted(revision, TOOLS, REFUSED[expected]) as (client, _):
         [tool] = await client.list_tools()
         with pytest.raises(RemoteProtocolError, match="ui://weather/view") as caught:

@@ -353,7 +353,7 @@ async def read_by(client: Client, **options: Any) -> bytes:
         ({"frontmatter": {**FRONTMATTER, "license": "X"}}, OURS, "got {'name': 'refunds'"),
     ],
 )
-async def test_what_differs_from_the_entry_is_refused(
+async def test_skills_that_differ_from_their_entry_are_refused(
     changes: Mapping[str, Any], text: str, expected: str
 ) -> None:
     async with connect(served({**ENTRY, **changes}, text)) as client:

@@ -141,7 +141,7 @@ def test_a_registration_says_what_the_revision_asks_for(
 
 @requirement("auth-registration.dcr-response-used")
 @pytest.mark.parametrize("revision", holding("auth-registration.dcr-response-used"))
-def test_what_was_registered_counts_and_not_what_was_requested(revision: str) -> None:
+def test_registered_metadata_overrides_the_requested_metadata(revision: str) -> None:
     answer = {
         "client_id": "given",
         "client_secret": "s",

@@ -86,7 +86,7 @@ async def test_a_result_is_used_while_fresh_and_fetched_again_later(
 
 @pytest.mark.requirement("caching.freshness-formula")
 @caching
-async def test_what_a_server_says_of_itself_is_kept_as_well(revision: str, clock: Clock) -> None:
+async def test_discovery_results_are_cached(revision: str, clock: Clock) -> None:
     class Discovered(FakeServer):
         async def _agree(self, message: Mapping[str, Any]) -> None:
             result = {"supportedVersions": [revision], "capabilities": {}}
@@ -136,7 +136,7 @@ async def test_an_unknown_scope_is_a_private_one(revision: str, scope: Any, cloc
 
 @pytest.mark.requirement("caching.private-not-shared", "caching.public-shareable")
 @caching
-async def test_what_is_private_is_used_for_one_user_only(revision: str, clock: Clock) -> None:
+async def test_private_results_are_used_for_one_user_only(revision: str, clock: Clock) -> None:
     settings = Caching(clock=clock)
     read = cacheable_result("resources/read")
     async with (
@@ -181,7 +181,7 @@ async def test_a_result_answers_the_same_request_and_no_other(revision: str, clo
 
 
 @caching
-async def test_what_is_sent_by_its_wire_name_is_always_sent(revision: str) -> None:
+async def test_requests_by_wire_name_are_always_sent(revision: str) -> None:
     async with scripted(revision, *[tools("a")] * 4) as (client, server):
         await client.list_tools()
         await client.request("tools/list")
@@ -192,7 +192,7 @@ async def test_what_is_sent_by_its_wire_name_is_always_sent(revision: str) -> No
 
 @pytest.mark.requirement("caching.input-required-no-hints", "caching.no-cache-of-retries")
 @caching
-async def test_what_took_input_to_get_is_not_kept(revision: str) -> None:
+async def test_results_that_required_input_are_not_cached(revision: str) -> None:
     class Rooted(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:
             return {"roots": []}
@@ -356,7 +356,7 @@ async def test_keeping_results_can_be_turned_off(revision: str, off: Any) -> Non
 
 
 @caching
-async def test_what_is_not_used_for_longest_goes_first(revision: str) -> None:
+async def test_the_least_recently_used_result_is_evicted_first(revision: str) -> None:
     read = cacheable_result("resources/read")
     async with scripted(revision, *[read] * 9, cache=Caching(entries=2)) as (client, server):
         for name in "ababcab":
@@ -366,7 +366,7 @@ async def test_what_is_not_used_for_longest_goes_first(revision: str) -> None:
 
 
 @caching
-async def test_what_is_kept_is_bounded_in_bytes(revision: str) -> None:
+async def test_cached_results_are_bounded_in_bytes(revision: str) -> None:
     def sized(size: int) -> dict[str, Any]:
         return cacheable_result("resources/read", contents=[{"uri": "m://x", "text": "x" * size}])
 
@@ -379,7 +379,7 @@ async def test_what_is_kept_is_bounded_in_bytes(revision: str) -> None:
 
 
 @caching
-async def test_what_is_given_is_the_callers_own(revision: str) -> None:
+async def test_changes_by_a_caller_do_not_reach_the_cache(revision: str) -> None:
     async with scripted(revision, tools("a")) as (client, _):
         (await client.list_tools_page()).tools.clear()
         (await client.list_tools_page()).tools.clear()

@@ -154,7 +154,7 @@ async def test_a_list_is_a_value_where_the_revision_has_them(revision: str) -> N
 @pytest.mark.requirement("elicitation.content-only-on-accept")
 @with_forms
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_what_the_user_did_not_agree_to_send_stays(revision: str, action: str) -> None:
+async def test_content_of_a_declined_form_is_not_sent(revision: str, action: str) -> None:
     answer = {"action": action, "content": {"city": "Oslo"}}
     outcome = await ask_client(revision, ELICIT, FORM, User(answer))
     assert outcome.answer == {"action": action}

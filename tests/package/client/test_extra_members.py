@@ -182,7 +182,7 @@ def test_a_client_without_an_event_loop_has_them(revision: str) -> None:
 
 
 @every
-def test_what_was_decoded_encodes_to_the_same_json(revision: str) -> None:
+def test_decoded_results_encode_to_the_same_json(revision: str) -> None:
     row = REVISIONS[revision].client_requests["tools/list"]
     page = {"tools": TOOLS, "total": 3}
     decoded = extra_result_decoder(row)(json.dumps(page).encode())

@@ -110,7 +110,7 @@ def test_the_error_comes_from_blocking_clients_and_groups_too() -> None:
 
 
 @pytest.mark.parametrize("handlers", [{"elicit": usual}, "elicit", usual, 1])
-def test_what_has_no_handlers_is_an_error(handlers: Any) -> None:
+def test_handlers_of_another_type_are_an_error(handlers: Any) -> None:
     with pytest.raises(TypeError, match="handlers: expected an object of a class that is derived"):
         opened(handlers)
 

@@ -147,7 +147,7 @@ async def test_input_that_the_client_never_offered_is_not_given(revision: str) -
 
 
 @modern
-async def test_what_the_users_handler_raises_leaves_through_the_call(revision: str) -> None:
+async def test_errors_of_a_handler_propagate_through_the_call(revision: str) -> None:
     class Refuses(ClientHandlers):
         async def elicit(self, params: Any, ctx: RequestContext) -> Any:
             raise LookupError("mine")

@@ -258,7 +258,7 @@ async def test_a_stream_that_stays_lost_is_an_error_in_the_end(revision: str) ->
 @pytest.mark.parametrize(
     "loss", [HttpStatusError("http://x", 401, "Unauthorized"), RemoteError(-32603, "no")]
 )
-async def test_what_will_not_pass_is_not_tried_again(revision: str, loss: McpError) -> None:
+async def test_permanent_errors_are_not_retried(revision: str, loss: McpError) -> None:
     server = Losing(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(server.agree)
@@ -289,7 +289,7 @@ async def test_an_iteration_cancelled_while_opening_can_go_on(
 
 @pytest.mark.requirement("caching.notification-invalidates")
 @modern
-async def test_what_is_kept_is_forgotten_with_a_stream(revision: str) -> None:
+async def test_cached_results_are_dropped_with_a_stream(revision: str) -> None:
     server = Losing(revision)
     caching = Caching(clock=lambda: 0.0)
 

@@ -312,7 +312,7 @@ async def test_objects_of_the_providers_libraries_are_calls_too(revision: str) -
 
 
 @newest
-async def test_what_is_no_call_and_an_unknown_api_are_refused(revision: str) -> None:
+async def test_invalid_calls_and_unknown_apis_are_refused(revision: str) -> None:
     async with connect(weather(), revision=revision) as client:
         for wrong in ({"type": "text"}, {"type": "web_search_call"}, "forecast", None):
             with pytest.raises(TypeError, match="expected a function_call"):

@@ -76,7 +76,7 @@ async def test_an_argument_that_is_no_text_is_refused_by_either_side(
 
 @pytest.mark.requirement("prompts.get-request-shape")
 @every
-async def test_what_a_prompt_is_given_reaches_its_function(revision: str) -> None:
+async def test_arguments_of_a_prompt_reach_its_function(revision: str) -> None:
     async with live(greeting(), revision) as (client, _):
         for arguments, text in (({"who": "Oslo"}, "Greet Oslo."), ({}, "Greet you.")):
             (message,) = (await client.get_prompt("greet", arguments)).messages

@@ -231,7 +231,7 @@ async def test_a_conversation_out_of_balance_is_refused(revision: str, messages:
 @pytest.mark.requirement("sampling.include-context-default", "sampling.tool-choice-default")
 @with_tools
 @pytest.mark.parametrize("choice", [{}, {"toolChoice": {}}])
-async def test_what_is_left_out_means_what_the_revision_says(revision: str, choice: Any) -> None:
+async def test_absent_members_have_the_defaults_of_the_revision(revision: str, choice: Any) -> None:
     model = Model()
     await ask_client(revision, ASK, {**PLAIN, "tools": [TOOL], **choice}, model, CAN)
     await ask_client(revision, ASK, PLAIN, model)

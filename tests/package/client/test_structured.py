@@ -98,7 +98,7 @@ async def test_the_refusal_tells_of_results_to_requests_of_others(revision: str)
 
 @pytest.mark.requirement("tools.output-client-validates")
 @validating
-async def test_what_promises_nothing_is_not_judged(revision: str) -> None:
+async def test_results_without_a_listed_schema_are_not_validated(revision: str) -> None:
     odd = giving({"n": "odd"})
     failures = giving({}, isError=True), {**TEXT, "isError": True}
     answers = (odd, listing(COUNT, "other"), odd, *failures, odd)

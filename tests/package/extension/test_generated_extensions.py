@@ -191,7 +191,7 @@ async def test_handlers_of_revision_and_extension_are_one_class(pkg: Any) -> Non
         await client.seen_as(pkg.client.Client).clear()
 
 
-async def test_what_both_sides_declare_is_seen_by_the_other_one(pkg: Any) -> None:
+async def test_declared_extensions_are_seen_by_the_other_side(pkg: Any) -> None:
     settings = {"colors": ["red"], "levels": {"most": 3}}
     server = pkg.root.Server("painter", capabilities={"extensions": {"com.example/seen": settings}})
 

@@ -122,7 +122,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_can_not_be_done_is_an_error_for_the_page(page: Page, case: str) -> None:
+def test_failed_actions_are_errors_for_the_page(page: Page, case: str) -> None:
     action, members, expected = WRONG[case]
     assert expected in page.act(action, **members)["text"]
 

@@ -194,7 +194,7 @@ def test_multiples_of_numbers_beyond_a_bound_are_not_judged() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_a_reference_leads_to_need_not_be_a_schema(dialect: str, junk: Any) -> None:
+def test_references_may_lead_to_values_that_are_no_schemas(dialect: str, junk: Any) -> None:
     schema = {"$schema": dialect, "properties": {"a": {"$ref": "#/default"}}, "default": junk}
     for value in ({"a": 1}, {"a": "x"}, {"a": {"b": 1}}, {"a": [1]}):
         error = says(schema, value)
@@ -202,7 +202,7 @@ def test_what_a_reference_leads_to_need_not_be_a_schema(dialect: str, junk: Any)
 
 
 @pytest.mark.parametrize("schema", [{"$id": 5}, {"$id": "http://[x"}, {"$schema": 5}], ids=str)
-def test_what_cannot_be_read_at_all_is_no_schema(schema: Any) -> None:
+def test_unreadable_identifiers_and_dialects_are_no_schema(schema: Any) -> None:
     with pytest.raises(ValueError, match=r"not a JSON Schema|\$schema"):
         validator(schema, "testing")
 
@@ -244,7 +244,7 @@ def test_a_schema_has_a_size() -> None:
     ],
     ids=["text", "list", "const", "enum", "name", "names", "number", "required", "not", "escapes"],
 )
-def test_what_is_said_of_a_value_is_short_and_on_one_line(schema: Any, value: Any) -> None:
+def test_validation_errors_are_short_and_on_one_line(schema: Any, value: Any) -> None:
     error = says(schema, value)
     assert error is not None
     assert len(error) < 1000

@@ -176,7 +176,7 @@ MALFORMED = [of(a={"type": "objekt"}), of(a={"minimum": "1"}), {"type": "object"
 @pytest.mark.requirement("json-schema.schema-valid")
 @dialects
 @pytest.mark.parametrize("schema", MALFORMED, ids=repr)
-async def test_what_is_no_schema_is_refused(revision: str, schema: Any) -> None:
+async def test_malformed_schemas_are_refused(revision: str, schema: Any) -> None:
     with pytest.raises(ValueError, match="not a JSON Schema"):
         Server("judge").tool("t", input_schema=schema)(accept)
     with pytest.raises(ValueError, match="not a JSON Schema"):

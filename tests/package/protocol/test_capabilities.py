@@ -171,7 +171,7 @@ def test_completion_needs_no_capability_where_there_is_none(revision: str) -> No
 @pytest.mark.anyio
 @pytest.mark.requirement("capabilities.server-features-advertised", "discover.capabilities-true")
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_what_a_server_advertises_it_answers_and_nothing_else(revision: str) -> None:
+async def test_a_server_answers_advertised_methods_and_no_others(revision: str) -> None:
     for server in (full_server(), Server("bare", logging=False)):
         capabilities = server_declares(revision, server)
         async with speaking_to(server, revision) as end:

@@ -302,7 +302,7 @@ def test_a_refusal_repeats_little_of_what_was_sent(revision: str) -> None:
 
 
 @pytest.mark.parametrize(("revision", "role"), BOTH)
-def test_what_is_ignored_is_logged_in_a_short_line(revision: str, role: Role) -> None:
+def test_ignored_messages_are_logged_in_a_short_line(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     reasons: list[str] = []
     notification = {"jsonrpc": "2.0", "method": LONG}
@@ -393,7 +393,7 @@ def test_a_missing_resource_is_named_unless_its_uri_is_endless() -> None:
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
-async def test_what_an_application_says_itself_is_not_cut(
+async def test_error_texts_of_an_application_are_not_truncated(
     revision: str, anyio_backend: str
 ) -> None:
     server = Server("long", version="1")

@@ -69,9 +69,7 @@ def failed_with(revision: str, error: ProtocolError, method: str = "resources/re
     ],
 )
 @pytest.mark.parametrize("revision", holding("jsonrpc.code-parse-error"))
-def test_what_is_no_json_is_answered_and_the_next_message_served(
-    revision: str, text: bytes
-) -> None:
+def test_invalid_json_is_answered_and_the_next_message_served(revision: str, text: bytes) -> None:
     server = ServerEnd(revision)
     (answer,) = server.say(text)
     assert answer["error"]["code"] == -32700

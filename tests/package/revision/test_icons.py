@@ -89,7 +89,7 @@ async def test_icons_pass_unchanged_on_everything_that_has_them(revision: str) -
     ],
     ids=repr,
 )
-def test_what_is_not_of_the_shape_of_an_icon_is_none(revision: str, icon: Any) -> None:
+def test_malformed_icons_are_refused(revision: str, icon: Any) -> None:
     with pytest.raises(ValidationError):
         convert(icon, model(revision))
 
@@ -144,5 +144,5 @@ def test_icons_can_be_kept_to_those_of_the_servers_own_origin() -> None:
     assert [icon.src for icon in safe_icons(icons, "http://a.example/mcp")] == [SAFE[2]]
 
 
-def test_what_has_no_icons_has_none_to_show() -> None:
+def test_absent_icons_are_an_empty_list() -> None:
     assert safe_icons(None) == safe_icons([]) == []

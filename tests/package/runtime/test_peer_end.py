@@ -47,7 +47,7 @@ async def test_inbound_requests_finish_after_the_client_has_closed(
 
 
 @every
-async def test_what_does_not_finish_in_time_is_cut_off(revision: str) -> None:
+async def test_handlers_that_outlast_the_drain_time_are_cancelled(revision: str) -> None:
     started, cut = anyio.Event(), anyio.Event()
 
     async def work(ctx: RequestContext) -> Any:

@@ -70,7 +70,7 @@ async def test_errors_and_ids_are_filtered(trace: Path, capsys: pytest.CaptureFi
     assert [json.loads(line)["direction"] for line in lines] == ["sent", "received"]
 
 
-def test_what_is_no_record_is_named_and_the_rest_is_shown(
+def test_invalid_records_are_named_and_the_others_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head = '{"time": "2026-01-01T00:00:00+00:00", "direction": "received", '

@@ -144,7 +144,7 @@ async def test_a_waiting_call_keeps_no_other_from_its_answer(revision: str, plan
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "waits"])
-async def test_what_a_tool_sets_in_its_context_is_gone_in_the_next(
+async def test_context_variables_of_a_tool_do_not_reach_the_next_call(
     revision: str, planned: bool, waits: bool
 ) -> None:
     server, state = Server("stateful"), ContextVar("state", default="clean")

@@ -237,7 +237,7 @@ def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) 
     "text",
     ["", "8000", "host", "host:", "host:-1", "host:65536", "host:1e3", "host:\u0663", "::1:80"],
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected HOST:PORT"):
         parse_address(text)
 

@@ -63,7 +63,7 @@ def test_a_server_is_found_by_name_or_guess(
 
 
 @pytest.mark.parametrize("case", UNCLEAR)
-def test_what_is_not_clear_is_said_in_one_line(
+def test_ambiguous_targets_are_explained_in_one_line(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, target, expected = UNCLEAR[case]

@@ -183,7 +183,7 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize(("more", "kind"), [((), "sealed"), (("--stateless",), "no")])
-def test_what_several_processes_lack_is_said_when_they_start(
+def test_limits_of_several_processes_are_printed_at_the_start(
     folder: Path, more: tuple[str, ...], kind: str
 ) -> None:
     with serving(folder, *WORKERS, *more) as (server, notes):
@@ -391,7 +391,7 @@ def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> 
         (["--http", ":0", "--workers", "2", "--backend", "trio"], "uvicorn runs on asyncio"),
     ],
 )
-def test_what_workers_cannot_do_gets_one_readable_line(
+def test_invalid_options_of_workers_are_one_readable_line(
     folder: Path, more: list[str], complaint: str
 ) -> None:
     done = run(folder, "-m", "mcp_protocol", "serve", "web", *more)
@@ -425,7 +425,7 @@ def plain() -> Server:
     return Server("plain")
 
 
-def test_what_run_workers_cannot_do_names_the_alternative() -> None:
+def test_errors_of_run_workers_name_the_alternative() -> None:
     with pytest.raises(ValueError, match=r"expected at least 2, got 1; run\(\) is one process"):
         Server.run_workers(plain, 1, http=":0")
     with pytest.raises(ValueError, match="expected sessions='sealed'"):

@@ -68,7 +68,7 @@ async def test_any_text_passes_whatever_the_locale(revision: str, backend: str) 
 
 @pytest.mark.requirement("stdio.stdout-only-messages", "stdio.stderr-any-logging")
 @some
-async def test_what_a_tool_prints_does_not_disturb_the_session(revision: str) -> None:
+async def test_output_printed_by_a_tool_does_not_break_the_session(revision: str) -> None:
     async with connect(SERVER, revision=revision, env=PATHS) as client:
         for _ in range(2):
             assert text_of(await client.call_tool("shout", {"text": "hello"})) == "shouted"

@@ -249,7 +249,7 @@ UNSERVABLE: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "complaint"), UNSERVABLE)
-def test_what_nothing_would_check_is_refused_at_registration(kind: Any, complaint: str) -> None:
+def test_types_that_nothing_would_check_are_refused(kind: Any, complaint: str) -> None:
     with pytest.raises(TypeError, match=complaint):
         read(of_type(kind), "tool")
 

@@ -178,7 +178,7 @@ BAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_a_user_must_not_be_shown_ends_the_flow(case: str) -> None:
+def test_unsafe_device_codes_and_urls_end_the_flow(case: str) -> None:
     there = world(**BAD[case])
     with pytest.raises(AuthorizationError):
         authorized(there)

@@ -229,7 +229,7 @@ async def test_a_listed_host_that_could_never_come_is_a_mistake(host: str) -> No
         *("xhttp://localhost", "http://localhost http://localhost", "http://localhost:80:80"),
     ],
 )
-async def test_what_is_no_origin_of_this_machine_is_refused(origin: str) -> None:
+async def test_origins_other_than_this_machine_are_refused(origin: str) -> None:
     async with asgi(Web().server) as http:
         assert is_refused(await list_tools(http, origin=origin), "Origin", origin)
 

@@ -147,7 +147,7 @@ async def test_calls_of_a_killed_client_go_on_in_its_session(
         (SESSIONS[-1], {"streams": 1, "sessions": 1}),
     ],
 )
-async def test_what_killed_clients_took_up_makes_room_for_others(
+async def test_resources_of_killed_clients_are_released(
     revision: str, limits: Mapping[str, int]
 ) -> None:
     with http_process(limits=limits, keep_alive=0.1) as server:

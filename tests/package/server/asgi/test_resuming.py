@@ -98,7 +98,7 @@ async def leave(stream: Stream) -> str:
     "http.replay", "http.resume-after-break", "http.loss-mitigation", "http.get-stream-no-response"
 )
 @sessions
-async def test_what_is_said_while_a_client_is_away_waits_for_it(revision: str) -> None:
+async def test_events_sent_while_a_client_is_away_wait_for_it(revision: str) -> None:
     steps = Steps()
     async with asgi(steps.server) as http:
         await http.initialize(revision)
@@ -116,7 +116,7 @@ async def test_what_is_said_while_a_client_is_away_waits_for_it(revision: str) -
 
 @pytest.mark.requirement("http.replay")
 @sessions
-async def test_what_is_replayed_has_the_ids_that_it_had(revision: str) -> None:
+async def test_replayed_events_keep_their_ids(revision: str) -> None:
     steps = Steps()
     async with asgi(steps.server) as http:
         await http.initialize(revision)

@@ -142,7 +142,7 @@ async def ok(request: RouteRequest) -> RouteResult:
     return "ok"
 
 
-def test_what_cannot_be_a_route_is_refused() -> None:
+def test_invalid_routes_are_refused() -> None:
     server = server_of()
     plain: Any = len
     with pytest.raises(ValueError, match="has no variables"):

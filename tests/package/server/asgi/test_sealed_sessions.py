@@ -460,7 +460,7 @@ async def test_values_of_a_session_are_refused_with_the_need(revision: str) -> N
         ("resources/unsubscribe", {"uri": "note://today"}),
     ],
 )
-async def test_what_outlasts_a_post_is_refused_with_the_need(
+async def test_requests_that_need_stored_state_are_refused(
     revision: str, method: str, params: Any
 ) -> None:
     async with serving() as (http, _):
@@ -471,7 +471,7 @@ async def test_what_outlasts_a_post_is_refused_with_the_need(
 
 
 @sessions
-async def test_what_is_refused_is_not_declared(revision: str) -> None:
+async def test_refused_capabilities_are_not_declared(revision: str) -> None:
     async with serving() as (http, _):
         result = (await http.post(initialize(revision))).result
         assert result["capabilities"] == {"tools": {}, "resources": {}}

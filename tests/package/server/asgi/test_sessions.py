@@ -239,7 +239,7 @@ async def test_notifications_and_responses_are_accepted_without_a_body(
         b'"hello"',
     ],
 )
-async def test_what_is_no_message_gets_an_error_and_no_effect(revision: str, message: Any) -> None:
+async def test_invalid_messages_get_an_error_and_no_effect(revision: str, message: Any) -> None:
     async with asgi(server_of()) as http:
         await http.initialize(revision)
         reply = await http.post(message)

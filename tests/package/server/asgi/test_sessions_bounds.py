@@ -204,7 +204,7 @@ async def asked(http: Http, id: int, size: int) -> Reply:
 
 
 @pytest.mark.parametrize("limit", ["pending_bytes", "session_bytes"])
-async def test_what_waits_for_a_client_has_so_many_bytes(limit: str) -> None:
+async def test_messages_that_wait_for_a_client_are_bounded_in_bytes(limit: str) -> None:
     limits = Limits(**{limit: 10_000})
     async with asgi(Asking().server, limits=limits, answers="json") as http:
         await http.initialize(ELICITING, {"elicitation": {}})
@@ -223,7 +223,7 @@ async def test_what_waits_for_a_client_has_so_many_bytes(limit: str) -> None:
             tasks.cancel_scope.cancel()
 
 
-async def test_what_waits_may_have_all_the_bytes_of_its_limit() -> None:
+async def test_waiting_messages_may_use_all_bytes_of_the_limit() -> None:
     async def size_of_question(limit: int) -> int:
         limits = Limits(pending_bytes=limit)
         async with asgi(Asking().server, limits=limits, answers="json") as http:
@@ -263,7 +263,7 @@ async def test_uris_that_sessions_follow_have_so_many_bytes_together(revision: s
 
 
 @sessions
-async def test_what_a_session_kept_is_free_once_it_is_over(revision: str) -> None:
+async def test_memory_of_a_session_is_free_after_its_end(revision: str) -> None:
     server = Web(subscribe=True).server
     server.resource("long://{name}")(lambda name: name)
     async with asgi(server, limits=Limits(session_bytes=20_000)) as http:

@@ -223,7 +223,7 @@ async def test_a_posted_cancellation_does_no_harm(revision: str) -> None:
         (b"\xff\xfe", -32700),
     ],
 )
-async def test_what_is_no_request_and_no_notification_gets_400(
+async def test_other_bodies_than_requests_and_notifications_get_400(
     revision: str, body: bytes, code: int
 ) -> None:
     async with asgi(Web().only(revision)) as http:

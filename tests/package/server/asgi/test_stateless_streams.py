@@ -34,7 +34,7 @@ def progressing(**more: Any) -> dict[str, Any]:
     "http.no-resumability",
     "http.no-sessions",
 )
-async def test_what_comes_before_the_result_makes_the_answer_a_stream(revision: str) -> None:
+async def test_messages_before_the_result_make_the_answer_a_stream(revision: str) -> None:
     async with asgi(Web().server) as http:
         reply = await http.ask(revision, "tools/call", COUNTS, meta=progressing())
     assert (reply.status, reply.fields["content-type"]) == (200, EVENTS)

@@ -73,6 +73,6 @@ def test_a_notification_needs_no_scope() -> None:
     assert required.of(Notification("own/method", None)) == ()
 
 
-def test_what_is_hidden_looks_unknown() -> None:
+def test_hidden_items_look_unknown() -> None:
     server = guarded(forbidden_items="hidden")
     assert scopes_of("tools/call", {"name": "t"}, server) == set()

@@ -167,7 +167,7 @@ async def test_parts_that_tools_can_not_have_are_named() -> None:
         ("- a\n- b\n", "expected an object"),
     ],
 )
-def test_what_is_no_document_is_refused(spec: Any, message: str) -> None:
+def test_invalid_documents_are_refused(spec: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Server.from_openapi(spec, base_url="https://pets.test")
 

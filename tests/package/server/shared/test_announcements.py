@@ -173,7 +173,7 @@ def test_a_command_that_can_not_announce_says_why(
         *(f"redis://:{SECRET}@[/", "redis://", f"rediss://:{SECRET}@h/0?socket_timeout=x"),
     ],
 )
-def test_what_is_no_url_of_an_engine_is_refused(url: str) -> None:
+def test_other_urls_than_those_of_an_engine_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="shared: expected the URL of an engine") as raised:
         Server("tester").asgi(shared=url)
     assert SECRET not in str(raised.value)

@@ -215,7 +215,7 @@ def raw_post(client: Client, message: Any) -> bytes:
         ),
     ],
 )
-def test_what_can_not_be_shared_gets_one_line(
+def test_invalid_options_for_sharing_are_one_line(
     words: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
     (tmp_path / "web.py").write_text(textwrap.dedent(WEB))

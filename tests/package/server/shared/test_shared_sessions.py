@@ -285,7 +285,7 @@ async def test_an_update_reaches_the_stream_at_another_worker(
 
 
 @sessions
-async def test_what_belongs_to_no_request_takes_the_open_stream(
+async def test_unrelated_messages_are_sent_on_the_open_stream(
     revision: str, engine: Engine
 ) -> None:
     async with sharing(engine.url) as workers:
@@ -297,7 +297,7 @@ async def test_what_belongs_to_no_request_takes_the_open_stream(
 
 
 @newest
-async def test_what_waits_for_a_stream_goes_where_one_is_opened(
+async def test_waiting_messages_go_to_the_worker_that_has_the_stream(
     revision: str, engine: Engine
 ) -> None:
     async with sharing(engine.url) as workers:

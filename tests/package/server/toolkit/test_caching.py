@@ -108,7 +108,7 @@ async def test_all_pages_of_a_list_have_one_hint(revision: str, method: str) -> 
 
 @pytest.mark.requirement("caching.input-required-no-hints")
 @modern
-async def test_what_depends_on_answers_is_not_to_be_kept(revision: str) -> None:
+async def test_results_that_depend_on_input_are_not_cacheable(revision: str) -> None:
     answers = {"elicitation/create": accepted()}
     async with responding(serving(), revision, answers) as client:
         last = await client.ask("resources/read", {"uri": "x://asks"})
@@ -158,7 +158,7 @@ def test_only_what_is_listed_has_a_hint() -> None:
 
 
 @pytest.mark.parametrize("given", [5, "public", True, {"tools": 1000}, {"tools": {"ttl_ms": 5}}])
-def test_what_is_no_hint_is_refused_where_it_is_given(given: Any) -> None:
+def test_invalid_cache_hints_are_refused_by_the_constructor(given: Any) -> None:
     with pytest.raises(TypeError, match=r"cache.*: expected .*CacheHint"):
         Server("s", cache=given)
 

@@ -104,7 +104,7 @@ def resource(name: str, **more: str) -> dict[str, Any]:
         (lambda folder: File(data=b"", path=folder / "dot.png"), "expected either data or path"),
     ],
 )
-def test_what_is_no_image_or_file_is_refused_when_it_is_made(
+def test_invalid_images_and_files_are_refused_by_the_constructor(
     make: Any, said: str, folder: Path
 ) -> None:
     with pytest.raises(ValueError, match=said):

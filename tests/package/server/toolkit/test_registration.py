@@ -245,7 +245,7 @@ def test_a_server_needs_a_name_and_a_page_size_above_none(settings: dict[str, An
         Server(**settings)
 
 
-def test_what_is_not_there_cannot_be_removed() -> None:
+def test_absent_items_cannot_be_removed() -> None:
     for remove in (fresh().remove_tool, fresh().remove_prompt, fresh().remove_resource):
         with pytest.raises(LookupError, match=r"there is no .* 'x'"):
             remove("x")

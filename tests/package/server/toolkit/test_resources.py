@@ -295,7 +295,7 @@ async def test_updates_come_for_what_is_subscribed_to_and_end_with_it(revision: 
 
 
 @legacy
-async def test_what_is_not_there_cannot_be_subscribed_to(revision: str) -> None:
+async def test_absent_resources_cannot_be_subscribed_to(revision: str) -> None:
     async with speaking_to(server, revision) as end:
         answer = await end.ask("resources/subscribe", {"uri": "x://nowhere"})
     assert answer["error"]["code"] == facts(revision).errors.resource_not_found

@@ -127,7 +127,7 @@ def test_flags_are_declared_only_for_what_the_server_will_send(revision: str) ->
         ),
     ],
 )
-async def test_what_is_not_registered_is_an_unknown_method(
+async def test_methods_without_registered_items_are_unknown(
     revision: str, method: str, params: Any
 ) -> None:
     async with speaking_to(Server("empty"), revision) as end:
@@ -298,7 +298,7 @@ async def test_changes_may_be_made_in_any_thread(revision: str) -> None:
 
 
 @legacy
-async def test_what_is_registered_later_is_not_part_of_an_open_session(revision: str) -> None:
+async def test_items_registered_later_are_not_part_of_open_sessions(revision: str) -> None:
     server = Server("late")
     server.prompt("p")(plain)
     async with speaking_to(server, revision) as end:

@@ -86,7 +86,7 @@ OPTIONAL_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
     ],
 )
 @pytest.mark.requirement("content.structured-text-fallback", "tools.output-conforms")
-async def test_what_is_no_object_is_structured_as_a_member_result(
+async def test_values_other_than_objects_are_a_member_named_result(
     annotation: Any, value: Any, texts: list[str], schema: dict[str, Any], revision: str
 ) -> None:
     result = await result_of(returning(annotation, value), revision)

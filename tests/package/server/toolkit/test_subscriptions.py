@@ -100,7 +100,7 @@ def test_a_subscription_hears_what_it_asked_for_and_nothing_else(
 @pytest.mark.requirement("subscriptions.only-requested-types", "subscriptions.filter-fields")
 @modern
 @pytest.mark.parametrize("wanted", [{}, dict.fromkeys(CHANGED, False)])
-def test_what_is_absent_or_false_is_not_subscribed_to(
+def test_absent_and_false_members_are_not_subscribed_to(
     revision: str, wanted: Mapping[str, Any]
 ) -> None:
     server, said = listening(revision, wanted)
@@ -134,7 +134,7 @@ def test_updates_are_sent_for_the_resources_that_were_named(revision: str) -> No
     ],
     ids=repr,
 )
-def test_what_the_server_lacks_is_left_out_without_an_error(
+def test_unsupported_subscriptions_are_omitted_without_an_error(
     revision: str, capabilities: Any, agreed: Mapping[str, Any]
 ) -> None:
     wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}

@@ -184,7 +184,7 @@ ENDLESS_FRAMES = {
 
 @pytest.mark.parametrize("with_httpx2", [False, True])
 @pytest.mark.parametrize("frame", ENDLESS_FRAMES)
-async def test_what_frames_a_body_is_taken_up_to_a_limit(
+async def test_framing_of_a_body_is_read_up_to_a_limit(
     frame: str, with_httpx2: bool, anyio_backend: str
 ) -> None:
     handler = sending(OK, *ENDLESS_FRAMES[frame])

@@ -69,7 +69,7 @@ class User:
 
 @pytest.mark.requirement("caching.private-not-shared", "caching.private-same-authorization")
 @pytest.mark.parametrize("how", ["fields", "made", "awaited"])
-async def test_what_is_private_is_asked_for_again_with_another_token(
+async def test_private_results_are_requested_again_for_another_token(
     revision: str, how: str
 ) -> None:
     user = User()
@@ -86,7 +86,7 @@ async def test_what_is_private_is_asked_for_again_with_another_token(
 
 
 @pytest.mark.requirement("caching.public-shareable", "caching.public-crosses-authorization")
-async def test_what_is_public_is_used_on(revision: str) -> None:
+async def test_public_results_are_used_for_another_token(revision: str) -> None:
     user = User()
     async with scripted(Lists(revision, "public"), headers=user.made) as (client, server):
         assert names(await client.list_tools()) == ["one"]

@@ -283,7 +283,7 @@ async def test_an_array_is_no_answer_where_there_are_no_batches(revision: str) -
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_what_a_server_asks_on_a_stream_is_answered_by_a_post(revision: str) -> None:
+async def test_requests_of_a_server_on_a_stream_are_answered_by_a_post(revision: str) -> None:
     class Handlers(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:
             return {"roots": [{"uri": "file:///here"}]}

@@ -406,7 +406,7 @@ async def test_a_stream_for_what_belongs_to_no_request_is_held_open(revision: st
     assert server.order().index("GET") > server.order().index("notifications/initialized")
 
 
-async def test_what_a_server_asks_on_that_stream_is_answered(revision: str) -> None:
+async def test_requests_of_a_server_on_the_get_stream_are_answered(revision: str) -> None:
     class Handlers(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:
             return {"roots": []}

@@ -226,7 +226,7 @@ async def test_a_proxy_that_buffers_to_the_end_only_delays(
     assert heard == [1]
 
 
-async def test_what_a_proxy_doubles_is_taken_once(revision: str) -> None:
+async def test_duplicated_responses_are_handled_once(revision: str) -> None:
     async def call(asked: Asked, reply: Reply) -> None:
         await reply.stream()
         for _ in range(3):
@@ -242,7 +242,7 @@ async def test_what_a_proxy_doubles_is_taken_once(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_what_a_proxy_drops_is_had_by_asking_for_the_rest(revision: str) -> None:
+async def test_events_that_a_proxy_drops_are_resumed(revision: str) -> None:
     """Each connection breaks after some bytes; the server repeats what comes after an event."""
     heard: list[Any] = []
 

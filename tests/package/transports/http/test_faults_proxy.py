@@ -81,7 +81,7 @@ def ignore(*report: object) -> None:
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_what_was_held_back_arrives_whole_and_in_order(
+async def test_delayed_events_arrive_complete_and_in_order(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome, heard = Outcome(), list[float]()

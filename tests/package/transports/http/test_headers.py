@@ -141,7 +141,7 @@ async def test_the_argument_at_the_very_path_is_repeated(revision: str) -> None:
 
 @pytest.mark.requirement("headers.param-absent-omitted", "headers.param-null-omitted")
 @pytest.mark.parametrize("arguments", [{}, {"region": None}, {"a": {}}, {"a": None}, {"a": 1}])
-async def test_what_is_absent_or_null_has_no_header(
+async def test_absent_and_null_parameters_have_no_header(
     revision: str, arguments: Mapping[str, Any]
 ) -> None:
     assert params_of(await called(revision, arguments)) == {}

@@ -75,7 +75,7 @@ async def test_a_stream_is_taken_up_again(revision: str, own: httpx2.AsyncClient
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
-async def test_what_is_lost_is_asked_again_if_it_only_reads(
+async def test_lost_requests_are_retried_only_if_they_are_safe(
     revision: str, own: httpx2.AsyncClient
 ) -> None:
     async def cut(asked: Asked, reply: Reply) -> None:

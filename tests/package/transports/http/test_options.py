@@ -84,7 +84,7 @@ async def test_fields_of_the_protocol_go_first(revision: str) -> None:
     assert len(names) == len(set(names))
 
 
-async def test_what_the_maker_of_fields_raises_leaves_as_it_is(revision: str) -> None:
+async def test_errors_of_the_headers_function_propagate_unchanged(revision: str) -> None:
     broken = False
 
     def make() -> dict[str, str]:
@@ -241,7 +241,7 @@ async def test_a_text_that_is_no_url_is_a_mistake(text: Any) -> None:
     "option",
     [{"transport": "sse"}, {"headers": {}}, {"http_client": object()}, {"auth": ("a", "b")}],
 )
-async def test_what_is_for_http_is_a_mistake_elsewhere(option: dict[str, Any]) -> None:
+async def test_options_for_http_are_refused_for_other_targets(option: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="for a URL as target"):
         async with connect(["server"], **option):
             raise AssertionError("it was opened")

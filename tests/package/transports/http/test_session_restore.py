@@ -56,7 +56,7 @@ def asked_in(server: HttpServer, session: str, *methods: str) -> list[tuple[str,
 KEPT = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
-async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: str) -> None:
+async def test_state_of_a_lost_session_is_restored_in_the_new_one(revision: str) -> None:
     script = Streaming(revision)
     async with scripted(script) as (client, server):
         for level in ("error", "info"):
@@ -74,7 +74,7 @@ async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: st
 
 
 @pytest.mark.parametrize("raw", [True, False])
-async def test_what_was_asked_for_as_raw_json_is_kept_as_well(revision: str, raw: bool) -> None:
+async def test_state_requested_as_raw_json_is_restored(revision: str, raw: bool) -> None:
     script = Streaming(revision)
     async with scripted(script) as (client, server):
         ask = client.request_raw if raw else client.request
@@ -91,7 +91,7 @@ async def test_what_was_asked_for_as_raw_json_is_kept_as_well(revision: str, raw
     ]
 
 
-async def test_what_cannot_be_had_again_is_told_in_the_log(
+async def test_state_that_cannot_be_restored_is_logged(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def gone(asked: Asked, reply: Reply) -> None:

@@ -216,7 +216,7 @@ async def test_a_refused_post_fails_its_call_and_no_other(revision: str) -> None
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
-async def test_what_the_server_asks_and_tells_comes_by_the_stream(revision: str) -> None:
+async def test_messages_of_the_server_arrive_on_the_stream(revision: str) -> None:
     heard: list[str] = []
 
     class Handlers(ClientHandlers):

@@ -113,7 +113,7 @@ async def test_a_404_with_a_body_is_a_method_that_is_not_known(revision: str) ->
 @pytest.mark.requirement("http.broken-stream-reissue", "http.no-resumability")
 @pytest.mark.requirement("jsonrpc.reissue-with-new-id")
 @LOSSES
-async def test_what_only_reads_is_asked_again_under_a_new_id(revision: str, loss: Handler) -> None:
+async def test_safe_requests_are_retried_with_a_new_id(revision: str, loss: Handler) -> None:
     script = Script(revision)
     script.once["tools/list"] = [loss, loss]
     async with scripted(script) as (client, server):
@@ -126,7 +126,7 @@ async def test_what_only_reads_is_asked_again_under_a_new_id(revision: str, loss
 
 @pytest.mark.requirement("http.broken-stream-reissue")
 @LOSSES
-async def test_what_may_change_something_is_not_asked_again(revision: str, loss: Handler) -> None:
+async def test_unsafe_requests_are_not_retried(revision: str, loss: Handler) -> None:
     script = Script(revision)
     script.once["tools/call"] = [loss]
     async with scripted(script) as (client, server):
@@ -233,7 +233,7 @@ async def test_progress_comes_on_the_stream_before_the_answer(revision: str) -> 
 
 
 @pytest.mark.requirement("http.client-sends-no-responses", "custom-transport.directions")
-async def test_what_a_server_asks_on_a_stream_is_not_answered(revision: str) -> None:
+async def test_requests_of_a_server_on_a_stream_are_not_answered(revision: str) -> None:
     class Handlers(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:
             raise AssertionError("there is no such request")

@@ -140,7 +140,7 @@ async def test_questions_of_tasks_started_together_take_one_round(revision: str)
 
 @every
 @tools
-async def test_what_the_client_did_not_declare_is_not_asked(revision: str, how: str) -> None:
+async def test_undeclared_capabilities_are_not_requested(revision: str, how: str) -> None:
     async with responding(asking(), revision, {}, {"roots": {}}) as client:
         answer = await client.call(how)
         assert client.asked == []
@@ -214,7 +214,7 @@ async def test_a_question_asked_twice_has_two_answers(revision: str) -> None:
 
 
 @with_forms
-async def test_what_one_of_several_raises_leaves_by_itself(revision: str) -> None:
+async def test_an_error_in_one_of_several_requests_propagates(revision: str) -> None:
     async with responding(several(), revision, ANSWERS) as client:
         assert text_in(await client.call("failing")) == "mine"
 
@@ -312,7 +312,7 @@ async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
 
 @pytest.mark.requirement("mrtr.unsupported-methods")
 @modern
-async def test_what_may_not_ask_for_input_fails_instead(revision: str) -> None:
+async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
     server = Server("unable")
 
     @server.prompt()

@@ -19,7 +19,7 @@ ANSWERS = {"elicitation/create": accepted()}
 
 
 @with_forms
-async def test_what_differs_from_run_to_run_can_be_kept(revision: str) -> None:
+async def test_values_that_differ_between_rounds_can_be_kept(revision: str) -> None:
     server = Server("keeping")
     made = itertools.count()
 

@@ -285,7 +285,7 @@ class Row(msgspec.Struct, array_like=True):
         (one(Annotated[Literal["s"], titles(m="Medium")]), "there is no value m"),
     ],
 )
-async def test_what_can_be_no_form_is_a_type_error_in_every_session(
+async def test_types_that_are_no_forms_are_type_errors(
     revision: str, form: Any, reason: str
 ) -> None:
     with pytest.raises(TypeError, match=reason):

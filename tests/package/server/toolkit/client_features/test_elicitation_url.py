@@ -89,7 +89,7 @@ async def test_a_client_that_opens_no_pages_is_not_asked_to(
         "https://bank.example@evil.example/",
     ],
 )
-async def test_what_is_no_url_does_not_leave(revision: str, url: str) -> None:
+async def test_invalid_urls_are_not_sent(revision: str, url: str) -> None:
     async with responding(asking(show_errors=True), revision, ACCEPT) as client:
         answer = await client.call("go", {"url": url})
         assert client.asked == []
@@ -272,7 +272,7 @@ COMPLETION: tuple[str, dict[str, Any]] = (
 @with_urls
 @pytest.mark.parametrize(("method", "params"), [COMPLETION, ("x/own", {})])
 @pytest.mark.parametrize("declared", [{"url": {}}, {"form": {}}])
-async def test_what_has_no_result_that_asks_can_still_be_refused(
+async def test_other_methods_can_be_refused_with_required_urls(
     revision: str, method: str, params: dict[str, Any], declared: dict[str, Any]
 ) -> None:
     server = Server("others")

@@ -71,7 +71,7 @@ async def test_a_result_may_ask_for_input_that_the_next_request_brings(revision:
 
 
 @modern
-async def test_what_derives_from_input_required_asks_too(revision: str) -> None:
+async def test_subclasses_of_input_required_ask_for_input(revision: str) -> None:
     class Pause(InputRequired):
         """A class of the user's own."""
 

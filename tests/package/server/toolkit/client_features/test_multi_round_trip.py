@@ -191,7 +191,7 @@ async def test_keys_can_be_rotated(revision: str) -> None:
 
 @pytest.mark.requirement("mrtr.missing-response-rerequested")
 @modern
-async def test_what_is_missing_is_asked_again(revision: str) -> None:
+async def test_missing_responses_are_requested_again(revision: str) -> None:
     server = Server("both")
 
     @server.tool()

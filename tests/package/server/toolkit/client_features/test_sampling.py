@@ -71,7 +71,7 @@ async def test_without_sessions_the_model_is_asked_in_a_result(revision: str) ->
 
 
 @every
-async def test_what_the_model_said_is_a_value(revision: str) -> None:
+async def test_sampling_results_are_values(revision: str) -> None:
     _, said = await sampled(revision)
     assert said == Sampled("assistant", (Text("Paris"),), "m", "endTurn")
     assert (said.text, said.tool_uses) == ("Paris", ())
