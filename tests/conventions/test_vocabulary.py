@@ -22,7 +22,7 @@ from conventions.sources import (
     TESTS,
     hand_written,
     python_files,
-    shown,
+    relative_name,
     tree_of,
 )
 
@@ -95,7 +95,7 @@ def dialect_in(path: Path, allowed: Collection[str] = ()) -> Iterator[str]:
     for line, name in defined_names(path):
         for word in map(str.lower, WORD.findall(name)):
             if word in STANDARD and word not in allowed:
-                yield f"{shown(path)}:{line}: {name}: {STANDARD[word]}"
+                yield f"{relative_name(path)}:{line}: {name}: {STANDARD[word]}"
 
 
 def test_no_name_has_a_word_of_the_old_dialect() -> None:
@@ -141,7 +141,7 @@ def participles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def test_no_docstring_begins_with_what_or_who() -> None:
     assert [
-        f"{shown(path)}:{line}: {text}"
+        f"{relative_name(path)}:{line}: {text}"
         for path in hand_written()
         for line, text in riddles_in(tree_of(path))
     ] == []
@@ -149,7 +149,7 @@ def test_no_docstring_begins_with_what_or_who() -> None:
 
 def test_no_value_is_called_found() -> None:
     assert [
-        f"{shown(path)}:{line}"
+        f"{relative_name(path)}:{line}"
         for path in hand_written()
         for line, name in defined_names(path)
         if name == "found"
@@ -158,7 +158,7 @@ def test_no_value_is_called_found() -> None:
 
 def test_no_function_of_the_generator_is_a_lone_participle() -> None:
     assert [
-        f"{shown(path)}:{line}: {name}"
+        f"{relative_name(path)}:{line}: {name}"
         for path in verb_modules()
         for line, name in participles_in(tree_of(path))
     ] == []

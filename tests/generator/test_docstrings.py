@@ -14,7 +14,7 @@ from mcpgen.schema.docs import Docs, Entry, Text
 LONG = "word " * 30
 
 
-def evaluated(source: str, indent: int) -> str:
+def evaluate_docstring(source: str, indent: int) -> str:
     """The text of a docstring as Python reads it, without its indentation."""
     value = ast.literal_eval(source)
     assert isinstance(value, str)
@@ -50,7 +50,7 @@ def test_a_source_follows_a_text_that_leaves_space_for_it() -> None:
     "text", ['ends with a "quote"', 'holds """ quotes', "a \\n backslash \\", "'''", '"']
 )
 def test_no_text_ends_its_string_or_escapes_in_it(text: str) -> None:
-    assert evaluated(docstring([text], 4), 4) == (
+    assert evaluate_docstring(docstring([text], 4), 4) == (
         text.replace('"""', "'''")[:-1] + text[-1].replace('"', "'")
     )
 

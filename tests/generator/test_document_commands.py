@@ -17,7 +17,7 @@ import pytest
 import documents
 from documents import Block
 from generator import command_line
-from generator.typescript_text import saved, typescript_of
+from generator.typescript_text import save_text, typescript_of
 from mcpgen import schema
 
 SKIPPED = {
@@ -119,7 +119,7 @@ def folder(tmp_path: Path) -> Path:
     draft = {**definitions, "PaintRequest": request, "ClientRequest": {**asked, **more}}
     (tmp_path / "draft.json").write_text(json.dumps({"$defs": draft}), "utf-8")
     (tmp_path / "schema.json").write_text(json.dumps({"$defs": definitions}), "utf-8")
-    saved(tmp_path, typescript_of(definitions))
+    save_text(tmp_path, typescript_of(definitions))
     (tmp_path / "tools.json").write_bytes(LISTS.read_bytes())
     for name, text in documents.examples().items():
         (tmp_path / name).write_text(text, "utf-8")

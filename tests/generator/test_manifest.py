@@ -220,7 +220,7 @@ def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> No
 ORIGINS = {"2031-02-03": manifest.Origin("file", "structure", "inputs")}
 
 
-def extended(**schemas: str) -> dict[str, Any]:
+def extension_schemas(**schemas: str) -> dict[str, Any]:
     """Extensions by identifier, each with the path of its schema."""
     return {"extensions": {name: {"schema": path, "inputs": ""} for name, path in schemas.items()}}
 
@@ -235,8 +235,11 @@ def extended(**schemas: str) -> dict[str, Any]:
         ("/package", {"package": "a..b"}),
         ("/templates/directory", {"templates": {"directory": "/t", "files": {}}}),
         ("/patch/file", {"patch": {"file": "a\nb", "digest": ""}}),
-        ("/extensions/com.example~1x/schema", extended(**{"com.example/x": "/etc/x.json"})),
-        ("/extensions/a\nb/schema", extended(**{"a\nb": "x.json"})),
+        (
+            "/extensions/com.example~1x/schema",
+            extension_schemas(**{"com.example/x": "/etc/x.json"}),
+        ),
+        ("/extensions/a\nb/schema", extension_schemas(**{"a\nb": "x.json"})),
         ("/renamed_types/Old", {"renamed_types": {"Old": "class"}}),
         ("/renamed_types/a-b", {"renamed_types": {"a-b": "New"}}),
         ("/old_revisions/2030", {"old_revisions": {"2030": "1999"}}),

@@ -71,7 +71,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     folder = tmp_path_factory.mktemp("models")
     package = folder / f"for_{library}"
     (package / "r").mkdir(parents=True)
-    (package / "r" / "models.py").write_text(rendered(library), encoding="utf-8")
+    (package / "r" / "models.py").write_text(render_models(library), encoding="utf-8")
     for name in ("_structs.py", "_unions.py", "_wire.py"):
         shutil.copy(paths.templates_dir() / "package" / name, package)
     shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
@@ -88,7 +88,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     return module
 
 
-def rendered(library: Library = "msgspec", title: str = "Models.") -> str:
+def render_models(library: Library = "msgspec", title: str = "Models.") -> str:
     """The models of these definitions; those of the same title are made once."""
     normal = normal_of(facts=facts_of(defaults={"*": {"resultType": "done"}}), **DEFINITIONS)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
@@ -272,7 +272,7 @@ def test_failures_of_the_code_generator_are_schema_errors(
 
     monkeypatch.setattr("datamodel_code_generator.generate", generate)
     with pytest.raises(SchemaError) as raised:
-        rendered(title="Refused.")
+        render_models(title="Refused.")
     assert raised.value.pointer == "/$defs/Far"
     came = "KeyError: 'no way\\nat all'"
     expected = f"schema.json#/$defs/Far: expected what can become Python, got {came}"
@@ -282,10 +282,10 @@ def test_failures_of_the_code_generator_are_schema_errors(
 def test_models_do_not_depend_on_where_they_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = rendered()
+    first = render_models()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(
         "[tool.black]\nline-length = 40\nskip-string-normalization = true\n"
         "[tool.datamodel-codegen]\nuse-union-operator = false\n"
     )
-    assert rendered(title="Elsewhere.") == first.replace("Models.", "Elsewhere.", 1)
+    assert render_models(title="Elsewhere.") == first.replace("Models.", "Elsewhere.", 1)

@@ -35,7 +35,7 @@ from mcp_protocol.errors import (
 from mcp_protocol.runtime.pending_requests import NOTIFICATIONS
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import (
     ACKNOWLEDGED,
     ALL,
@@ -332,7 +332,7 @@ async def test_in_a_session_unused_resources_are_unsubscribed(
     revision: str,
 ) -> None:
     async with (
-        scripted(revision, *[{}] * 6) as (client, server),
+        connect_scripted(revision, *[{}] * 6) as (client, server),
         client.listen(uris=["memo://a", "memo://b"]),
         client.listen(uris=["memo://b", "memo://b"]) as changes,
     ):
@@ -350,7 +350,7 @@ async def test_in_a_session_an_unknown_resource_is_an_error(
     revision: str,
 ) -> None:
     error = {"error": {"code": -32602, "message": "no such resource"}}
-    async with scripted(revision, {}, error, {}, {}) as (client, server):
+    async with connect_scripted(revision, {}, error, {}, {}) as (client, server):
         with pytest.raises(RemoteError, match="no such resource"):
             async with client.listen(uris=["memo://a", "memo://none"]):
                 pytest.fail("one of them is none")

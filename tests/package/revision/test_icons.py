@@ -15,10 +15,10 @@ from mcp_protocol.client.host import safe_icons
 from mcp_protocol.server.toolkit.content import Icon
 from mcp_protocol.server.toolkit.server import Server
 from package.live import live
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 
-HAVING = holding("icons.shape")
+HAVING = revisions_holding("icons.shape")
 having = pytest.mark.parametrize("revision", HAVING)
 
 PNG = Icon(src="https://a.example/i.png", mime_type="image/png", sizes=["48x48"], theme="dark")
@@ -130,7 +130,7 @@ UNSAFE = [
 async def test_icons_with_unsafe_addresses_are_dropped_and_others_stay(revision: str) -> None:
     icons = [{"src": src} for src in (*SAFE, *UNSAFE)]
     tool = {"name": "t", "inputSchema": {"type": "object"}, "icons": icons}
-    async with scripted(revision, {"tools": [tool]}) as (client, _):
+    async with connect_scripted(revision, {"tools": [tool]}) as (client, _):
         (listed,) = await client.list_tools()
     assert [icon.src for icon in safe_icons(listed.icons)] == SAFE
     assert len(listed.icons) == len(icons)

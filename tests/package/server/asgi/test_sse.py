@@ -21,7 +21,7 @@ from mcp_protocol.server.asgi.settings import Limits, ServerHttpOptions
 from mcp_protocol.server.asgi.sse_endpoint import SseChannel
 from package.asgi_client import Http, asgi
 from package.asgi_stream import Reply, Stream
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import HANDSHAKE, INITIALIZED, initialize, request
 from requirements import EVERY_REVISION
 
@@ -33,7 +33,7 @@ class Paths(TypedDict):
     messages_path: str
 
 
-OLD = holding("sse.two-endpoints")
+OLD = revisions_holding("sse.two-endpoints")
 PATHS: Paths = {"sse_path": "/sse", "messages_path": "/messages"}
 old = pytest.mark.parametrize("revision", OLD)
 

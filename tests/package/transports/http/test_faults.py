@@ -44,7 +44,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 
 PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01, longest_pause=0.01)
-scripted = partial(http_script.scripted, timeouts=Timeouts(http=PAUSES))
+scripted = partial(http_script.connect_scripted, timeouts=Timeouts(http=PAUSES))
 
 
 class Mortal(Script):

@@ -40,10 +40,10 @@ async def own() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-scripted = partial(http_script.scripted, timeouts=QUICK)
+scripted = partial(http_script.connect_scripted, timeouts=QUICK)
 
 
-async def breaking(asked: Asked, reply: Reply) -> None:
+async def break_stream(asked: Asked, reply: Reply) -> None:
     """Break a stream off after an event."""
     await reply.stream()
     await reply.event(id="1-0")
@@ -70,7 +70,7 @@ async def test_a_stream_is_taken_up_again(revision: str, own: httpx2.AsyncClient
         await reply.end()
 
     script = Script(revision)
-    script.on = {"tools/call": breaking, "GET": rest}
+    script.on = {"tools/call": break_stream, "GET": rest}
     async with scripted(script, http_client=own, timeouts=QUICK) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
