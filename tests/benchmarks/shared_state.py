@@ -261,8 +261,8 @@ def capacity(
         both = {OURS: statistics.median(times[count]), FLOOR: cost.seconds(count, cores)}
         name = f"time of a call, any of {count} processes; the floor is the capacity model"
         note = (
-            f"from {format_seconds(worker)} of a worker, {format_seconds(cost.engine)} of the engine"
-            f" for {cost.commands:.2f} commands, {format_seconds(load)} of the load, {cores} cores"
+            f"from {format_seconds(worker)} of a worker, {format_seconds(cost.engine)} of the"
+            f" engine for {cost.commands:.2f} commands, {format_seconds(load)} of the load, {cores} cores"
         )
         yield Line(name, both, (Near(FLOOR, 0.15),), note)
 

@@ -233,3 +233,12 @@ def test_docstrings_that_begin_with_a_pronoun_are_seen(source: str, expected: li
 )
 def test_functions_that_a_participle_names_are_seen(source: str, expected: list[str]) -> None:
     assert [name for _, name in participles_in(ast.parse(source))] == expected
+
+
+def test_no_name_of_a_test_begins_with_what() -> None:
+    assert [
+        f"{relative_name(path)}:{line}: {name}"
+        for path in python_files(TESTS)
+        for line, name in defined_names(path)
+        if name.startswith("test_what_")
+    ] == []
