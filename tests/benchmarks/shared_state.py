@@ -262,7 +262,8 @@ def capacity(
         name = f"time of a call, any of {count} processes; the floor is the capacity model"
         note = (
             f"from {format_seconds(worker)} of a worker, {format_seconds(cost.engine)} of the"
-            f" engine for {cost.commands:.2f} commands, {format_seconds(load)} of the load, {cores} cores"
+            f" engine for {cost.commands:.2f} commands, {format_seconds(load)} of the load,"
+            f" {cores} cores"
         )
         yield Line(name, both, (Near(FLOOR, 0.15),), note)
 
