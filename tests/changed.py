@@ -57,7 +57,7 @@ def git(*words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def concerned(paths: Iterable[str], reach: Reach) -> list[str]:
+def concerned_tests(paths: Iterable[str], reach: Reach) -> list[str]:
     """The test functions that changes of some files concern, as `FILE::FUNCTION`, in order."""
     functions: set[str] = set()
     for path in paths:
@@ -79,7 +79,7 @@ def concerned_by(path: str, reach: Reach) -> Iterator[str]:
         for folder, mirror in ROOMS.items():
             if path.startswith(f"{folder}/"):
                 room = PurePosixPath(path).parent.relative_to(folder)
-                yield from functions_in(existing(ROOT / mirror / room))
+                yield from functions_in(nearest_folder(ROOT / mirror / room))
 
 
 def tests_of(path: str) -> Path:
@@ -94,7 +94,7 @@ def tests_of(path: str) -> Path:
     return next(folder for folder in file.parents if any(folder.glob("test_*.py")))
 
 
-def existing(folder: Path) -> Path:
+def nearest_folder(folder: Path) -> Path:
     """A folder, or the nearest one above it that exists."""
     return next(each for each in (folder, *folder.parents) if each.is_dir())
 
@@ -174,7 +174,7 @@ def main() -> None:
     parser.add_argument("--base", default="main", help="a revision of git")
     options = parser.parse_args()
     paths = changed_files(options.base)
-    functions = concerned(paths, read(options.map))
+    functions = concerned_tests(paths, read(options.map))
     options.list.write_text("".join(f"{name}\n" for name in functions), "utf-8")
     total = len({*functions_in(TESTS)})
     print(f"{len(functions)} of {total} test functions, for {len(paths)} changed files")

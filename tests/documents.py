@@ -74,7 +74,7 @@ def documents() -> list[Path]:
     return [README, *policies, *sorted((ROOT / "docs").glob("*.md"))]
 
 
-def shown(document: Path) -> str:
+def relative_name(document: Path) -> str:
     """Path of a document from the top of the repository."""
     return document.relative_to(ROOT).as_posix()
 
@@ -98,7 +98,9 @@ def blocks_of(document: Path) -> Iterator[Block]:
         comment = COMMENT.fullmatch(lines[start - 1])
         role, name = comment.groups() if comment else ("", "")
         text = "".join(f"{each}\n" for each in lines[start + 1 : number])
-        yield Block(shown(document), start + 2, lines[start][len(FENCE) :], role, name, text)
+        yield Block(
+            relative_name(document), start + 2, lines[start][len(FENCE) :], role, name, text
+        )
         start = None
     assert start is None, f"{document}: a block that is not closed"
 

@@ -47,7 +47,7 @@ def write(folder: Path) -> None:
     public = _public_names(package)
     for name in CHANGED:
         for path in (folder / "tests" / name).rglob("*.py"):
-            path.write_text(_changed(path.read_text("utf-8"), folders, public), "utf-8")
+            path.write_text(_change_imports(path.read_text("utf-8"), folders, public), "utf-8")
     checked = folder / "tests" / "typing" / "pyrightconfig.json"
     text = checked.read_text("utf-8")
     checked.write_text(text.replace('"../../generated"', '"../../generated", ".."'), "utf-8")
@@ -62,7 +62,7 @@ def _public_names(package: Path) -> frozenset[str]:
     return frozenset((*names, *(path.stem for path in package.iterdir())))
 
 
-def _changed(text: str, folders: list[str], public: frozenset[str]) -> str:
+def _change_imports(text: str, folders: list[str], public: frozenset[str]) -> str:
     """A module with the imports that the package has modules for; lines keep their numbers."""
     lines = text.split("\n")
     for node in ast.walk(ast.parse(text)):

@@ -82,7 +82,7 @@ def leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
         return
     processes, descriptors = children(), open_descriptors()
     yield
-    left = [process for pid in children() - processes for process in running(pid)]
+    left = [process for pid in children() - processes for process in running_process(pid)]
     names = [describe(process) for process in left]
     for process in left:
         with suppress(psutil.NoSuchProcess):
@@ -110,7 +110,7 @@ def children() -> set[int]:
     return ids
 
 
-def running(pid: int) -> Iterator[psutil.Process]:
+def running_process(pid: int) -> Iterator[psutil.Process]:
     """The process of an id, unless it ended, or Python keeps it until the end."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)

@@ -54,7 +54,7 @@ def expect(what: str, wanted: str, got: str) -> None:
 
 
 @contextmanager
-def serving(target: str, folder: Path) -> Iterator[str]:
+def serve_module(target: str, folder: Path) -> Iterator[str]:
     """The URL at which a module's server is served over HTTP meanwhile, at a free port."""
     command = [*SERVE, target, "--http", "127.0.0.1:0"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
@@ -74,7 +74,7 @@ def serving(target: str, folder: Path) -> Iterator[str]:
             process.kill()
 
 
-def written(mcpgen: str, folder: Path, revision: str) -> set[str]:
+def write_package(mcpgen: str, folder: Path, revision: str) -> set[str]:
     """Generate a package, and write the documents' files beside it; what HTTP needs."""
     folder.mkdir(parents=True, exist_ok=True)
     printed = run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
@@ -102,11 +102,11 @@ def go_without_extras(mcpgen: str, folder: Path, revision: str, extras: set[str]
 
 def go_over_http(mcpgen: str, folder: Path, revision: str) -> None:
     """Run the examples of the documents for HTTP, over real sockets."""
-    with serving("server:server", folder) as url:
+    with serve_module("server:server", folder) as url:
         printed = run([sys.executable, "remote.py", url], folder).strip()
     expect("remote.py", f"{revision} {FORECAST}", printed)
     run([mcpgen, "update", "pkg", "--features", "+elicitation"], folder)
-    with serving("booking:server", folder) as url:
+    with serve_module("booking:server", folder) as url:
         command = [sys.executable, "guest.py", url]
         clients = (folder / "pkg").glob("r*/client.py")
         if any("elicit(" in path.read_text("utf-8") for path in clients):
@@ -128,7 +128,7 @@ def main(mcpgen: str, target: str, revisions: list[str]) -> None:
     folders = {revision: Path(target) / revision for revision in revisions}
     extras: set[str] = set()
     for revision, folder in folders.items():
-        extras = written(mcpgen, folder, revision)
+        extras = write_package(mcpgen, folder, revision)
         go_without_extras(mcpgen, folder, revision, extras)
     run([sys.executable, "-m", "pip", "install", "-q", *sorted(extras)], Path(target))
     for revision, folder in folders.items():

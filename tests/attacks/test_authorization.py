@@ -32,7 +32,7 @@ from package.server.auth.issuer import (
     token_of,
 )
 from package.server.auth.test_hostile_tokens import TOKENS
-from package.server.web_process import Started, started
+from package.server.web_process import Started, start_server
 from package.wire import SESSIONS, initialize
 
 pytestmark = pytest.mark.attack
@@ -106,7 +106,7 @@ def target(folder: Path, **environment: str) -> Iterator[Target]:
     """A protected server that runs."""
     (folder / "target.py").write_text(textwrap.dedent(SERVER))
     keys = {} if "ISSUER" in environment else {"ISSUER": IDP, "KEYS": json.dumps(jwk_set(KEY))}
-    with started(folder, "target.py", RESOURCE=RESOURCE, **keys, **environment) as server:
+    with start_server(folder, "target.py", RESOURCE=RESOURCE, **keys, **environment) as server:
         target = Target(server)
         try:
             yield target

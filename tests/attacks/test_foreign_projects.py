@@ -114,7 +114,7 @@ def edit_manifest(package: Path, change: Callable[[dict[str, Any]], None]) -> No
 
 
 @pytest.fixture(scope="module")
-def rendered(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def package_folder(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a package, and with the template that it was made with; tests copy it."""
     folder = tmp_path_factory.mktemp("rendered")
     run(root, folder, "templates", "copy", TEMPLATE, "own")
@@ -138,10 +138,10 @@ def publish(rendered: Path, folder: Path, line: str) -> None:
 
 @pytest.mark.parametrize("command", ["check", "patch", "update"])
 def test_a_template_of_others_runs_no_code(
-    command: str, root: Path, tmp_path: Path, rendered: Path
+    command: str, root: Path, tmp_path: Path, package_folder: Path
 ) -> None:
     code = "cycler.__init__.__globals__.os.mkdir('ran')"
-    publish(rendered, tmp_path, "{% set _ = " + code + " %}")
+    publish(package_folder, tmp_path, "{% set _ = " + code + " %}")
     words = ("--force",) if command == "update" else ()
     expect_refusal(run(root, tmp_path, command, "pkg", *words), f"own/{TEMPLATE}:1: ")
     assert not (tmp_path / "ran").exists()
@@ -151,15 +151,15 @@ def test_a_template_of_others_runs_no_code(
     "line", ["{% include '../../outside' %}", "{% include 'package/../../outside' %}"]
 )
 def test_a_template_includes_no_file_outside(
-    line: str, root: Path, tmp_path: Path, rendered: Path
+    line: str, root: Path, tmp_path: Path, package_folder: Path
 ) -> None:
     (tmp_path / "outside").write_text(SECRET)
-    publish(rendered, tmp_path, line)
+    publish(package_folder, tmp_path, line)
     expect_refusal(run(root, tmp_path, "check", "pkg"), "there is no template")
 
 
 @pytest.fixture(scope="module")
-def written(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def types_folder(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package of types; tests change copies of it."""
     folder = tmp_path_factory.mktemp("written")
     words = ("-q", "-r", OLDEST, "--parts", "types", "-o", "pkg")
@@ -167,7 +167,7 @@ def written(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "pkg"
 
 
-def copied(package: Path, folder: Path) -> Path:
+def copy_package(package: Path, folder: Path) -> Path:
     """The copy of a package in a folder."""
     return Path(shutil.copytree(package, folder / "pkg"))
 
@@ -183,9 +183,9 @@ EDITS = {
 
 @pytest.mark.parametrize("case", EDITS)
 def test_hostile_edits_are_kept_as_they_are_or_refused(
-    case: str, root: Path, tmp_path: Path, written: Path
+    case: str, root: Path, tmp_path: Path, types_folder: Path
 ) -> None:
-    folder = copied(written, tmp_path)
+    folder = copy_package(types_folder, tmp_path)
     with (folder / MODULE).open("a") as module:
         module.write(f"\n\n{EDITS[case]}\n")
     edited = (folder / MODULE).read_bytes()
@@ -214,8 +214,10 @@ PATCHES = {
 
 
 @pytest.mark.parametrize("case", PATCHES)
-def test_hostile_patches_are_refused(case: str, root: Path, tmp_path: Path, written: Path) -> None:
-    folder = copied(written, tmp_path)
+def test_hostile_patches_are_refused(
+    case: str, root: Path, tmp_path: Path, types_folder: Path
+) -> None:
+    folder = copy_package(types_folder, tmp_path)
     before = (folder / MODULE).read_bytes()
     (tmp_path / "own.patch").write_text(PATCHES[case])
     words = ("update", "pkg", "--force", "--patch", "own.patch")
@@ -232,9 +234,9 @@ def test_hostile_patches_are_refused(case: str, root: Path, tmp_path: Path, writ
 
 @pytest.mark.parametrize("path", ["../outside.py", "/tmp/outside.py", "mcpgen.json"])
 def test_a_patch_reaches_modules_of_the_package_alone(
-    path: str, root: Path, tmp_path: Path, written: Path
+    path: str, root: Path, tmp_path: Path, types_folder: Path
 ) -> None:
-    copied(written, tmp_path)
+    copy_package(types_folder, tmp_path)
     outside = tmp_path / "outside.py"
     outside.write_text("a = 1\n")
     (tmp_path / "own.patch").write_text(hunk(path, "a = 1"))
@@ -245,12 +247,12 @@ def test_a_patch_reaches_modules_of_the_package_alone(
 
 
 def test_a_patch_is_written_nowhere_that_only_a_record_names(
-    root: Path, tmp_path: Path, written: Path
+    root: Path, tmp_path: Path, types_folder: Path
 ) -> None:
     inner = tmp_path / "checkout"
     inner.mkdir()
     (tmp_path / "far.patch").write_text("")
-    folder = copied(written, inner)
+    folder = copy_package(types_folder, inner)
     run(root, inner, "update", "pkg", "--patch", "../far.patch")
     with (folder / MODULE).open("a") as module:
         module.write("\n\ndef added() -> None:\n    pass\n")

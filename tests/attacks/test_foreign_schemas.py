@@ -15,7 +15,7 @@ import pytest
 from mcp_protocol import Server, connect
 from mcp_protocol.errors import McpError, RemoteProtocolError
 from package.live import TEXT
-from package.scripted import scripted
+from package.scripted import connect_scripted
 
 pytestmark = pytest.mark.attack
 
@@ -74,7 +74,7 @@ def test_no_output_schema_keeps_a_client_from_its_timeout(properties: Any, value
     async def main() -> None:
         result = {**TEXT, "structuredContent": value}
         told = ""
-        async with scripted(REVISION, tools, result) as (client, _):
+        async with connect_scripted(REVISION, tools, result) as (client, _):
             await client.list_tools()
             with anyio.fail_after(SECONDS / 2):
                 try:

@@ -18,7 +18,7 @@ import pytest
 from mcp_protocol import connect
 from mcp_protocol.errors import RemoteError
 from package.http_process import HttpProcess, http_process
-from package.wire import INITIALIZED, SESSIONS, encoded, initialize, request
+from package.wire import INITIALIZED, SESSIONS, encode_message, initialize, request
 
 pytestmark = pytest.mark.attack
 
@@ -53,7 +53,7 @@ class Client:
 
     def post(self, message: Any, path: str = "/mcp", fields: Mapping[str, str] = {}) -> Answer:
         """POST a message; writes all of it before it reads."""
-        body = encoded(message)
+        body = encode_message(message)
         self._connection.request("POST", path, body, {**STANDARD, **self.fields, **fields})
         response = self._connection.getresponse()
         return Answer(response.status, response.getheader("Mcp-Session-Id"), response.read())
@@ -80,7 +80,7 @@ def call(tool: str, id: int = 1, **arguments: Any) -> dict[str, Any]:
 
 
 @contextmanager
-def serving(**limits: Any) -> Iterator[tuple[HttpProcess, Client]]:
+def run_server(**limits: Any) -> Iterator[tuple[HttpProcess, Client]]:
     """A server, and an honest client with a session."""
     with http_process(limits=limits, sse_path="/sse") as server:
         honest = Client(server.port)
@@ -111,7 +111,7 @@ def peak(server: HttpProcess) -> float:
 def test_a_client_that_writes_first_still_reads_the_refusal(
     fields: dict[str, str], status: int
 ) -> None:
-    with serving() as (server, honest):
+    with run_server() as (server, honest):
         for size in (5 * MIB, 20 * MIB):
             client = Client(server.port)
             answer = client.post(b"x" * size, fields={**honest.fields, **fields})
@@ -133,7 +133,7 @@ async def test_the_packages_own_client_sees_it_too(revision: str) -> None:
 
 def test_bodies_that_never_end_keep_nobody_out() -> None:
     head = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    with serving(in_flight=50, reading=100) as (server, honest), ExitStack() as stack:
+    with run_server(in_flight=50, reading=100) as (server, honest), ExitStack() as stack:
         for _ in range(300):
             half = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
             half.sendall(head + b"Content-Length: 1000\r\n\r\n{")
@@ -144,7 +144,7 @@ def test_bodies_that_never_end_keep_nobody_out() -> None:
 
 def test_refused_bodies_that_never_end_keep_nobody_out() -> None:
     head = b"POST /mcp HTTP/1.1\r\nHost: evil.example\r\nContent-Type: application/json\r\n"
-    with serving(in_flight=50, reading=100) as (server, honest), ExitStack() as stack:
+    with run_server(in_flight=50, reading=100) as (server, honest), ExitStack() as stack:
         for _ in range(300):
             half = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
             half.sendall(head + b"Content-Length: 1000000\r\n\r\n{")
@@ -152,14 +152,14 @@ def test_refused_bodies_that_never_end_keep_nobody_out() -> None:
 
 
 def test_clients_that_leave_while_they_are_asked_keep_nobody_out() -> None:
-    with serving(in_flight=50, abandoned=20) as (server, honest):
+    with run_server(in_flight=50, abandoned=20) as (server, honest):
         leavings = [Client(server.port) for _ in range(4)]
         for leaving in leavings:
             leaving.open(capabilities={"elicitation": {}})
         for leaving in leavings:
             fields = "".join(f"{name}: {value}\r\n" for name, value in leaving.fields.items())
             for number in range(40):
-                body = encoded(call("ask", number, key=f"{number}"))
+                body = encode_message(call("ask", number, key=f"{number}"))
                 head = (
                     f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {BOTH}\r\n"
                     f"Content-Type: application/json\r\n{fields}Content-Length: {len(body)}\r\n\r\n"
@@ -178,7 +178,7 @@ def test_clients_that_leave_while_they_are_asked_keep_nobody_out() -> None:
 @pytest.mark.parametrize("transport", ["Streamable HTTP", "HTTP+SSE"])
 def test_an_array_of_millions_costs_no_more_than_its_own_bytes(transport: str) -> None:
     body = b"[" + b"1," * 2_000_000 + b"1]"
-    with serving() as (server, honest), ExitStack() as stack:
+    with run_server() as (server, honest), ExitStack() as stack:
         before = peak(server)
         client = Client(server.port)
         path = "/mcp"
@@ -204,8 +204,10 @@ def test_an_array_of_millions_costs_no_more_than_its_own_bytes(transport: str) -
 @pytest.mark.parametrize("confirmed", [False, True])
 def test_descriptions_of_clients_take_bounded_bytes_of_sessions(confirmed: bool) -> None:
     dense = {"experimental": {"x": {"y": "?"}}}
-    text = encoded(initialize(REVISION, dense)).replace(b'"?"', b"[" + b"[]," * 20_000 + b"[]]")
-    with serving(session_bytes=8 * MIB) as (server, honest):
+    text = encode_message(initialize(REVISION, dense)).replace(
+        b'"?"', b"[" + b"[]," * 20_000 + b"[]]"
+    )
+    with run_server(session_bytes=8 * MIB) as (server, honest):
         before = peak(server)
         client = Client(server.port)
         for _ in range(60):
@@ -221,7 +223,7 @@ def test_descriptions_of_clients_take_bounded_bytes_of_sessions(confirmed: bool)
 
 
 def test_sessions_opened_without_end_end_no_others() -> None:
-    with serving(sessions=300) as (server, honest):
+    with run_server(sessions=300) as (server, honest):
         flood = Client(server.port)
         for _ in range(1000):
             assert flood.post(initialize(REVISION)).status == 200

@@ -19,7 +19,7 @@ import pytest
 
 from package.processes import PACKAGE_ROOT
 from package.server.raw_http import SECONDS
-from package.server.web_process import SERVE, Started, started
+from package.server.web_process import SERVE, Started, start_server
 
 pytestmark = pytest.mark.attack
 
@@ -83,7 +83,7 @@ def workers_of(pid: int) -> list[psutil.Process]:
 
 
 @contextmanager
-def spawned(folder: Path, *argv: str) -> Generator[subprocess.Popen[str]]:
+def spawn_server(folder: Path, *argv: str) -> Generator[subprocess.Popen[str]]:
     """A server as a process; none of its processes is left in the end."""
     process = subprocess.Popen(
         [sys.executable, *argv],
@@ -121,7 +121,7 @@ def call(server: Started, tool: str) -> None:
 @pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGTERM])
 def test_a_worker_whose_event_loop_is_blocked_ends_all_the_same(tmp_path: Path, by: int) -> None:
     write_server(tmp_path)
-    with started(tmp_path, "web.py") as server:
+    with start_server(tmp_path, "web.py") as server:
         workers = workers_of(server.process.pid)
         assert len(workers) == 2
         call(server, "block")
@@ -149,7 +149,7 @@ def test_workers_that_hang_at_start_end_all_the_same(
     tmp_path: Path, by: int, argv: tuple[str, ...], at_import: str, in_lifespan: str
 ) -> None:
     write_server(tmp_path, at_import, in_lifespan)
-    with spawned(tmp_path, *argv) as process:
+    with spawn_server(tmp_path, *argv) as process:
         until((tmp_path / "began").exists)
         process.send_signal(by)
         process.communicate(timeout=3 * SECONDS)  # ends with the last of them
@@ -158,7 +158,7 @@ def test_workers_that_hang_at_start_end_all_the_same(
 @pytest.mark.timeout(180)
 def test_workers_that_die_at_start_are_started_a_few_times(tmp_path: Path) -> None:
     write_server(tmp_path, "if IS_WORKER: os._exit(7)")
-    with spawned(tmp_path, *WORKERS) as process:
+    with spawn_server(tmp_path, *WORKERS) as process:
         _, errors = process.communicate(timeout=6 * SECONDS)
     assert process.returncode == 1
     lines = errors.splitlines()
@@ -169,7 +169,7 @@ def test_workers_that_die_at_start_are_started_a_few_times(tmp_path: Path) -> No
 @pytest.mark.timeout(180)
 def test_workers_that_die_again_and_again_cost_little(tmp_path: Path) -> None:
     write_server(tmp_path, f"if os.path.exists({str(tmp_path / 'broken')!r}): os._exit(7)")
-    with started(tmp_path, *WORKERS) as server:
+    with start_server(tmp_path, *WORKERS) as server:
         supervisor = psutil.Process(server.process.pid)
         descriptors = supervisor.num_fds()
         (tmp_path / "broken").touch()
@@ -189,7 +189,7 @@ def test_workers_that_die_again_and_again_cost_little(tmp_path: Path) -> None:
 
 def test_the_state_key_is_in_no_command_line_or_environment(tmp_path: Path) -> None:
     write_server(tmp_path)
-    with started(tmp_path, *WORKERS) as server:
+    with start_server(tmp_path, *WORKERS) as server:
         call(server, "child")
         assert server.process.stderr is not None
         pid, key = server.process.stderr.readline().split()
@@ -208,7 +208,7 @@ def test_the_state_key_is_in_no_command_line_or_environment(tmp_path: Path) -> N
         server.process.communicate(timeout=SECONDS)
 
 
-def reloading() -> tuple[str, ...]:
+def reload_arguments() -> tuple[str, ...]:
     """The arguments that serve what changes."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -217,7 +217,7 @@ def reloading() -> tuple[str, ...]:
 
 def test_a_reloaded_server_ends_with_the_process_that_started_it(tmp_path: Path) -> None:
     write_server(tmp_path)
-    with started(tmp_path, *reloading()) as server:
+    with start_server(tmp_path, *reload_arguments()) as server:
         [child] = workers_of(server.process.pid)
         server.process.kill()
         server.process.communicate(timeout=SECONDS)
@@ -227,7 +227,7 @@ def test_a_reloaded_server_ends_with_the_process_that_started_it(tmp_path: Path)
 def test_many_changes_at_once_are_one_reload(tmp_path: Path) -> None:
     write_server(tmp_path)
     (tmp_path / "package").mkdir()
-    with started(tmp_path, *reloading()) as server:
+    with start_server(tmp_path, *reload_arguments()) as server:
         for number in range(2000):
             (tmp_path / "package" / f"{'module' * 20}{number}.py").touch()
         assert server.process.stderr is not None
@@ -247,7 +247,7 @@ def test_hostile_trees_are_watched_in_bounded_time_and_memory(tmp_path: Path) ->
     while len(str(deep)) < 3500:
         deep /= "d" * 50
     deep.mkdir(parents=True)
-    with spawned(tmp_path, *reloading()) as process:
+    with spawn_server(tmp_path, *reload_arguments()) as process:
         assert process.stderr is not None
         lines = [process.stderr.readline() for _ in range(2)]
         assert sorted(line.partition(" at ")[0] for line in lines)[1] == "serving"
@@ -269,7 +269,7 @@ def count(fdinfo: Path) -> int:
 
 def test_a_new_directory_is_watched(tmp_path: Path) -> None:
     write_server(tmp_path)
-    with started(tmp_path, *reloading()) as server:
+    with start_server(tmp_path, *reload_arguments()) as server:
         assert server.process.stderr is not None
         (tmp_path / "package").mkdir()
         assert server.process.stderr.readline().startswith("serving at ")

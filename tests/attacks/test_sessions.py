@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from package.processes import PACKAGE_ROOT
-from package.wire import HANDSHAKE, INITIALIZED, encoded, initialize, request
+from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 
 pytestmark = pytest.mark.attack
 
@@ -71,7 +71,7 @@ class Target:
 
     def say(self, message: Any) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(encoded(message) + b"\n")
+        self.process.stdin.write(encode_message(message) + b"\n")
         self.process.stdin.flush()
 
     def hear(self) -> bytes:
@@ -171,7 +171,7 @@ def test_a_line_of_megabytes_takes_a_short_answer_and_memory(
 
 def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(tmp_path: Path) -> None:
     with target(tmp_path) as server, server.watched() as most:
-        flood = b"\n".join(encoded(call("wait", {}, id=id)) for id in range(100_000))
+        flood = b"\n".join(encode_message(call("wait", {}, id=id)) for id in range(100_000))
         sender = threading.Thread(target=try_to_say, args=(server, flood))
         sender.start()
         sender.join(4)
@@ -183,7 +183,7 @@ def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(tmp_path: Path)
 
 def test_a_client_that_reads_nothing_makes_no_answers_pile_up(tmp_path: Path) -> None:
     with target(tmp_path) as server, server.watched() as most:
-        asked = encoded(call("shout", {"size": 100_000}))
+        asked = encode_message(call("shout", {"size": 100_000}))
         sender = threading.Thread(target=try_to_say, args=(server, b"\n".join([asked] * 50_000)))
         sender.start()
         sender.join(4)

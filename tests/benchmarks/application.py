@@ -169,7 +169,7 @@ class Driven:
         }
 
 
-def adding() -> Server:
+def adding_server() -> Server:
     """A server with one tool."""
     server = Server("bench", version="1.0")
 
@@ -180,9 +180,9 @@ def adding() -> Server:
     return server
 
 
-def observed() -> Server:
+def observed_server() -> Server:
     """The adding server with middleware that does nothing, and spans that nobody records."""
-    server = adding()
+    server = adding_server()
 
     async def passing(request: Any, next: Callable[[Any], Awaitable[Any]]) -> Any:
         return await next(request)
@@ -194,23 +194,23 @@ def observed() -> Server:
 
 async def beside_others(rounds: int) -> dict[str, dict[str, float]]:
     """Times of calls by what is open beside them, each with those of calls alone as the floor."""
-    many = await Driven(adding(), HANDSHAKE).start()
-    alone = await Driven(adding(), HANDSHAKE).start()
+    many = await Driven(adding_server(), HANDSHAKE).start()
+    alone = await Driven(adding_server(), HANDSHAKE).start()
     for _ in range(SESSIONS):
         await many.open_session()
     contenders = {OURS: many.cost, FLOOR: alone.cost}
     sessions = await medians_async(contenders, rounds)
     anyone = partial(many.cost, 10 * CALLS, any_session=True)
     mixed = await medians_async({OURS: anyone, FLOOR: alone.cost}, rounds)
-    heard = await Driven(adding(), PER_REQUEST).start()
-    quiet = await Driven(adding(), PER_REQUEST).start()
+    heard = await Driven(adding_server(), PER_REQUEST).start()
+    quiet = await Driven(adding_server(), PER_REQUEST).start()
     for _ in range(STREAMS):
         await heard.open_stream()
     streams = await medians_async({OURS: heard.cost, FLOOR: quiet.cost}, rounds)
     for task in heard.streams:
         task.cancel()
     await asyncio.gather(*heard.streams, return_exceptions=True)
-    seen = await Driven(observed(), PER_REQUEST).start()
+    seen = await Driven(observed_server(), PER_REQUEST).start()
     looked_at = await medians_async({OURS: seen.cost, FLOOR: quiet.cost}, rounds)
     return {
         f"a call of one session beside {SESSIONS:,}": sessions,
@@ -228,14 +228,14 @@ def application(rounds: int) -> Iterable[Line]:
         yield Line(f"application: {name}", times, next(at_most), note)
     valgrind = shutil.which("valgrind")
     for revision, most in INSTRUCTIONS.items() if valgrind else ():
-        counts = [counted(f"{valgrind}", revision, calls) for calls in COUNTED]
+        counts = [count_instructions(f"{valgrind}", revision, calls) for calls in COUNTED]
         per_call = (counts[1] - counts[0]) / (COUNTED[1] - COUNTED[0])
         target = Within(most, instructions)
         name = f"application: a call in user instructions, {revision}"
         yield Line(name, {OURS: per_call}, [target], show=instructions)
 
 
-def counted(valgrind: str, revision: str, calls: int) -> int:
+def count_instructions(valgrind: str, revision: str, calls: int) -> int:
     """User instructions of a process that makes so many calls."""
     words = (valgrind, "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
     program = (sys.executable, "-m", "tests.benchmarks.application", revision, f"{calls}")
@@ -255,7 +255,7 @@ def instructions(figure: float) -> str:
 
 async def call_only(revision: str, calls: int) -> None:
     """Make calls, for valgrind."""
-    await (await Driven(adding(), revision).start()).cost(calls)
+    await (await Driven(adding_server(), revision).start()).cost(calls)
 
 
 if __name__ == "__main__":

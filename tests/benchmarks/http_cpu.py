@@ -14,7 +14,7 @@ from .calls import HANDSHAKE, PER_REQUEST, many_at_once
 from .http_calls import CONNECTIONS, event_loop
 from .load import Load
 from .measure import FASTMCP, FLOOR, OURS, SDK, TYPESCRIPT, AtMost, Line, medians_async
-from .serving import HttpServer, contenders, serving
+from .serving import HttpServer, contenders, run_contender
 
 CALLS = 3_200
 """Calls of one round."""
@@ -32,11 +32,11 @@ def cpu_over_http(rounds: int) -> Iterable[Line]:
     """Rows on the CPU time of servers."""
     with ExitStack() as stack:
         names = [name for name in contenders() if name != FASTMCP]  # ten times the others' time
-        servers = {name: stack.enter_context(serving(name)) for name in names}
-        servers["varied"] = stack.enter_context(serving("varied"))
+        servers = {name: stack.enter_context(run_contender(name)) for name in names}
+        servers["varied"] = stack.enter_context(run_contender("varied"))
         for revision, (factor, factors) in TO_REACH.items():
             with asyncio.Runner(loop_factory=event_loop) as runner:
-                times = runner.run(measured(servers, revision, rounds))
+                times = runner.run(measure_calls(servers, revision, rounds))
             name = f"CPU time of the server for a call over HTTP, {revision}"
             shown = {each: times[each] for each in (OURS, SDK, FLOOR)}
             yield Line(name, shown, (AtMost(FLOOR, factor), AtMost(SDK, 1 / 6)))
@@ -49,7 +49,7 @@ def cpu_over_http(rounds: int) -> Iterable[Line]:
                 yield Line(f"{name}, {how}", varied, (AtMost(FLOOR, at_most),))
 
 
-async def measured(
+async def measure_calls(
     servers: Mapping[str, HttpServer], revision: str, rounds: int
 ) -> dict[str, float]:
     """Seconds of CPU time per call by contender, and of ours by how the tool differs from `add`."""

@@ -9,7 +9,7 @@ from typing import Any
 from .calls import HANDSHAKE, PER_REQUEST
 from .load import Load
 from .measure import FASTMCP, FLOOR, TYPESCRIPT, AtMost, Line
-from .serving import HttpServer, contenders, serving
+from .serving import HttpServer, contenders, run_contender
 
 SESSIONS = 500
 STREAMS = 200
@@ -62,7 +62,7 @@ def memory_held(_: int) -> Iterable[Line]:
         figures: dict[str, float] = {}
         for contender in contenders():
             if contender not in lacking | {TYPESCRIPT}:
-                with serving(contender) as server:
+                with run_contender(contender) as server:
                     figures[contender] = asyncio.run(holding(server))
         yield Line(f"memory of {kind}", figures, targets, show=kibibytes)
 

@@ -131,9 +131,9 @@ def main() -> None:
     """Serve on a free port."""
     app, token = application(sys.argv[1]), ""
     if sys.argv[1] == "protected":
-        from .protected_server import protected
+        from .protected_server import protected_app
 
-        app, token = protected(PATH)
+        app, token = protected_app(PATH)
     config = uvicorn.Config(app, log_level="error", access_log=False, ws="none")
     with socket.create_server(("127.0.0.1", 0), backlog=2048) as listener:
         # asyncio sets this on sockets that it opens itself; connections inherit it.

@@ -57,7 +57,7 @@ async def ask(channel: MemoryChannel, method: str, params: Mapping[str, Any]) ->
     return await channel.receive()
 
 
-async def _measured(rounds: int) -> tuple[dict[str, float], dict[str, float]]:
+async def _measure_calls(rounds: int) -> tuple[dict[str, float], dict[str, float]]:
     call = {"name": "add_0", "arguments": {"a": 1, "b": 2}}
     async with AsyncExitStack() as stack:
         one = await stack.enter_async_context(session(server_with(1)))
@@ -88,7 +88,7 @@ async def _measured(rounds: int) -> tuple[dict[str, float], dict[str, float]]:
 
 def many_tools(rounds: int) -> Iterable[Line]:
     """Rows on a server with many tools."""
-    calls, lists = asyncio.run(_measured(rounds))
+    calls, lists = asyncio.run(_measure_calls(rounds))
     note = "the floor is a call of the only tool"
     yield Line(f"a call among {TOOLS:,} tools", calls, (AtMost(FLOOR, 1.15),), note)
     note = "the floor is `orjson.dumps` of the list"

@@ -81,7 +81,7 @@ class Within:
     """
 
     figure: float
-    show: Callable[[float], str] = field(default=lambda figure: shown(figure))
+    show: Callable[[float], str] = field(default=lambda figure: format_seconds(figure))
 
     def met(self, times: Mapping[str, float]) -> bool:
         """Whether our figure reaches the target."""
@@ -106,7 +106,7 @@ class Line:
     times: Mapping[str, float]
     targets: Sequence[Target] = ()
     note: str = ""
-    show: Callable[[float], str] = field(default=lambda figure: shown(figure))
+    show: Callable[[float], str] = field(default=lambda figure: format_seconds(figure))
 
     @property
     def met(self) -> bool:
@@ -148,7 +148,7 @@ def table(lines: Sequence[Line]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def shown(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     """A time with three digits and a fitting unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:

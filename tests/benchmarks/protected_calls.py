@@ -20,7 +20,7 @@ from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encode_record, 
 from .calls import PER_REQUEST
 from .load import Load
 from .measure import FLOOR, OURS, AtMost, Line, Within, medians_async
-from .serving import HttpServer, serving
+from .serving import HttpServer, run_contender
 
 URL = "https://mcp.example/mcp"
 ADDED = 5e-6
@@ -32,15 +32,15 @@ CALLS = 6000
 
 def protected_calls(rounds: int) -> Iterable[Line]:
     """The line on a call with a token; the floor is the call without."""
-    with serving("protected") as ours, serving(OURS) as floor:
-        times = asyncio.run(measured(ours, floor, rounds))
+    with run_contender("protected") as ours, run_contender(OURS) as floor:
+        times = asyncio.run(measure_calls(ours, floor, rounds))
     name = f"CPU time of the server for a call with a verified JWT, {PER_REQUEST}"
     yield Line(name, times, (AtMost(FLOOR, 1.15),))
     times = asyncio.run(medians_async({OURS: added_by_token}, rounds))
     yield Line("what a token adds to a client's call", times, (Within(ADDED),))
 
 
-async def measured(ours: HttpServer, floor: HttpServer, rounds: int) -> dict[str, float]:
+async def measure_calls(ours: HttpServer, floor: HttpServer, rounds: int) -> dict[str, float]:
     """Seconds of CPU time per call by contender: the median of the rounds."""
     url, _, token = ours.url.partition("#")
     loads = {OURS: Load(url, PER_REQUEST, token), FLOOR: Load(floor.url, PER_REQUEST)}

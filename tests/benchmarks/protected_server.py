@@ -15,7 +15,7 @@ from . import our_server
 RESOURCE, ISSUER = "https://bench.example/mcp", "https://idp.example"
 
 
-def protected(path: str) -> tuple[Any, str]:
+def protected_app(path: str) -> tuple[Any, str]:
     """The application, and a token for it."""
     key = ECKey.generate_key("P-256", {"kid": "one"})
     verifier = JwtVerifier(keys={"keys": [key.as_dict(private=False)]})

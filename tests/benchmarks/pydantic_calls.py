@@ -52,7 +52,7 @@ async def lend(order: Order) -> Receipt:
     return Receipt(reader=order.reader, books=order.books, total=total)
 
 
-def checked(result: Any) -> None:
+def check_result(result: Any) -> None:
     """Check that a result is the receipt."""
     assert result.structured_content == {
         "reader": "Ann",
@@ -67,7 +67,7 @@ async def ours() -> AsyncIterator[Caller]:
     server = Server("bench")
     server.add_tool(lend)
     async with connect(server, revision=HANDSHAKE) as client:
-        checked(await client.call_tool("lend", ARGUMENTS))
+        check_result(await client.call_tool("lend", ARGUMENTS))
         yield partial(client.call_tool, "lend", ARGUMENTS)
 
 
@@ -77,7 +77,7 @@ async def fast() -> AsyncIterator[Caller]:
     server: Any = fastmcp.FastMCP("bench")
     server.tool(lend)
     async with fastmcp.Client(server, mode="legacy") as client:
-        checked(await client.call_tool("lend", ARGUMENTS))
+        check_result(await client.call_tool("lend", ARGUMENTS))
         yield partial(client.call_tool, "lend", ARGUMENTS)
 
 
@@ -87,7 +87,7 @@ async def official() -> AsyncIterator[Caller]:
     server = MCPServer("bench")
     server.tool()(lend)
     async with mcp.Client(server, mode="legacy") as client:
-        checked(await client.call_tool("lend", ARGUMENTS))
+        check_result(await client.call_tool("lend", ARGUMENTS))
         yield partial(client.call_tool, "lend", ARGUMENTS)
 
 

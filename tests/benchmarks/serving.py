@@ -78,7 +78,7 @@ class HttpServer:
 
 
 @contextmanager
-def serving(contender: str) -> Iterator[HttpServer]:
+def run_contender(contender: str) -> Iterator[HttpServer]:
     """Run the server of a contender, or one of ours that does more: `OTHERS`."""
     with subprocess.Popen(
         OTHERS.get(contender) or contenders()[contender],
@@ -103,4 +103,4 @@ def serving(contender: str) -> Iterator[HttpServer]:
 def all_serving() -> Iterator[dict[str, HttpServer]]:
     """Run the servers of all contenders side by side."""
     with ExitStack() as stack:
-        yield {name: stack.enter_context(serving(name)) for name in contenders()}
+        yield {name: stack.enter_context(run_contender(name)) for name in contenders()}

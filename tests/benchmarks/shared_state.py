@@ -29,17 +29,17 @@ from .processes import ROOT
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from package.requestor import REVISION, Work, requesting
-from package.server.shared.engine import Engine, running
-from package.server.shared.shared_servers import sharing
+from package.requestor import REVISION, Work, connect_requestor
+from package.server.shared.engine import Engine, run_engine
+from package.server.shared.shared_servers import run_workers
 
 from .calls import HANDSHAKE, PER_REQUEST, many_at_once
 from .http_calls import CONNECTIONS, event_loop
 from .http_memory import kibibytes
 from .load import Lane, Load
-from .measure import FLOOR, OURS, AtMost, Line, Near, RateOf, Within, medians_async, shown
+from .measure import FLOOR, OURS, AtMost, Line, Near, RateOf, Within, format_seconds, medians_async
 from .our_server import server as announced
-from .serving import ENGINE_VARIABLE, HttpServer, serving
+from .serving import ENGINE_VARIABLE, HttpServer, run_contender
 
 WORKERS = 4
 PREDICTED = (1, 2, 4)
@@ -108,8 +108,8 @@ def shared_state(rounds: int) -> Iterable[Line]:
     """Rows on what an engine costs, and on what it gives."""
     with engine_of_its_own() as engine, asyncio.Runner(loop_factory=event_loop) as runner:
         with ExitStack() as stack:
-            shared = [stack.enter_context(serving("shared")) for _ in range(WORKERS)]
-            alone = [stack.enter_context(serving(OURS)) for _ in range(WORKERS)]
+            shared = [stack.enter_context(run_contender("shared")) for _ in range(WORKERS)]
+            alone = [stack.enter_context(run_contender(OURS)) for _ in range(WORKERS)]
             yield from calls(runner, engine, shared, alone, rounds)
             yield from capacity(runner, engine, shared, alone, rounds)
             yield announcements(runner, engine, shared)
@@ -121,7 +121,9 @@ def shared_state(rounds: int) -> Iterable[Line]:
             {OURS: statistics.median(runner.run(cancelled_after(engine)))},
             (Within(0.01),),
         )
-        times = {OURS: max(runner.run(killed()) for _ in range(min(rounds, KILLED)))}
+        times = {
+            OURS: max(runner.run(measure_killed_process()) for _ in range(min(rounds, KILLED)))
+        }
         yield Line(
             "the first call after SIGKILL of the process that opened the session, slowest",
             times,
@@ -132,7 +134,7 @@ def shared_state(rounds: int) -> Iterable[Line]:
 @contextmanager
 def engine_of_its_own() -> Iterator[Engine]:
     """An engine, which servers find by their environment."""
-    with running() as engine:
+    with run_engine() as engine:
         os.environ[ENGINE_VARIABLE] = engine.url
         try:
             yield engine
@@ -259,8 +261,9 @@ def capacity(
         both = {OURS: statistics.median(times[count]), FLOOR: cost.seconds(count, cores)}
         name = f"time of a call, any of {count} processes; the floor is the capacity model"
         note = (
-            f"from {shown(worker)} of a worker, {shown(cost.engine)} of the engine for "
-            f"{cost.commands:.2f} commands, {shown(load)} of the load, {cores} cores"
+            f"from {format_seconds(worker)} of a worker, {format_seconds(cost.engine)} of the"
+            f" engine for {cost.commands:.2f} commands, {format_seconds(load)} of the load,"
+            f" {cores} cores"
         )
         yield Line(name, both, (Near(FLOOR, 0.15),), note)
 
@@ -343,7 +346,7 @@ async def cancelled_after(engine: Engine) -> list[float]:
     All of them run in this process.
     """
     seconds: list[float] = []
-    async with sharing(engine.url, Work) as workers, requesting(workers.any) as client:
+    async with run_workers(engine.url, Work) as workers, connect_requestor(workers.any) as client:
         workers.use_session()
         for _ in range(ANNOUNCEMENTS):
             task_id = (await client.start("waits"))["taskId"]
@@ -360,9 +363,9 @@ async def cancelled_after(engine: Engine) -> list[float]:
     return seconds
 
 
-async def killed() -> float:
+async def measure_killed_process() -> float:
     """Seconds of a session's first call after its process was killed, at another one."""
-    with serving("shared") as first, serving("shared") as second:
+    with run_contender("shared") as first, run_contender("shared") as second:
         other = SpreadLoad([second], HANDSHAKE)
         await other.start()
         await other.call()  # of another session: the process is warm

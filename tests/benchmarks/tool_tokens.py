@@ -65,7 +65,7 @@ def server_of_many(**settings: Any) -> Server:
     return server
 
 
-async def measured() -> dict[str, str]:
+async def collect_texts() -> dict[str, str]:
     """The texts to count."""
     texts: dict[str, str] = {}
     for form in ("refs", "inline"):
@@ -88,7 +88,7 @@ async def measured() -> dict[str, str]:
 
 def main() -> None:
     encoding = importlib.import_module("bpe_openai").get_encoding("o200k_base")
-    for name, text in asyncio.run(measured()).items():
+    for name, text in asyncio.run(collect_texts()).items():
         print(f"{name}: {len(encoding.encode(text)):,} tokens, {len(text):,} characters")
 
 

@@ -29,7 +29,7 @@ from playwright.sync_api import (
 )
 
 from conventions.sources import ROOT
-from package.inspector.inspected import inspected
+from package.inspector.inspected import inspect_server
 
 pytestmark = pytest.mark.browser
 
@@ -187,7 +187,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     (folder / "hostile.html").write_text(HOSTILE, "utf-8")
     (folder / "view.html").write_text(VIEW.read_text("utf-8"), "utf-8")
     (folder / "demo.py").write_text(textwrap.dedent(SERVER), "utf-8")
-    with inspected(folder) as page:
+    with inspect_server(folder) as page:
         yield page.url
 
 
@@ -196,19 +196,22 @@ def example(browser: Browser, name: str, folder: Path) -> Generator[Page]:
     """The page of an inspector of an official example."""
     script = packages() / OF_NPM / name / "dist/index.js"
     target = shlex.join([*NODE, f"{script}", "--stdio"])
-    with inspected(folder, target=target) as inspector, opened(browser, inspector.url) as page:
+    with (
+        inspect_server(folder, target=target) as inspector,
+        open_page(browser, inspector.url) as page,
+    ):
         yield page
 
 
 @pytest.fixture
 def page(browser: Browser, url: str) -> Iterator[Page]:
     """The page, opened anew; it may report no error of its own."""
-    with opened(browser, url) as page:
+    with open_page(browser, url) as page:
         yield page
 
 
 @contextmanager
-def opened(browser: Browser, url: str) -> Generator[Page]:
+def open_page(browser: Browser, url: str) -> Generator[Page]:
     """A page of an inspector; it may report no error of its own."""
     page = browser.new_page(color_scheme="light")
     errors: list[str] = []
@@ -219,7 +222,7 @@ def opened(browser: Browser, url: str) -> Generator[Page]:
     assert errors == []
 
 
-def called(page: Page, tool: str, **arguments: str) -> FrameLocator:
+def call_tool(page: Page, tool: str, **arguments: str) -> FrameLocator:
     """The document of a tool that was called."""
     page.get_by_role("button", name=tool, exact=True).click()
     detail = page.locator("#detail")
@@ -234,7 +237,7 @@ def question(page: Page) -> Locator:
 
 
 def test_the_official_app_gets_input_result_and_theme(page: Page) -> None:
-    app = called(page, "clock", zone="Oslo")
+    app = call_tool(page, "clock", zone="Oslo")
     expect(app.locator("#input")).to_have_text('{"zone":"Oslo"}')
     expect(app.locator("#result")).to_have_text("noon in Oslo")
     expect(app.locator("#theme")).to_have_text("light")
@@ -243,12 +246,12 @@ def test_the_official_app_gets_input_result_and_theme(page: Page) -> None:
 
 
 def test_the_document_of_a_new_project_shows_a_result(page: Page) -> None:
-    app = called(page, "measure", text="to be or not")
+    app = call_tool(page, "measure", text="to be or not")
     expect(app.locator("#size")).to_have_text("4 words, 12 characters")
 
 
 def test_a_call_of_an_app_needs_the_consent_of_the_user(page: Page) -> None:
-    app = called(page, "clock", zone="Oslo")
+    app = call_tool(page, "clock", zone="Oslo")
     app.locator("#call").click()
     expect(question(page)).to_contain_text("The user interface calls the tool tick")
     expect(question(page)).to_contain_text('"by": 2')
@@ -266,7 +269,7 @@ def test_a_call_of_an_app_needs_the_consent_of_the_user(page: Page) -> None:
 
 
 def test_a_tool_that_is_for_models_alone_is_refused(page: Page) -> None:
-    app = called(page, "clock", zone="Oslo")
+    app = call_tool(page, "clock", zone="Oslo")
     app.locator("#hidden").click()
     expect(app.locator("#answer")).to_contain_text("no tool secret for user interfaces")
     expect(question(page)).to_have_count(0)
@@ -274,7 +277,7 @@ def test_a_tool_that_is_for_models_alone_is_refused(page: Page) -> None:
 
 def test_a_link_is_opened_by_the_user_alone(page: Page) -> None:
     page.context.route("https://example.com/**", lambda route: route.fulfill(body="far"))
-    app = called(page, "clock", zone="Oslo")
+    app = call_tool(page, "clock", zone="Oslo")
     app.locator("#link").click()
     expect(question(page)).to_contain_text("https://example.com/")
     question(page).get_by_role("button", name="Refuse").click()
@@ -287,14 +290,14 @@ def test_a_link_is_opened_by_the_user_alone(page: Page) -> None:
 
 
 def test_the_frame_follows_the_height_of_the_document(page: Page) -> None:
-    app = called(page, "clock", zone="Oslo")
+    app = call_tool(page, "clock", zone="Oslo")
     app.locator("#tall").click()
     frame = page.locator("#app iframe")
     expect(frame).to_have_css("height", re.compile(r"7\d\dpx"))
 
 
 def test_another_item_ends_the_app(page: Page) -> None:
-    called(page, "clock", zone="Oslo").locator("#call").wait_for()
+    call_tool(page, "clock", zone="Oslo").locator("#call").wait_for()
     page.get_by_role("button", name="tick", exact=True).click()
     expect(page.locator("#app iframe")).to_have_count(0)
 
@@ -308,7 +311,7 @@ def test_a_hostile_document_gets_nothing(page: Page) -> None:
 
     page.context.route("https://example.com/**", answer)
     address = page.url
-    app = called(page, "hostile")
+    app = call_tool(page, "hostile")
     expect(app.locator("#out")).not_to_be_empty()
     out: dict[str, Any] = json.loads(app.locator("#out").text_content() or "")
     refused = dict.fromkeys(
@@ -335,7 +338,7 @@ def test_an_official_example_calls_its_server_with_consent(
     browser: Browser, tmp_path: Path
 ) -> None:
     with example(browser, "server-basic-vanillajs", tmp_path) as page:
-        app = called(page, "Get Time")
+        app = call_tool(page, "Get Time")
         time = app.locator("#server-time")
         expect(time).to_have_text(TIME)
         first = time.text_content() or ""
@@ -351,6 +354,6 @@ def test_an_official_example_calls_its_server_with_consent(
 
 def test_an_official_example_shows_structured_results(browser: Browser, tmp_path: Path) -> None:
     with example(browser, "server-budget-allocator", tmp_path) as page:
-        app = called(page, "Get Budget Data")
+        app = call_tool(page, "Get Budget Data")
         expect(app.locator("body")).to_contain_text("Allocated: $100,000 / $100,000")
         expect(app.locator("body")).to_contain_text("Marketing")

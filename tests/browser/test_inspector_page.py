@@ -16,7 +16,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 
-from package.inspector.inspected import HOSTILE, inspected, write_server
+from package.inspector.inspected import HOSTILE, inspect_server, write_server
 
 pytestmark = pytest.mark.browser
 
@@ -42,7 +42,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The page of a running inspector."""
     folder = tmp_path_factory.mktemp("inspected")
     write_server(folder)
-    with inspected(folder) as page:
+    with inspect_server(folder) as page:
         yield page.url
 
 
@@ -59,7 +59,7 @@ def page(browser: Browser, url: str) -> Iterator[Page]:
     assert errors == []
 
 
-def chosen(page: Page, name: str, kind: str = "Tools") -> Locator:
+def choose_item(page: Page, name: str, kind: str = "Tools") -> Locator:
     """The details of an item of a list."""
     page.get_by_role("button", name=kind).click()
     page.get_by_role("button", name=name).click()
@@ -73,7 +73,7 @@ def call(detail: Locator) -> Locator:
 
 
 def test_a_tool_is_called_with_a_form_of_its_schema(page: Page) -> None:
-    detail = chosen(page, "forecast")
+    detail = choose_item(page, "forecast")
     detail.get_by_label("city").fill("Oslo")
     detail.get_by_role("button", name="Add to tags").click()
     page.keyboard.type("coast")
@@ -89,7 +89,7 @@ def test_a_tool_is_called_with_a_form_of_its_schema(page: Page) -> None:
 
 
 def test_a_default_of_null_leaves_a_field_empty(page: Page) -> None:
-    detail = chosen(page, "search")
+    detail = choose_item(page, "search")
     detail.get_by_label("word").fill("rain")
     expect(detail.get_by_label("place")).to_have_value("")
     expect(detail.get_by_label("limit")).to_have_value("")
@@ -97,7 +97,7 @@ def test_a_default_of_null_leaves_a_field_empty(page: Page) -> None:
 
 
 def test_arguments_may_be_written_as_json(page: Page) -> None:
-    detail = chosen(page, "forecast")
+    detail = choose_item(page, "forecast")
     detail.get_by_label("city").fill("Oslo")
     detail.get_by_role("button", name="Edit as JSON").click()
     raw = detail.get_by_label("Arguments as JSON")
@@ -110,7 +110,7 @@ def test_arguments_may_be_written_as_json(page: Page) -> None:
 
 
 def test_texts_of_the_server_are_shown_and_never_become_html(page: Page) -> None:
-    detail = chosen(page, "hostile")
+    detail = choose_item(page, "hostile")
     expect(detail.locator("p").first).to_have_text(HOSTILE)
     expect(call(detail)).to_have_text(HOSTILE)
     expect(page.locator("#name")).to_have_text(HOSTILE)
@@ -132,7 +132,7 @@ def test_the_policy_of_the_page_runs_no_script_but_its_own(browser: Browser, url
 
 
 def test_questions_of_the_server_are_answered_by_hand(page: Page) -> None:
-    detail = chosen(page, "book")
+    detail = choose_item(page, "book")
     result = call(detail)
     question = page.locator(".question")
     expect(question.locator("p").first).to_have_text(HOSTILE)
@@ -140,7 +140,7 @@ def test_questions_of_the_server_are_answered_by_hand(page: Page) -> None:
     question.get_by_label("window").check()
     question.get_by_role("button", name="Accept").click()
     expect(result).to_contain_text("Seat(row=12, window=True)")
-    result = call(chosen(page, "poem"))
+    result = call(choose_item(page, "poem"))
     question.get_by_label("Answer of the model").fill("roses")
     question.get_by_role("button", name="Answer").click()
     expect(result).to_have_text("roses")
@@ -151,7 +151,7 @@ def test_questions_of_the_server_are_answered_by_hand(page: Page) -> None:
 
 
 def test_a_call_can_be_cancelled(page: Page) -> None:
-    detail = chosen(page, "wait")
+    detail = choose_item(page, "wait")
     result = call(detail)
     detail.get_by_role("button", name="Cancel").click()
     expect(result).to_have_text("cancelled")
@@ -160,19 +160,19 @@ def test_a_call_can_be_cancelled(page: Page) -> None:
 
 def test_lists_are_loaded_again_when_they_change(page: Page) -> None:
     expect(page.get_by_role("button", name="grown")).to_have_count(0)
-    call(chosen(page, "grow"))
+    call(choose_item(page, "grow"))
     expect(page.get_by_role("button", name="grown")).to_be_visible()
 
 
 def test_prompts_and_templates_have_forms_with_completion(page: Page) -> None:
-    detail = chosen(page, "ask", "Prompts")
+    detail = choose_item(page, "ask", "Prompts")
     detail.get_by_label("city").fill("O")
     options = detail.locator("datalist option")
     expect(options).to_have_count(2)
     assert options.evaluate_all("nodes => nodes.map((node) => node.value)") == ["Oslo", "Ottawa"]
     detail.get_by_role("button", name="Get").click()
     expect(detail.locator("pre").first).to_have_text("How is O?")
-    detail = chosen(page, "today", "Resources")
+    detail = choose_item(page, "today", "Resources")
     detail.get_by_label("city").fill("Oslo \u00e9")
     expect(detail.get_by_label("URI")).to_have_value("weather://Oslo%20%C3%A9/today")
     detail.get_by_role("button", name="Read", exact=True).click()
@@ -182,7 +182,7 @@ def test_prompts_and_templates_have_forms_with_completion(page: Page) -> None:
 def test_another_revision_is_spoken_on_request(page: Page) -> None:
     page.get_by_label("Revision").select_option("2024-11-05")
     expect(page.get_by_role("status")).to_have_text("1.0, revision 2024-11-05")
-    expect(call(chosen(page, "hostile"))).to_have_text(HOSTILE)
+    expect(call(choose_item(page, "hostile"))).to_have_text(HOSTILE)
     page.get_by_label("Revision").select_option("")
     expect(page.get_by_role("status")).to_contain_text("revision 2026")
 
@@ -194,7 +194,7 @@ def test_the_page_fits_and_is_readable(
 ) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size(size)
-    chosen(page, "forecast")
+    choose_item(page, "forecast")
     assert page.evaluate("document.documentElement.scrollWidth") <= size["width"]
     assert page.evaluate(CONTRAST) >= 4.5
     folder = Path(os.environ.get("MCP_SCREENSHOTS", tmp_path))
@@ -226,7 +226,7 @@ CONTRAST = """() => {
 
 
 def test_everything_can_be_done_by_keyboard(page: Page) -> None:
-    chosen(page, "grow").get_by_role("button", name="Call", exact=True).focus()
+    choose_item(page, "grow").get_by_role("button", name="Call", exact=True).focus()
     page.keyboard.press("Enter")
     expect(page.locator("#detail pre").first).to_have_text("ok")
     page.get_by_label("Filter the list").focus()

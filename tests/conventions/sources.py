@@ -32,7 +32,7 @@ def templates() -> list[Path]:
     return sorted(TEMPLATES.rglob("*.jinja"))
 
 
-def shown(path: Path) -> str:
+def relative_name(path: Path) -> str:
     """A path from the top of the repository."""
     return path.relative_to(ROOT).as_posix()
 

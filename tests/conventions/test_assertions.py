@@ -9,7 +9,7 @@ import ast
 from collections import defaultdict
 from typing import NamedTuple
 
-from conventions.sources import TESTS, python_files, shown, tree_of
+from conventions.sources import TESTS, python_files, relative_name, tree_of
 
 ASSERTING = frozenset({"raises", "warns", "fail", "fail_after", "expect"})
 """Functions of pytest, anyio and Playwright that fail a test."""
@@ -73,7 +73,7 @@ def test_each_test_asserts_something() -> None:
     by_path = {path: functions_in(tree_of(path)) for path in python_files(TESTS)}
     names = asserting_names([each for functions in by_path.values() for each in functions])
     idle = [
-        f"{shown(path)}:{each.line}: {each.name}"
+        f"{relative_name(path)}:{each.line}: {each.name}"
         for path, functions in by_path.items()
         if path.name.startswith("test_")
         for each in functions

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from conventions.sources import PACKAGE, ROOT, python_files, shown, text_of, tree_of
+from conventions.sources import PACKAGE, ROOT, python_files, relative_name, text_of, tree_of
 
 CORE = {"msgspec", "anyio"}
 """Libraries that a module of the package may import at its top."""
@@ -122,7 +122,7 @@ def forbidden_imports(path: Path) -> Iterator[str]:
         if id(node) in unrun:
             allowed = allowed | TYPES_ONLY
         for name in sorted(names - allowed):
-            yield f"{shown(path)}:{node.lineno}: {name}"
+            yield f"{relative_name(path)}:{node.lineno}: {name}"
 
 
 def test_a_module_of_the_package_imports_only_what_is_allowed() -> None:

@@ -23,7 +23,7 @@ import yaml
 
 import documents
 import mcp_protocol
-from documents import Block, Link, anchors_of, links, shown
+from documents import Block, Link, anchors_of, links, relative_name
 from mcp_protocol import (
     Client,
     ClientGroup,
@@ -70,7 +70,9 @@ LANGUAGES = {"", "console", "json", "nginx", "python", "text", "toml", "typescri
 NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)(?P<rest>[.(].*)?")
 
 
-@pytest.mark.parametrize("link", links(), ids=lambda link: f"{shown(link.document)}:{link.target}")
+@pytest.mark.parametrize(
+    "link", links(), ids=lambda link: f"{relative_name(link.document)}:{link.target}"
+)
 def test_a_link_leads_to_a_file_and_a_heading(link: Link) -> None:
     path, _, anchor = link.target.partition("#")
     target = (link.document.parent / path).resolve() if path else link.document
@@ -175,12 +177,12 @@ def public_names(module: ModuleType) -> set[str]:
 def spans() -> Iterator[tuple[str, str]]:
     """Code within the lines of the documents for users, each with its document."""
     for document in documents.documents():
-        if shown(document) not in INSIDES:
+        if relative_name(document) not in INSIDES:
             prose = documents.prose_of(document)
-            if shown(document) in OTHERS:
+            if relative_name(document) in OTHERS:
                 prose = re.sub(r"^\| .*? \|", "|", prose, flags=re.MULTILINE)
             for span in documents.SPAN.findall(prose):
-                yield shown(document), span
+                yield relative_name(document), span
 
 
 def model_names() -> set[str]:

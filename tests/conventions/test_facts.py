@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from conventions.sources import GENERATOR, TEMPLATES, docstring_lines, python_files, shown, tree_of
+from conventions.sources import (
+    GENERATOR,
+    TEMPLATES,
+    docstring_lines,
+    python_files,
+    relative_name,
+    tree_of,
+)
 from mcpgen import schema
 
 DEFINITIONS = (GENERATOR / "schema" / "method_facts.py", GENERATOR / "schema" / "revision_facts.py")
@@ -217,7 +224,7 @@ CHECKS_BY_METHOD = GENERATOR / "check_server"
 
 def test_the_generator_names_no_method() -> None:
     named = [
-        f"{shown(path)}:{line}"
+        f"{relative_name(path)}:{line}"
         for path in python_files(GENERATOR)
         if CHECKS_BY_METHOD not in path.parents
         for line, _ in named_methods(path)

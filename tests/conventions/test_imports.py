@@ -14,7 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from conventions.sources import GENERATOR, PACKAGE, ROOT, python_files, shown, text_of, tree_of
+from conventions.sources import (
+    GENERATOR,
+    PACKAGE,
+    ROOT,
+    python_files,
+    relative_name,
+    text_of,
+    tree_of,
+)
 
 Layers = tuple[tuple[str, ...], ...]
 
@@ -142,7 +150,7 @@ def test_nothing_imports_to_the_right_of_itself(tree: Path, layers: Layers) -> N
         for module in imports_of(path, tree):
             there = layer_name(module, place)
             if place.get(there, 0) > place.get(here, 0) or (here, there) in APART:
-                back.append(f"{shown(path)} imports {'.'.join(module)}")
+                back.append(f"{relative_name(path)} imports {'.'.join(module)}")
     assert back == []
 
 
@@ -177,5 +185,5 @@ def test_the_design_draws_the_order_that_holds(number: int, tree: Path) -> None:
         here = place.get(drawn_name(module_of(path, tree)), len(place))
         later = {name for name, at in place.items() if at > here}
         imported = {drawn_name(module) for module in imports_of(path, tree)}
-        back += [f"{shown(path)} imports {name}" for name in sorted(imported & later)]
+        back += [f"{relative_name(path)} imports {name}" for name in sorted(imported & later)]
     assert back == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from conventions.sources import TEMPLATES, TESTS, shown, tree_of
+from conventions.sources import TEMPLATES, TESTS, relative_name, tree_of
 
 NAME_CHARACTERS = 60
 MODULES_PER_FOLDER = 45
@@ -27,13 +27,15 @@ def test_the_tests_of_a_package_have_the_rooms_of_the_package() -> None:
 
 def test_a_folder_has_so_many_modules_that_one_sees_them_all() -> None:
     folders = [path for path in OF_PACKAGE.rglob("*") if path.is_dir()]
-    sizes = {shown(folder): len([*folder.glob("*.py")]) for folder in [OF_PACKAGE, *folders]}
+    sizes = {
+        relative_name(folder): len([*folder.glob("*.py")]) for folder in [OF_PACKAGE, *folders]
+    }
     assert {folder: size for folder, size in sizes.items() if size > MODULES_PER_FOLDER} == {}
 
 
 def test_the_name_of_a_test_is_short_enough_to_read() -> None:
     names = [
-        f"{shown(path)}:{node.lineno}: {node.name}"
+        f"{relative_name(path)}:{node.lineno}: {node.name}"
         for path in TEST_MODULES
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -38,7 +38,7 @@ TABLES = {
 """Modules by names from a table, each once."""
 
 
-def test_what_is_loaded_by_name_is_a_library_or_in_a_table() -> None:
+def test_modules_loaded_by_name_are_libraries_or_in_a_table() -> None:
     loaded: dict[str, Counter[str]] = {}
     for path in sorted((*TEMPLATES.rglob("*.py"), *TEMPLATES.rglob("*.jinja"))):
         calls = Counter(name.strip() for name in CALL.findall(text_of(path)))

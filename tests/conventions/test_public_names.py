@@ -50,7 +50,7 @@ def uses(statement: ast.stmt) -> Iterator[tuple[str, set[str]]]:
             pass
 
 
-def unexplained(names: Iterable[str], documents: str, modules: Iterable[str]) -> list[str]:
+def unexplained_names(names: Iterable[str], documents: str, modules: Iterable[str]) -> list[str]:
     """The names that no document has, and no signature or value of a name that one has.
 
     An error counts as explained by the docstring that says when it is raised.
@@ -80,7 +80,7 @@ def test_each_public_name_is_explained_by_a_document() -> None:
     ]
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     names = dir(mcp_protocol)
-    assert unexplained(names, "\n".join(map(text_of, pages)), modules) == []
+    assert unexplained_names(names, "\n".join(map(text_of, pages)), modules) == []
 
 
 @pytest.mark.parametrize(
@@ -94,4 +94,4 @@ def test_each_public_name_is_explained_by_a_document() -> None:
     ],
 )
 def test_a_name_that_nothing_leads_to_is_unexplained(module: str, names: list[str]) -> None:
-    assert unexplained(["call", "Lost", "Shown"], "Use `call()`.", [module]) == names
+    assert unexplained_names(["call", "Lost", "Shown"], "Use `call()`.", [module]) == names

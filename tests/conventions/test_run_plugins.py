@@ -115,7 +115,7 @@ def test_an_unused_snapshot_is_never_repeated_away(root: Path, tmp_path: Path) -
     assert done.returncode == 1, done.stdout
 
 
-def test_what_a_test_leaves_behind_fails_it(root: Path, tmp_path: Path) -> None:
+def test_a_test_that_leaves_resources_open_fails(root: Path, tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(LEAVING, "utf-8")
     done = run_pytest(tmp_path, root)
     assert done.returncode == 1

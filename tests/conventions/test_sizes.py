@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from conventions.sources import docstring_lines, hand_written, shown, text_of, tree_of
+from conventions.sources import docstring_lines, hand_written, relative_name, text_of, tree_of
 
 FILE_LINES = 800
 FUNCTION_LINES = 60
@@ -20,11 +20,11 @@ def long_functions(path: Path) -> Iterator[str]:
             if len(lines) > FUNCTION_LINES:
                 lines -= docstring_lines(path)
             if len(lines) > FUNCTION_LINES:
-                yield f"{shown(path)}:{node.lineno}: {node.name} has {len(lines)} lines"
+                yield f"{relative_name(path)}:{node.lineno}: {node.name} has {len(lines)} lines"
 
 
 def test_a_file_is_short_enough_to_read() -> None:
-    sizes = {shown(path): len(text_of(path).splitlines()) for path in hand_written()}
+    sizes = {relative_name(path): len(text_of(path).splitlines()) for path in hand_written()}
     assert {path: size for path, size in sizes.items() if size > FILE_LINES} == {}
 
 

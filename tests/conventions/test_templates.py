@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment, nodes
 
-from conventions.sources import GENERATOR, TEMPLATES, shown, text_of
+from conventions.sources import GENERATOR, TEMPLATES, relative_name, text_of
 
 NAMES = {
     *("argument", "argument.name", "argument.type"),
@@ -118,7 +118,7 @@ class Page:
 
     def value(self, node: nodes.Expr) -> None:
         """Judge an expression by where it stands and what it is."""
-        source = written(node)
+        source = format_expression(node)
         if self.open:
             self.faults.append(f"{source} in {self.open}")
         elif not is_literal(node) and source not in NAMES | DOCSTRINGS and IMPORTS not in source:
@@ -136,23 +136,23 @@ def is_literal(node: nodes.Expr) -> bool:
             return False
 
 
-def written(node: nodes.Node | None) -> str:
+def format_expression(node: nodes.Node | None) -> str:
     """An expression as it stands in the template, near enough to tell it by."""
     match node:
         case nodes.Name(name=name):
             return name
         case nodes.Getattr(node=inner, attr=attr):
-            return f"{written(inner)}.{attr}"
+            return f"{format_expression(inner)}.{attr}"
         case nodes.Getitem(node=inner, arg=arg):
-            return f"{written(inner)}[{written(arg)}]"
+            return f"{format_expression(inner)}[{format_expression(arg)}]"
         case nodes.Call(node=inner, args=args):
-            return f"{written(inner)}({', '.join(map(written, args))})"
+            return f"{format_expression(inner)}({', '.join(map(format_expression, args))})"
         case nodes.Const(value=value):
             return repr(value)
         case nodes.Or(left=left, right=right):
-            return f"{written(left)} or {written(right)}"
+            return f"{format_expression(left)} or {format_expression(right)}"
         case nodes.Filter(node=inner, name=name):
-            return f"{written(inner)} | {name}"
+            return f"{format_expression(inner)} | {name}"
         case _:
             return str(node)
 
@@ -190,14 +190,14 @@ def computed_lookups(source: str) -> list[str]:
     """Subscripts with a name that is not known before: Jinja gives an attribute of that name."""
     tree = Environment(autoescape=False).parse(source)
     lookups = tree.find_all(nodes.Getitem)
-    return [written(node) for node in lookups if not isinstance(node.arg, nodes.Const)]
+    return [format_expression(node) for node in lookups if not isinstance(node.arg, nodes.Const)]
 
 
 MODELS = sorted((TEMPLATES / "models").rglob("*.jinja2"))
 """Templates that datamodel-code-generator renders, in an environment of its own."""
 
 
-@pytest.mark.parametrize("path", MODELS, ids=shown)
+@pytest.mark.parametrize("path", MODELS, ids=relative_name)
 def test_a_template_of_models_looks_names_up_by_get(path: Path) -> None:
     assert computed_lookups(text_of(path)) == []
 
@@ -228,15 +228,17 @@ def is_text(path: Path) -> bool:
 EVERY = sorted(TEMPLATES.rglob("*.jinja*"))
 
 
-@pytest.mark.parametrize("path", [path for path in EVERY if is_text(path)], ids=shown)
+@pytest.mark.parametrize("path", [path for path in EVERY if is_text(path)], ids=relative_name)
 def test_a_text_of_a_project_holds_checked_values_alone(path: Path) -> None:
     tree = Environment(autoescape=False).parse(text_of(path))
     outputs = [part for output in tree.find_all(nodes.Output) for part in output.nodes]
-    values = {written(part) for part in outputs if not isinstance(part, nodes.TemplateData)}
+    values = {
+        format_expression(part) for part in outputs if not isinstance(part, nodes.TemplateData)
+    }
     assert values - PROJECT_VALUES == set()
 
 
-@pytest.mark.parametrize("path", [path for path in EVERY if not is_text(path)], ids=shown)
+@pytest.mark.parametrize("path", [path for path in EVERY if not is_text(path)], ids=relative_name)
 def test_a_template_writes_values_as_literals_and_quotes_nothing(path: Path) -> None:
     assert faults(text_of(path)) == []
 

@@ -15,8 +15,8 @@ from conventions.sources import (
     docstring_lines,
     hand_written,
     python_files,
+    relative_name,
     repository_files,
-    shown,
     templates,
     text_of,
     tokens_of,
@@ -56,7 +56,7 @@ def revisions_in(path: Path) -> Iterator[str]:
             token.type in (tokenize.STRING, tokenize.NAME) and token.start[0] not in documentation
         )
         if code and REVISION.search(token.string):
-            yield f"{shown(path)}:{token.start[0]}: {token.string[:60]}"
+            yield f"{relative_name(path)}:{token.start[0]}: {token.string[:60]}"
 
 
 def test_code_asks_what_a_revision_has_and_never_which_one_it_is() -> None:
@@ -65,7 +65,7 @@ def test_code_asks_what_a_revision_has_and_never_which_one_it_is() -> None:
 
 
 def test_a_template_names_no_revision() -> None:
-    assert [shown(path) for path in templates() if REVISION.search(text_of(path))] == []
+    assert [relative_name(path) for path in templates() if REVISION.search(text_of(path))] == []
 
 
 def bare_suppressions(path: Path) -> Iterator[str]:
@@ -77,7 +77,7 @@ def bare_suppressions(path: Path) -> Iterator[str]:
         reason = SUPPRESSION.sub("", token.string).strip(" #-:,")
         reasonless = SUPPRESSION.search(token.string) and len(reason.split()) < 2
         if BLANKET.search(token.string) or reasonless:
-            yield f"{shown(path)}:{token.start[0]}: {token.string}"
+            yield f"{relative_name(path)}:{token.start[0]}: {token.string}"
 
 
 def bare_casts(path: Path) -> Iterator[str]:
@@ -89,7 +89,7 @@ def bare_casts(path: Path) -> Iterator[str]:
             case ast.Call(func=ast.Name(id="cast") | ast.Attribute(attr="cast")):
                 first, last = node.lineno, node.end_lineno or node.lineno
                 if not any("#" in line for line in lines[first - 1 : last]):
-                    yield f"{shown(path)}:{first}: {lines[first - 1].strip()}"
+                    yield f"{relative_name(path)}:{first}: {lines[first - 1].strip()}"
 
 
 def test_nothing_is_suppressed_without_a_reason_on_the_line() -> None:
@@ -104,7 +104,7 @@ type checkers would have them of any type."""
 
 def test_rendered_code_suppresses_nothing() -> None:
     suppressing = [path for path in templates() if SUPPRESSION.search(text_of(path))]
-    assert [shown(path) for path in suppressing] == [f"templates/{NARROWED}"]
+    assert [relative_name(path) for path in suppressing] == [f"templates/{NARROWED}"]
     lines = text_of(suppressing[0]).splitlines()
     rules = [line.partition("#")[2] for line in lines if SUPPRESSION.search(line)]
     assert [rule for rule in rules if not rule.startswith(" type: ignore[override]  # ")] == []
@@ -112,7 +112,7 @@ def test_rendered_code_suppresses_nothing() -> None:
 
 def test_no_file_names_a_place_of_one_machine_or_a_registry_host() -> None:
     lines = [
-        f"{shown(path)}:{number}: {line.strip()[:80]}"
+        f"{relative_name(path)}:{number}: {line.strip()[:80]}"
         for path in repository_files()
         if PLACES.search(text_of(path))
         for number, line in enumerate(text_of(path).splitlines(), 1)
@@ -123,11 +123,11 @@ def test_no_file_names_a_place_of_one_machine_or_a_registry_host() -> None:
 
 def test_code_is_ascii() -> None:
     written = [*hand_written(), *templates()]
-    assert [shown(path) for path in written if not text_of(path).isascii()] == []
+    assert [relative_name(path) for path in written if not text_of(path).isascii()] == []
 
 
 def test_no_module_has_a_name_that_says_nothing() -> None:
-    assert [shown(path) for path in hand_written() if path.stem in NAMES_OF_NOTHING] == []
+    assert [relative_name(path) for path in hand_written() if path.stem in NAMES_OF_NOTHING] == []
 
 
 def vague_names(path: Path) -> Iterator[str]:
@@ -135,7 +135,7 @@ def vague_names(path: Path) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             words = node.name.split("_")
             if words[0] == "test" and len(words) < 4:
-                yield f"{shown(path)}:{node.lineno}: {node.name}"
+                yield f"{relative_name(path)}:{node.lineno}: {node.name}"
 
 
 def waits(path: Path) -> Iterator[str]:
@@ -144,14 +144,14 @@ def waits(path: Path) -> Iterator[str]:
     for node in ast.walk(tree_of(path)):
         match node:
             case ast.Import(names=[ast.alias(name="unittest.mock")]):
-                yield f"{shown(path)}:{node.lineno}: mock"
+                yield f"{relative_name(path)}:{node.lineno}: mock"
             case ast.ImportFrom(module="unittest" | "unittest.mock"):
-                yield f"{shown(path)}:{node.lineno}: mock"
+                yield f"{relative_name(path)}:{node.lineno}: mock"
             case ast.Call(
                 func=ast.Name(id="sleep") | ast.Attribute(attr="sleep"),
                 args=[ast.Constant(value=float() | int() as seconds)],
             ) if seconds:
-                yield f"{shown(path)}:{node.lineno}: {ast.unparse(node)}"
+                yield f"{relative_name(path)}:{node.lineno}: {ast.unparse(node)}"
 
 
 def test_a_test_is_named_by_a_sentence_without_sleeps_or_mocks() -> None:

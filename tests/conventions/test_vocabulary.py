@@ -22,7 +22,7 @@ from conventions.sources import (
     TESTS,
     hand_written,
     python_files,
-    shown,
+    relative_name,
     tree_of,
 )
 
@@ -89,7 +89,7 @@ def dialect_in(path: Path, allowed: Collection[str] = ()) -> Iterator[str]:
     for line, name in defined_names(path):
         for word in map(str.lower, WORD.findall(name)):
             if word in STANDARD and word not in allowed:
-                yield f"{shown(path)}:{line}: {name}: {STANDARD[word]}"
+                yield f"{relative_name(path)}:{line}: {name}: {STANDARD[word]}"
 
 
 def test_no_name_has_a_word_of_the_old_dialect() -> None:
@@ -129,7 +129,7 @@ def participles_in(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def test_no_docstring_begins_with_what_or_who() -> None:
     assert [
-        f"{shown(path)}:{line}: {text}"
+        f"{relative_name(path)}:{line}: {text}"
         for path in hand_written()
         for line, text in riddles_in(tree_of(path))
     ] == []
@@ -137,7 +137,7 @@ def test_no_docstring_begins_with_what_or_who() -> None:
 
 def test_no_value_is_called_found() -> None:
     assert [
-        f"{shown(path)}:{line}"
+        f"{relative_name(path)}:{line}"
         for path in hand_written()
         for line, name in defined_names(path)
         if name == "found"
@@ -146,7 +146,7 @@ def test_no_value_is_called_found() -> None:
 
 def test_no_function_of_the_generator_is_a_lone_participle() -> None:
     assert [
-        f"{shown(path)}:{line}: {name}"
+        f"{relative_name(path)}:{line}: {name}"
         for path in python_files(GENERATOR)
         for line, name in participles_in(tree_of(path))
     ] == []
@@ -222,3 +222,12 @@ def test_docstrings_that_begin_with_a_pronoun_are_seen(source: str, expected: li
 )
 def test_functions_that_a_participle_names_are_seen(source: str, expected: list[str]) -> None:
     assert [name for _, name in participles_in(ast.parse(source))] == expected
+
+
+def test_no_name_of_a_test_begins_with_what() -> None:
+    assert [
+        f"{relative_name(path)}:{line}: {name}"
+        for path in python_files(TESTS)
+        for line, name in defined_names(path)
+        if name.startswith("test_what_")
+    ] == []

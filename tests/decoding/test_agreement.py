@@ -109,7 +109,7 @@ def _test_schema(variant: Any) -> dict[str, Any]:
 
 
 @cache
-def judged(revision: str) -> Judged:
+def judge_values(revision: str) -> Judged:
     module = importlib.import_module(f"mcp_protocol.{names.folder(revision)}.models")
     definitions = schema.load(revision).definitions
     return Judged(module, definitions, facts.load(revision).default)
@@ -161,7 +161,7 @@ def judged_tasks(_: Path) -> Judged:
     text = pipeline.build(request, form=dict)[f"{name}/models.py"]
     noted = {note.pointer for note in normal.notes if note.text == "not checked"}
     definitions = {
-        key: _checked(node, f"/$defs/{key}", noted)
+        key: _without_unchecked(node, f"/$defs/{key}", noted)
         for key, node in normal.schema.definitions.items()
     } | {name: node for name, node in loaded.definitions.items() if name in extension.core}
     for node in (node for key, node in definitions.items() if key.endswith("TaskRequest")):
@@ -175,7 +175,7 @@ def judged_tasks(_: Path) -> Judged:
         module_of(text, name.replace("/", ".")),
         definitions,
         lambda name, wire: None,
-        judged(revision).models,
+        judge_values(revision).models,
     )
 
 
@@ -183,15 +183,15 @@ def _no_default(name: str, wire: str) -> None:
     """Nothing stands for an absent member of an extension."""
 
 
-def _checked(node: Any, pointer: str, noted: Collection[str]) -> Any:
+def _without_unchecked(node: Any, pointer: str, noted: Collection[str]) -> Any:
     """A schema without the keywords that a note says are not checked."""
     if is_array(node):
-        return [_checked(part, f"{pointer}/{at}", noted) for at, part in enumerate(node)]
+        return [_without_unchecked(part, f"{pointer}/{at}", noted) for at, part in enumerate(node)]
     if not is_object(node):
         return node
     places = {key: f"{pointer}/{key}" for key in node}
     return {
-        key: _checked(part, places[key], noted)
+        key: _without_unchecked(part, places[key], noted)
         for key, part in node.items()
         if places[key] not in noted
     }
@@ -205,7 +205,7 @@ def decodes(kind: Any, value: Any) -> bool:
     return True
 
 
-def differing(own: Judged, count: int) -> list[tuple[str, Any]]:
+def differing_values(own: Judged, count: int) -> list[tuple[str, Any]]:
     """Values that decode, or do not, otherwise than schema and table say."""
     definitions = as_read(own.reading)
     judges = {name: own.judge(definitions, name) for name in definitions}
@@ -218,7 +218,7 @@ def differing(own: Judged, count: int) -> list[tuple[str, Any]]:
 
 @REVISION
 def test_values_decode_as_the_schema_and_the_table_say(revision: str) -> None:
-    wrong = differing(judged(revision), CASES // len(REVISIONS))
+    wrong = differing_values(judge_values(revision), CASES // len(REVISIONS))
     assert not wrong, f"{len(wrong)} differ, the first: {json.dumps(wrong[:3])}"
 
 
@@ -228,7 +228,7 @@ def test_drafts_and_extensions_decode_as_schema_and_table_say(
     judge: Callable[[Path], Judged], tmp_path: Path
 ) -> None:
     try:
-        wrong = differing(judge(tmp_path), CASES // len(REVISIONS))
+        wrong = differing_values(judge(tmp_path), CASES // len(REVISIONS))
     finally:
         for name in [name for name in sys.modules if name.startswith("mcp_protocol.judged")]:
             del sys.modules[name]
@@ -239,7 +239,7 @@ def test_drafts_and_extensions_decode_as_schema_and_table_say(
 def test_official_examples_are_valid_and_decode() -> None:
     count = 0
     for path in sorted(SPECIFICATION.glob("schema/*/examples/*/*.json")):
-        own, name = judged(path.parts[-4]), path.parts[-2]
+        own, name = judge_values(path.parts[-4]), path.parts[-2]
         value = json.loads(path.read_text())
         assert own.judge(own.definitions, name)(value), path
         assert decodes(own.kind(name), value), path
@@ -298,7 +298,7 @@ EXAMPLES: list[tuple[str, str, str, Any]] = [
 def test_each_row_of_the_table_is_a_difference(
     row: str, revision: str, name: str, value: Any
 ) -> None:
-    own = judged(revision)
+    own = judge_values(revision)
     allowed = own.judge(own.definitions, name)(value)
     assert decodes(own.kind(name), value) is not allowed
     assert own.judge(as_read(own.reading), name)(value) is not allowed

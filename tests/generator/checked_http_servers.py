@@ -118,7 +118,7 @@ class RawHttpServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(defect: str) -> Iterator[str]:
+def run_server(defect: str) -> Iterator[str]:
     """The URL of a server over HTTP, while the block runs."""
     with RawHttpServer(defect) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

@@ -77,7 +77,7 @@ def result(method: str, params: Any) -> Message:
         case "ping":
             return {}
         case "tools/call" if params.get("name") == "measure":
-            return called(params.get("arguments", {}))
+            return call_result(params.get("arguments", {}))
         case "resources/read" if params.get("uri") == "raw://now":
             return {"contents": [{"uri": "raw://now", "text": "now"}]}
         case "resources/read" if params.get("uri") == "raw://map":
@@ -102,7 +102,7 @@ def result(method: str, params: Any) -> Message:
             raise Refused(-32601)
 
 
-def called(arguments: Message) -> Message:
+def call_result(arguments: Message) -> Message:
     """The result of the one tool."""
     if "city" not in arguments:
         return {"content": [{"type": "text", "text": "city is missing"}], "isError": True}
@@ -254,7 +254,7 @@ def refused_if(method: str, applies: Callable[[Any], bool], code: int) -> Defect
     return change
 
 
-def subscribing(subscribed: Message, unsubscribed: Message) -> Defect:
+def subscription_defect(subscribed: Message, unsubscribed: Message) -> Defect:
     """Subscriptions to resources, with some results."""
     return in_turn(
         edit_result(
@@ -428,8 +428,8 @@ DEFECTS |= {
         "ping", lambda params: params.get("_meta", {}).get("progressToken") == 0, -32602
     ),
     "pagination.invalid-cursor-error": answer_anyway("tools/list", {"tools": TOOLS}),
-    "resources.subscribe-request": subscribing({"subscribed": True}, {}),
-    "resources.unsubscribe-request": subscribing({}, {"subscribed": False}),
+    "resources.subscribe-request": subscription_defect({"subscribed": True}, {}),
+    "resources.unsubscribe-request": subscription_defect({}, {"subscribed": False}),
     "logging.declare-capability-initialize": edit_result(
         "initialize",
         lambda value: {**value, "capabilities": without("logging")(CAPABILITIES)},
@@ -600,7 +600,7 @@ BEFORE: dict[str, tuple[str, Message]] = {
 """Messages that break a rule when they are sent before the answer to a method."""
 
 
-def responding(name: str) -> Callable[[bytes], list[bytes]]:
+def server_function(name: str) -> Callable[[bytes], list[bytes]]:
     """A server that has read nothing yet: gives the lines that it writes for one that it reads."""
     server = RawServer(name)
     method, early = BEFORE.get(name, ("", {}))
@@ -620,7 +620,7 @@ def responding(name: str) -> Callable[[bytes], list[bytes]]:
 def main() -> None:
     """Serve over stdio."""
     name, seconds = sys.argv[1], float([*sys.argv, "0"][2])
-    respond = responding(name)
+    respond = server_function(name)
     for line in sys.stdin.buffer:
         written = respond(line)
         if written:

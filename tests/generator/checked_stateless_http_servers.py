@@ -203,7 +203,7 @@ class StatelessHttpServer(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(defect: str) -> Iterator[str]:
+def run_server(defect: str) -> Iterator[str]:
     """The URL of a server over HTTP, while the block runs."""
     with StatelessHttpServer(defect) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

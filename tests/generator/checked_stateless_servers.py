@@ -254,7 +254,7 @@ BEFORE: dict[str, tuple[str, Message]] = {
 """Messages that break a rule when they are sent before the answer to a method."""
 
 
-def responding(name: str) -> Callable[[bytes], list[bytes]]:
+def server_function(name: str) -> Callable[[bytes], list[bytes]]:
     """A server that has read nothing yet: gives the lines that it writes for one that it reads."""
     method, early = BEFORE.get(name, ("", {}))
     _used.clear()
@@ -276,7 +276,7 @@ def responding(name: str) -> Callable[[bytes], list[bytes]]:
 def main() -> None:
     """Serve over stdio."""
     name = sys.argv[1]
-    respond = responding(name)
+    respond = server_function(name)
     for line in sys.stdin.buffer:
         for written in respond(line):
             print(written.decode(), flush=True)

@@ -18,14 +18,14 @@ datamodel.import_library()  # else each package that a test builds starts a proc
 
 
 @pytest.fixture(scope="session")
-def built() -> Mapping[str, str]:
+def built_package() -> Mapping[str, str]:
     """The files of a package with the smallest revision."""
     return pipeline.build(build_request.BuildRequest("pkg", schema_sources.by_name((REVISION,))))
 
 
 @pytest.fixture
-def package(built: Mapping[str, str], tmp_path: Path) -> Path:
+def package(built_package: Mapping[str, str], tmp_path: Path) -> Path:
     """The directory of that package, just written."""
     directory = tmp_path / "pkg"
-    output.write(directory, built)
+    output.write(directory, built_package)
     return directory

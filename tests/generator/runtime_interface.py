@@ -16,7 +16,7 @@ _SELF = ("self", "cls")
 
 
 @cache
-def installed(
+def installed_package(
     parts: str, transports: str, revisions: tuple[str, ...], features: tuple[str, ...] = ()
 ) -> Mapping[str, str]:
     """A package on an installed runtime, as it is rendered."""
@@ -31,7 +31,9 @@ def all_used() -> Mapping[str, set[str]]:
     used: dict[str, set[str]] = {}
     for features in ((), ("all",)):
         for revisions in (NAMES, *((name,) for name in NAMES)):
-            for module, names in used_names(installed("all", "all", revisions, features)).items():
+            for module, names in used_names(
+                installed_package("all", "all", revisions, features)
+            ).items():
                 used.setdefault(module, set()).update(names)
     return used
 
@@ -56,7 +58,7 @@ def _used_in(text: str) -> frozenset[tuple[str, str]]:
     """The names that one module imports of the runtime, by module; packages share most modules."""
     tree = ast.parse(text)
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
-    members = {("self", name) for node in classes for name in _inherited(node)}
+    members = {("self", name) for node in classes for name in _inherited_members(node)}
     return frozenset(_imports(tree)) | members
 
 
@@ -78,11 +80,11 @@ def _table_of_names(root: str) -> dict[str, set[str]]:
     return {}
 
 
-def _inherited(owner: ast.ClassDef) -> Iterator[str]:
+def _inherited_members(owner: ast.ClassDef) -> Iterator[str]:
     """Private members of bases, and what of each is used; public ones are methods of messages."""
     own = {node.name for node in owner.body if isinstance(node, ast.FunctionDef)}
     own |= {node.name for node in owner.body if isinstance(node, ast.AsyncFunctionDef)}
-    own |= {name for node in ast.walk(owner) for name in _assigned(node)}
+    own |= {name for node in ast.walk(owner) for name in _assigned_names(node)}
     for node in ast.walk(owner):
         match node:
             case ast.Attribute(value=ast.Attribute(value=ast.Name(id=first), attr=member)):
@@ -95,7 +97,7 @@ def _inherited(owner: ast.ClassDef) -> Iterator[str]:
                 pass
 
 
-def _assigned(node: ast.AST) -> Iterator[str]:
+def _assigned_names(node: ast.AST) -> Iterator[str]:
     targets = [*node.targets] if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.AnnAssign):
         targets = [node.target]

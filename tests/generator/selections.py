@@ -47,7 +47,7 @@ def spec_of(name: str) -> spec.RevisionSpec:
 
 
 @cache
-def made(
+def render_selection(
     chosen: str,
     transports: str,
     revisions: tuple[str, ...],
@@ -62,11 +62,11 @@ def made(
     return tree.render_package(specs, "pkg", parts, form=form)
 
 
-rendered = partial(made, form=dict)
+rendered = partial(render_selection, form=dict)
 """The same as it is rendered, which is faster: for tests that look at no layout."""
 
 
-def written(files: Mapping[str, str], folder: Path, name: str = "pkg") -> Path:
+def write_package(files: Mapping[str, str], folder: Path, name: str = "pkg") -> Path:
     """The folder in which a package now lies."""
     for path, text in files.items():
         place = folder / name / path

@@ -23,7 +23,7 @@ from mcpgen.schema.structure import escape
 NAMES = [row.name for row in schema.revisions()]
 
 
-def published(name: str) -> dict[str, Any]:
+def published_schema(name: str) -> dict[str, Any]:
     """The file of a revision."""
     document: dict[str, Any] = json.loads((schema.entry(name).folder / "schema.json").read_text())
     return document
@@ -67,7 +67,7 @@ def without_modules() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_of_a_revision_is_lost_without_a_note(name: str, tmp_path: Path) -> None:
-    walk = account(published(name), tmp_path)
+    walk = account(published_schema(name), tmp_path)
     assert not walk.lost, walk.lost
     assert walk.count > 600
 
@@ -137,7 +137,7 @@ REFERRED: dict[str, Any] = {
 
 def with_kinds(name: str) -> dict[str, Any]:
     """A revision with each kind as a member, as a definition and as the items of a list."""
-    document = published(name)
+    document = published_schema(name)
     container = "$defs" if "$defs" in document else "definitions"
     added = {**REFERRED}
     for at, node in enumerate([*KINDS.values(), *REFERRING.values()]):
@@ -159,7 +159,7 @@ def test_no_kind_of_keyword_is_lost_without_a_note(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", NAMES)
 def test_members_that_a_package_does_not_set_are_noted(name: str, tmp_path: Path) -> None:
-    document = published(name)
+    document = published_schema(name)
     definitions = document["$defs" if "$defs" in document else "definitions"]
     definitions["Tool"]["properties"]["owner"] = TEXT
     definitions["Prompt"]["properties"]["description"] = COUNT

@@ -226,10 +226,10 @@ def test_every_awkward_name_can_be_that_of_a_message(every: bool, tmp_path: Path
 
 def test_the_generator_knows_the_public_names_of_stub_bases() -> None:
     public = {name for kind in STUB_BASES for base in kind.__mro__[:-1] for name in vars(base)} | {
-        name for kind in STUB_BASES for base in kind.__mro__ for name in _annotated(base)
+        name for kind in STUB_BASES for base in kind.__mro__ for name in _annotated_names(base)
     }
     assert {name for name in public if name[0] != "_"} <= names.STUB_BASES
 
 
-def _annotated(kind: type[Any]) -> set[str]:
+def _annotated_names(kind: type[Any]) -> set[str]:
     return set(vars(kind).get("__annotations__", ()))

@@ -99,7 +99,7 @@ def test_an_unchanged_package_is_not_built_again(
     assert capsys.readouterr().out == f"{package}: unchanged, {count} files ({REVISION})\n"
 
 
-def retouched(directory: Path) -> None:
+def edit_manifest(directory: Path) -> None:
     """Write the manifest as no run does."""
     path = directory / manifest.NAME
     path.write_text(json.dumps(json.loads(path.read_text())))
@@ -114,7 +114,7 @@ def retouched(directory: Path) -> None:
             directory, lambda record: record["revisions"][REVISION].update(inputs="x")
         ),
         lambda directory: (directory / manifest.NAME).unlink(),
-        retouched,
+        edit_manifest,
     ],
     ids=["missing", "generator", "inputs", "no manifest", "other text"],
 )

@@ -20,7 +20,7 @@ import mcp_protocol
 from generator import checked_servers
 from generator import checked_stateless_http_servers as stateless_http
 from generator import checked_stateless_servers as stateless
-from generator.checked_http_servers import HTTP_DEFECTS, serving
+from generator.checked_http_servers import HTTP_DEFECTS, run_server
 from generator.checked_servers import BEFORE, DEFECTS, REVISIONS
 from generator.command_line import run
 from generator.test_cli import run_on_terminal
@@ -120,7 +120,7 @@ else:
 """
 
 
-def checked(*words: str) -> tuple[object, dict[str, Any]]:
+def run_check(*words: str) -> tuple[object, dict[str, Any]]:
     """The exit code and the findings of a check."""
     done = run("check-server", *words, "--json")
     assert done.out, done.err
@@ -141,7 +141,7 @@ IN_PASSING = {
 """Rules whose defect shows in what the checks of other areas make the server send."""
 
 
-def judged(rule: str, every: bool) -> tuple[str, ...]:
+def rule_options(rule: str, every: bool) -> tuple[str, ...]:
     """The options for the rules that a defect is judged by: each eighth, or each by `every`, by all
     rules, which take ten processes; others by those of its area.
     """
@@ -149,7 +149,7 @@ def judged(rule: str, every: bool) -> tuple[str, ...]:
     return () if by_all else ("--rule", rules()[rule].area)
 
 
-def broken(findings: dict[str, Any]) -> list[str]:
+def broken_rules(findings: dict[str, Any]) -> list[str]:
     """The rules that are broken."""
     return [each["rule"] for each in findings["broken"]]
 
@@ -185,7 +185,7 @@ def test_a_generated_server_breaks_no_rule_in_any_revision(
 ) -> None:
     target = address if transport == "http" else shlex.join([sys.executable, str(ours)])
     words = [word for revision in revisions for word in ("--revision", revision)]
-    code, findings = checked(target, *words, "--timeout", "30")
+    code, findings = run_check(target, *words, "--timeout", "30")
     assert findings["broken"] == []
     assert code == 0
     assert findings["transport"] == transport
@@ -195,8 +195,8 @@ def test_a_generated_server_breaks_no_rule_in_any_revision(
 
 
 def test_the_raw_server_breaks_no_rule_without_a_defect() -> None:
-    code, findings = checked(f"{RAW} none", "--fail-on", "warning")
-    assert (code, broken(findings)) == (0, [])
+    code, findings = run_check(f"{RAW} none", "--fail-on", "warning")
+    assert (code, broken_rules(findings)) == (0, [])
     assert findings["revisions"] == list(REVISIONS)
 
 
@@ -249,9 +249,9 @@ def test_rules_of_what_a_server_lacks_do_not_apply(
     module: ModuleType, revision: str, lacking: str, reasons: dict[str, int]
 ) -> None:
     command = command_of(module, then=lacking)
-    _, findings = checked(f"{command} none", "--revision", revision)
+    _, findings = run_check(f"{command} none", "--revision", revision)
     assert Counter(each["why"] for each in findings["outcomes"] if each["why"]) == reasons
-    assert broken(findings) == ["jsonrpc.code-method-ungated", "completion.unsupported-error"]
+    assert broken_rules(findings) == ["jsonrpc.code-method-ungated", "completion.unsupported-error"]
 
 
 @pytest.mark.slow
@@ -259,8 +259,8 @@ def test_rules_of_what_a_server_lacks_do_not_apply(
 def test_a_defect_is_reported_as_its_rule_alone(rule: str, every: bool) -> None:
     revision = max({*REVISIONS} & {*rules()[rule].revisions})
     words = ("--revision", revision, "--fail-on", "warning", *deadline(rule))
-    code, findings = checked(f"{RAW} {rule}", *words, *judged(rule, every))
-    assert (code, broken(findings)) == (1, [rule])
+    code, findings = run_check(f"{RAW} {rule}", *words, *rule_options(rule, every))
+    assert (code, broken_rules(findings)) == (1, [rule])
     [finding] = findings["broken"]
     assert finding["expected"]
     assert finding["came"]
@@ -273,18 +273,18 @@ def test_a_defect_is_reported_as_its_rule_alone(rule: str, every: bool) -> None:
     ["", *outside(["stdio.shutdown-server-on-eof", *stateless.DEFECTS, *stateless.BEFORE])],
 )
 def test_a_defect_without_a_handshake_breaks_its_rule_alone(rule: str, every: bool) -> None:
-    words = ("--revision", stateless.REVISION, *deadline(rule), *judged(rule, every))
-    _, findings = checked(f"{STATELESS} {rule or 'none'}", *words)
-    assert broken(findings) == ([rule] if rule else [])
+    words = ("--revision", stateless.REVISION, *deadline(rule), *rule_options(rule, every))
+    _, findings = run_check(f"{STATELESS} {rule or 'none'}", *words)
+    assert broken_rules(findings) == ([rule] if rule else [])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["", *outside(stateless_http.HTTP_DEFECTS)])
 def test_a_defect_over_stateless_http_breaks_its_rule_alone(rule: str, every: bool) -> None:
-    words = ("--revision", stateless.REVISION, "--timeout", "5", *judged(rule, every))
-    with stateless_http.serving(rule) as address:
-        _, findings = checked(address, *words)
-    assert broken(findings) == ([rule] if rule else [])
+    words = ("--revision", stateless.REVISION, "--timeout", "5", *rule_options(rule, every))
+    with stateless_http.run_server(rule) as address:
+        _, findings = run_check(address, *words)
+    assert broken_rules(findings) == ([rule] if rule else [])
 
 
 @pytest.mark.parametrize(
@@ -309,24 +309,24 @@ def test_other_revisions_are_tried_for_rules_that_compare_them(
 ) -> None:
     starts = tmp_path / "starts"
     command = command_of(checked_servers, f"print(file=open({str(starts)!r}, 'a'));")
-    code, findings = checked(f"{command} none", "--rule", rule, "--revision", REVISIONS[-1])
-    assert (code, broken(findings)) == (0, [])
+    code, findings = run_check(f"{command} none", "--rule", rule, "--revision", REVISIONS[-1])
+    assert (code, broken_rules(findings)) == (0, [])
     assert len(starts.read_text()) == number
 
 
 def test_a_rule_is_checked_over_http_by_itself() -> None:
     rule = "jsonrpc.request-id-type"
-    with stateless_http.serving("") as address:
+    with stateless_http.run_server("") as address:
         words = ("--revision", stateless.REVISION, "--rule", rule, "--timeout", "5")
-        code, findings = checked(address, *words)
-    assert (code, broken(findings)) == (0, [])
+        code, findings = run_check(address, *words)
+    assert (code, broken_rules(findings)) == (0, [])
     assert (findings["transport"], findings["name"]) == ("http", "raw 1")
 
 
 def test_a_rule_that_does_not_apply_says_why() -> None:
     words = ("--revision", stateless.REVISION, "--rule", "logging.levels", "--timeout", "5")
-    with stateless_http.serving("") as address:
-        _, findings = checked(address, *words)
+    with stateless_http.run_server("") as address:
+        _, findings = run_check(address, *words)
     [outcome] = findings["outcomes"]
     assert outcome["why"] == "the level is said by each request"
 
@@ -343,26 +343,26 @@ def test_a_server_that_was_killed_once_gets_less_time_to_end() -> None:
 @pytest.mark.parametrize("rule", ["jsonrpc.code-parse-error", "jsonrpc.code-invalid-request"])
 def test_an_error_without_id_answers_no_later_request(rule: str) -> None:
     words = ("--revision", REVISIONS[-1], "--rule", rule)
-    code, findings = checked(f"{RAW} {rule} 0.15", *words)
-    assert (code, broken(findings)) == (1, [rule])
+    code, findings = run_check(f"{RAW} {rule} 0.15", *words)
+    assert (code, broken_rules(findings)) == (1, [rule])
 
 
 def test_messages_over_several_lines_are_read_though_no_answer() -> None:
     rule = "stdio.no-embedded-newline"
     words = ("--revision", REVISIONS[-1], "--rule", rule, "--rule", "jsonrpc", "--timeout", "0.5")
-    code, findings = checked(f"{RAW} {rule}", *words)
+    code, findings = run_check(f"{RAW} {rule}", *words)
     assert code == 1
-    assert rule in broken(findings)
+    assert rule in broken_rules(findings)
     assert "answers no longer" in findings["given_up"][REVISIONS[-1]]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["", *outside(HTTP_DEFECTS)])
 def test_a_defect_over_http_is_reported_as_its_rule_alone(rule: str, every: bool) -> None:
-    words = ("--revision", REVISIONS[-1], "--timeout", "5", *judged(rule, every))
-    with serving(rule) as address:
-        _, findings = checked(address, *words)
-    assert broken(findings) == ([rule] if rule else [])
+    words = ("--revision", REVISIONS[-1], "--timeout", "5", *rule_options(rule, every))
+    with run_server(rule) as address:
+        _, findings = run_check(address, *words)
+    assert broken_rules(findings) == ([rule] if rule else [])
 
 
 @pytest.mark.parametrize(
@@ -425,15 +425,15 @@ def test_a_wrong_command_line_is_one_error(words: list[str], error: str) -> None
 
 def test_a_broken_should_fails_only_if_that_is_asked_for() -> None:
     words = (f"{RAW} tools.name-charset", "--rule", "tools", "--revision", REVISIONS[-1])
-    assert checked(*words)[0] == 0
-    assert checked(*words, "--fail-on", "warning")[0] == 1
+    assert run_check(*words)[0] == 0
+    assert run_check(*words, "--fail-on", "warning")[0] == 1
 
 
 def test_tools_that_may_change_something_need_permission() -> None:
     words = (f"{RAW} unsafe", "--rule", "tools.output-conforms", "--revision", REVISIONS[-1])
-    [skipped] = checked(*words)[1]["outcomes"]
+    [skipped] = run_check(*words)[1]["outcomes"]
     assert skipped["state"] == "not applicable"
-    [called] = checked(*words, "--call-tools")[1]["outcomes"]
+    [called] = run_check(*words, "--call-tools")[1]["outcomes"]
     assert called["state"] == "passed"
 
 

@@ -51,20 +51,20 @@ def outcomes(defect: str, revision: str, **options: bool) -> tuple[Outcome, ...]
     return findings.outcomes
 
 
-def broken(judged: tuple[Outcome, ...]) -> list[Outcome]:
+def broken_outcomes(judged: tuple[Outcome, ...]) -> list[Outcome]:
     return [each for each in judged if each.state == "broken"]
 
 
 @pytest.mark.parametrize(("rule", "revision"), DEFECTS)
 def test_a_defect_breaks_its_rule_alone(rule: str, revision: str) -> None:
-    assert [each.rule.id for each in broken(outcomes(rule, revision))] == [rule]
+    assert [each.rule.id for each in broken_outcomes(outcomes(rule, revision))] == [rule]
 
 
 def test_servers_without_a_defect_keep_each_rule(snapshot: SnapshotAssertion) -> None:
     reasons: dict[str, dict[str, str]] = {}
     for revision in SERVERS:
         judged = outcomes("none", revision)
-        assert broken(judged) == []
+        assert broken_outcomes(judged) == []
         reasons[revision] = {each.rule.id: each.why for each in judged if each.why}
     assert reasons == snapshot
 
@@ -72,7 +72,7 @@ def test_servers_without_a_defect_keep_each_rule(snapshot: SnapshotAssertion) ->
 def test_a_broken_rule_says_what_was_expected_and_what_came(snapshot: SnapshotAssertion) -> None:
     texts: dict[str, str] = {}
     for rule, revision in DEFECTS:
-        [outcome] = broken(outcomes(rule, revision))
+        [outcome] = broken_outcomes(outcomes(rule, revision))
         texts[f"{rule} {revision}"] = f"{outcome.expected} | {outcome.actual}"
     assert texts == snapshot
 
@@ -80,10 +80,10 @@ def test_a_broken_rule_says_what_was_expected_and_what_came(snapshot: SnapshotAs
 @pytest.mark.parametrize("revision", [checked_servers.REVISIONS[-1], *list(SERVERS)[-1:]])
 def test_the_requests_of_a_check_are_these(revision: str, snapshot: SnapshotAssertion) -> None:
     _, sent = checked_in_memory(SERVERS[revision], "none", revision, IN_MEMORY)
-    assert [shown(line, revision) for line in sent] == snapshot
+    assert [format_request(line, revision) for line in sent] == snapshot
 
 
-def shown(line: bytes, revision: str) -> str:
+def format_request(line: bytes, revision: str) -> str:
     """A request without what most of its revision have; numbers that ids count up are left out."""
     try:
         message: Any = json.loads(line)
@@ -119,7 +119,7 @@ def broken_over_http(defect: str, revision: str) -> list[Outcome]:
     with HTTP_SERVERS[revision][0](defect) as server:  # bound, but served in this process
         findings, _ = checked_over_http(server, revision, CHECKS)
     assert (findings.lost, findings.transport) == ({}, "http")
-    return broken(findings.outcomes)
+    return broken_outcomes(findings.outcomes)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def shown_request(request: httpx2.Request, revision: str) -> str:
     """A request without the fields that most have."""
     fields = [f"{name.decode()}: {value.decode('latin-1')}" for name, value in request.headers.raw]
     own = [field for field in fields if field.lower() not in USUAL and not COMMON.match(field)]
-    body = shown(request.content, revision) if request.content else ""
+    body = format_request(request.content, revision) if request.content else ""
     return " | ".join([f"{request.method} {body}".strip(), *own])
 
 
@@ -166,7 +166,9 @@ def test_progress_names_each_revision_and_each_rule() -> None:
     revision = checked_servers.REVISIONS[-1]
     texts: list[str] = []
     rules_shown: list[str] = []
-    server = MemoryServer(lambda: MemoryConnection(checked_servers.responding("none"), []), ["raw"])
+    server = MemoryServer(
+        lambda: MemoryConnection(checked_servers.server_function("none"), []), ["raw"]
+    )
     run = Run(server, IN_MEMORY[:2], texts.append, rules_shown.append)
     anyio.run(run.findings, [explain_revision(revision)])
     assert texts == ["asking which revisions the server speaks", f"checking {revision} over stdio"]
@@ -187,7 +189,7 @@ def every(method: str, **members: Any) -> checked_servers.Defect:
     return edit_result(method, lambda value: dict(members))
 
 
-def beginning(**members: Any) -> checked_servers.Defect:
+def change_first_result(**members: Any) -> checked_servers.Defect:
     """The first result with other members."""
     return in_turn(
         *(
@@ -197,7 +199,7 @@ def beginning(**members: Any) -> checked_servers.Defect:
     )
 
 
-def paged(method: str, member: str) -> checked_servers.Defect:
+def page_list(method: str, member: str) -> checked_servers.Defect:
     """A list of two pages, the second of which is empty."""
 
     def change(request: Any, answer: Any) -> Any:
@@ -235,7 +237,7 @@ VARIANTS: dict[str, checked_servers.Defect] = {
         every("resources/templates/list"),
         every("prompts/list", prompts="x"),
     ),
-    "pages": in_turn(paged("tools/list", "tools"), paged("prompts/list", "prompts")),
+    "pages": in_turn(page_list("tools/list", "tools"), page_list("prompts/list", "prompts")),
     "no templates": refused_if("resources/templates/list", lambda params: True, -32601),
     "input is required": in_turn(
         every("tools/call", resultType="input_required", inputRequests={}),
@@ -264,12 +266,14 @@ VARIANTS: dict[str, checked_servers.Defect] = {
     ),
     "a prompt without arguments": every("prompts/list", prompts=[{"name": "report"}]),
     "malformed arguments": every("prompts/list", prompts=[{"name": "report", "arguments": [5]}]),
-    "no name": beginning(serverInfo=None, _meta={}),
-    "malformed capabilities": beginning(capabilities=5),
-    "no capabilities": beginning(capabilities={}),
-    "some capabilities": beginning(capabilities={"tools": False, "prompts": {}}),
-    "an older version": beginning(protocolVersion="2024-11-05", supportedVersions=["2024-11-05"]),
-    "a result of five": beginning(extra=5, instructions=5),
+    "no name": change_first_result(serverInfo=None, _meta={}),
+    "malformed capabilities": change_first_result(capabilities=5),
+    "no capabilities": change_first_result(capabilities={}),
+    "some capabilities": change_first_result(capabilities={"tools": False, "prompts": {}}),
+    "an older version": change_first_result(
+        protocolVersion="2024-11-05", supportedVersions=["2024-11-05"]
+    ),
+    "a result of five": change_first_result(extra=5, instructions=5),
     "results for all": lambda request, answer: (
         {"jsonrpc": "2.0", "id": request["id"], "result": {}}
         if isinstance(request, dict) and "error" in (answer or {}) and "id" in request

@@ -60,7 +60,7 @@ def run_on_terminal(root: Path, *words: object) -> str:
     return shown.decode()
 
 
-def failed(words: list[object], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def run_failing(words: list[object], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """Exit code and error text of a command line that fails."""
     with pytest.raises(SystemExit) as raised:
         cli.main([str(word) for word in words])
@@ -98,8 +98,8 @@ def test_h_is_short_for_help(words: list[str]) -> None:
 def test_a_word_that_is_nearly_right_gets_the_right_one_named(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert "Did you mean" in failed(["chek", "pkg"], capsys)[1]
-    assert "--revision" in failed(["--revison", "latest"], capsys)[1]
+    assert "Did you mean" in run_failing(["chek", "pkg"], capsys)[1]
+    assert "--revision" in run_failing(["--revison", "latest"], capsys)[1]
 
 
 def test_without_words_it_shows_help() -> None:
@@ -124,7 +124,7 @@ def test_list_shows_the_modules_of_a_package_by_room(
     rooms = {row[0]: int(row[1]) for row in rows if row[0].endswith("/")}
     assert rooms.keys() == {"./", "r2025_06_18/"}
     assert rows[-1] == ["all", str(sum(rooms.values())), "9", "modules"]
-    complaint = failed(["list", "--modules", f"{tmp_path}"], capsys)[1]
+    complaint = run_failing(["list", "--modules", f"{tmp_path}"], capsys)[1]
     assert "expected a package of mcpgen, got no mcpgen.json in it" in complaint
 
 
@@ -148,11 +148,11 @@ USAGE = {
 
 
 @pytest.mark.parametrize("case", USAGE)
-def test_what_is_asked_wrongly_is_said_in_one_line_with_code_2(
+def test_usage_errors_are_one_line_with_exit_code_2(
     case: str, capsys: pytest.CaptureFixture[str], snapshot: SnapshotAssertion
 ) -> None:
     words = ["FILE" if word == __file__ else word for word in USAGE[case]]
-    code, text = failed(list(USAGE[case]), capsys)
+    code, text = run_failing(list(USAGE[case]), capsys)
     assert code == 2
     assert text.count("\n") == 1
     assert (" ".join(words), text.replace(__file__, "FILE")) == snapshot
@@ -171,7 +171,7 @@ def test_what_is_asked_wrongly_is_said_in_one_line_with_code_2(
 def test_bad_words_of_the_command_line_are_one_line_and_code_2(
     words: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, text = failed(words, capsys)
+    code, text = run_failing(words, capsys)
     assert code == 2
     assert text.startswith("mcpgen: error: ")
     assert text.count("\n") == 1
@@ -181,7 +181,7 @@ def test_the_current_directory_is_not_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    code, text = failed(["--revision", "latest", "-o", "."], capsys)
+    code, text = run_failing(["--revision", "latest", "-o", "."], capsys)
     assert code == 2
     assert "holds the current directory" in text
 
@@ -191,7 +191,7 @@ def test_a_revision_may_not_come_twice(tmp_path: Path, capsys: pytest.CaptureFix
     path.parent.mkdir()
     path.write_text("{}")
     words: list[object] = ["--revision", "all", "--schema", path, "-o", tmp_path / "pkg"]
-    code, text = failed(words, capsys)
+    code, text = run_failing(words, capsys)
     assert code == 2
     assert f"revision {OLDEST} comes twice" in text
 
@@ -216,7 +216,7 @@ def test_a_fault_of_our_own_is_one_line_too(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("mcpgen.schema.revisions", None)
-    code, text = failed(["list"], capsys)
+    code, text = run_failing(["list"], capsys)
     assert code == 1
     assert text.startswith("mcpgen: error: unexpected TypeError: ")
     assert text.count("\n") == 1
@@ -229,7 +229,7 @@ def test_an_interrupt_is_one_line_too(
         raise KeyboardInterrupt
 
     monkeypatch.setattr("mcpgen.schema.revisions", interrupted)
-    assert failed(["list"], capsys) == (1, "\nmcpgen: error: interrupted\n")
+    assert run_failing(["list"], capsys) == (1, "\nmcpgen: error: interrupted\n")
 
 
 def test_a_pipe_that_closes_early_is_no_fault(root: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_schema_file_with_facts_of_its_own_as_it_is(tmp_path: Path) -> None:
     assert next(line for line in rest if not line.startswith("note: ")).startswith("pkg: ")
 
 
-def drafted(folder: Path) -> Path:
+def save_draft(folder: Path) -> Path:
     """A schema with a request of which nothing but the schema is known."""
     document = json.loads((schema.entry("2025-11-25").folder / "schema.json").read_text())
     definitions = document["$defs"]
@@ -314,7 +314,7 @@ def drafted(folder: Path) -> Path:
 
 
 def test_guesses_and_odd_references_are_listed_with_their_place(tmp_path: Path) -> None:
-    drafted(tmp_path)
+    save_draft(tmp_path)
     lines = run("--schema", "draft.json", "-o", "pkg", cwd=tmp_path).out.splitlines()
     beside = "beside the facts of 2025-11-25"
     note = "1 reference such as #/definitions/Id, taken as into $defs"
@@ -335,7 +335,7 @@ def test_guesses_and_odd_references_are_listed_with_their_place(tmp_path: Path) 
 
 
 def test_strict_makes_a_guess_an_error_until_it_is_stated(tmp_path: Path) -> None:
-    drafted(tmp_path)
+    save_draft(tmp_path)
     words = ["--strict", "--schema", "draft.json", "-q", "-o", "pkg"]
     ended = run(*words, cwd=tmp_path)
     expected = 'expected a fact that --facts states, got the guess ["EmptyResult"], there is no'
@@ -407,7 +407,7 @@ def test_the_same_revision_by_two_files_is_refused(
 ) -> None:
     files = [copied_schema(OLDEST, tmp_path / name) for name in ("a", "b")]
     words: list[object] = ["--schema", files[0], "--schema", files[1], "-o", tmp_path / "pkg"]
-    code, text = failed(words, capsys)
+    code, text = run_failing(words, capsys)
     assert (code, text.count("\n")) == (2, 1)
     assert f"revision {OLDEST} comes twice: by --schema twice" in text
     assert not (tmp_path / "pkg").exists()
@@ -533,7 +533,7 @@ def test_the_list_is_json_too() -> None:
 
 def test_watching_has_no_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     words = ["--revision", OLDEST, "-o", tmp_path / "pkg", "--watch", "--json"]
-    assert failed(words, capsys)[0] == 2
+    assert run_failing(words, capsys)[0] == 2
 
 
 COMPLETIONS = {
@@ -612,10 +612,12 @@ def test_a_terminal_gets_rich_output(root: Path, package: Path) -> None:
     assert "1 file differs" in checked
 
 
-def test_a_terminal_sees_progress(root: Path, tmp_path: Path, built: Mapping[str, str]) -> None:
+def test_a_terminal_sees_progress(
+    root: Path, tmp_path: Path, built_package: Mapping[str, str]
+) -> None:
     shown = run_on_terminal(root, "-r", OLDEST, "--features", "all", "-o", tmp_path / "pkg")
     assert "generating pkg" in shown
-    assert f"{len(built)} files created" in shown
+    assert f"{len(built_package)} files created" in shown
 
 
 def test_models_are_made_in_another_process(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ MODULES = {
 
 
 @pytest.mark.parametrize("late", [(), ("slow.py",)])
-def test_what_is_imported_is_needed(late: tuple[str, ...]) -> None:
+def test_imported_modules_are_needed_files(late: tuple[str, ...]) -> None:
     files = closure.needed_files(["start.py"], MODULES, MODULES.__getitem__, late)
     assert files == {path: text for path, text in MODULES.items() if path != "other.py"}
 

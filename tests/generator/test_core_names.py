@@ -22,7 +22,7 @@ NAMES = [row.name for row in schema.revisions()]
 HANDSHAKE, STATELESS = "2025-06-18", "2026-07-28"
 
 
-def renamed(name: str, old: str, new: str) -> dict[str, Any]:
+def rename_in_schema(name: str, old: str, new: str) -> dict[str, Any]:
     """The definitions of a revision with a type, member, method or reference called otherwise."""
     text = json.dumps(definitions_of(name))
     for start in ("", "#/$defs/"):
@@ -41,7 +41,7 @@ def spec_of(folder: Path, definitions: Any, stated: str = "") -> tuple[RevisionS
     return pipeline.revision_spec(loaded, fit.facts, docs.load()), source.base
 
 
-def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
+def check_names(folder: Path, definitions: Any, stated: str = "") -> list[str]:
     """Look for core names; gives the notes on members that nothing sets."""
     built, base = spec_of(folder, definitions, stated)
     absent = schema_facts.absent_methods(folder / "own.toml") if stated else ()
@@ -49,7 +49,7 @@ def checked(folder: Path, definitions: Any, stated: str = "") -> list[str]:
     return [core_check.note(each) for each in core_check.unset_members(built, base)]
 
 
-def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
+def generate_package(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
     """The files of a package of some parts."""
     source = schema_sources.of_file(save_schema(folder, definitions))
     request = BuildRequest("pkg", (source,), selection=Selection(parts))
@@ -63,7 +63,7 @@ def generated(folder: Path, definitions: Any, *parts: str) -> dict[str, str]:
 def test_a_renamed_result_is_found_by_its_members(
     name: str, old: str, method: str, tmp_path: Path
 ) -> None:
-    fit = fit_facts(tmp_path, renamed(name, old, "Outcome"))
+    fit = fit_facts(tmp_path, rename_in_schema(name, old, "Outcome"))
     if name != STATELESS:  # there the schema has the result of each request by name
         assert fit.facts.results.client[method][0] == "Outcome"
         (guess,) = (each for each in fit.guesses if each.pointer.startswith("/results"))
@@ -77,7 +77,7 @@ def test_a_renamed_request_keeps_results_and_lifecycle(
     name: str, message: str, tmp_path: Path
 ) -> None:
     before = facts_of(tmp_path, definitions_of(name))
-    assert facts_of(tmp_path, renamed(name, message, "OtherRequest")) == before
+    assert facts_of(tmp_path, rename_in_schema(name, message, "OtherRequest")) == before
 
 
 def facts_of(folder: Path, definitions: Any) -> Any:
@@ -108,7 +108,7 @@ def facts_of(folder: Path, definitions: Any) -> Any:
 def test_a_renamed_role_is_found_by_its_place(
     name: str, role: str, old: str, tmp_path: Path
 ) -> None:
-    built, _ = spec_of(tmp_path, renamed(name, old, "Other"))
+    built, _ = spec_of(tmp_path, rename_in_schema(name, old, "Other"))
     assert built.roles[role] == "Other"
 
 
@@ -125,11 +125,11 @@ MISSED = [
 def test_a_core_method_is_missed_unless_facts_deny_it(
     name: str, method: str, expected: str, tmp_path: Path
 ) -> None:
-    definitions = renamed(name, method, "other/name")
+    definitions = rename_in_schema(name, method, "other/name")
     with pytest.raises(SchemaError, match=expected) as caught:
-        checked(tmp_path, definitions)
+        check_names(tmp_path, definitions)
     assert f'[methods] "{method}" = false in --facts' in str(caught.value)
-    checked(tmp_path, definitions, f'methods."{method}" = false')
+    check_names(tmp_path, definitions, f'methods."{method}" = false')
 
 
 @pytest.mark.parametrize(
@@ -144,13 +144,13 @@ def test_a_core_method_is_missed_unless_facts_deny_it(
 def test_a_renamed_member_is_missed_unless_facts_give_it(
     name: str, owner: str, member: str, tmp_path: Path
 ) -> None:
-    definitions = renamed(name, member, "otherName")
+    definitions = rename_in_schema(name, member, "otherName")
     with pytest.raises(SchemaError, match=f"/{owner}/required: expected {member}") as caught:
-        checked(tmp_path, definitions)
+        check_names(tmp_path, definitions)
     fact = f'[defaults.{owner}] "otherName" = ...'
     assert fact in str(caught.value)
     stated = '[defaults."*"]\notherName = "x"'
-    assert not [text for text in checked(tmp_path, definitions, stated) if "otherName:" in text]
+    assert not [text for text in check_names(tmp_path, definitions, stated) if "otherName:" in text]
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_renamed_member_of_the_handshake_is_refused(
     member: str, place: str, way: str, tmp_path: Path
 ) -> None:
     with pytest.raises(SchemaError, match=f"{place}: expected {member}") as caught:
-        checked(tmp_path, renamed(HANDSHAKE, member, "otherName"))
+        check_names(tmp_path, rename_in_schema(HANDSHAKE, member, "otherName"))
     assert way in str(caught.value)
 
 
@@ -178,10 +178,10 @@ def test_a_renamed_member_of_the_handshake_is_refused(
     ],
 )
 def test_parts_that_need_no_name_have_any(parts: str, old: str, tmp_path: Path) -> None:
-    files = generated(tmp_path, renamed(HANDSHAKE, old, "other"), parts)
+    files = generate_package(tmp_path, rename_in_schema(HANDSHAKE, old, "other"), parts)
     assert "rdraft/models.py" in files
 
 
 def test_a_package_without_its_core_is_not_generated(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match="expected tools/call"):
-        generated(tmp_path, renamed(HANDSHAKE, "tools/call", "other"), "server")
+        generate_package(tmp_path, rename_in_schema(HANDSHAKE, "tools/call", "other"), "server")

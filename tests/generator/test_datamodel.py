@@ -50,7 +50,7 @@ def test_a_process_makes_the_same_source() -> None:
         assert models.render(normal, job, worker, "a.py") == source_of(job)
 
 
-def test_what_fails_in_a_process_is_explained_here() -> None:
+def test_failures_of_a_worker_process_are_explained_here() -> None:
     normal, job = job_of(**DEFINITIONS)
     definitions = {**job["definitions"], "Near": {"type": 5}}
     broken: Job = {**job, "definitions": definitions}

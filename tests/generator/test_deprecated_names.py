@@ -34,7 +34,7 @@ def older(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def updated(older: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+def updated_package(older: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     """The older package after an update, imported."""
     assert run("update", "-q", "older_pkg").code == 0
     monkeypatch.syspath_prepend(older.parent)
@@ -43,23 +43,23 @@ def updated(older: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
         del sys.modules[name]
 
 
-def test_an_old_name_is_the_new_one_with_a_warning(updated: ModuleType) -> None:
+def test_an_old_name_is_the_new_one_with_a_warning(updated_package: ModuleType) -> None:
     with pytest.warns(
         DeprecationWarning, match=f"{OLD} of older_pkg is called {NEW} now"
     ) as caught:
-        value = getattr(updated, OLD)
-    assert value is getattr(updated, NEW)
+        value = getattr(updated_package, OLD)
+    assert value is getattr(updated_package, NEW)
     assert [each.filename for each in caught] == [__file__]
-    assert OLD not in updated.__all__
+    assert OLD not in updated_package.__all__
 
 
-def test_new_names_and_unknown_ones_are_as_before(updated: ModuleType) -> None:
+def test_new_names_and_unknown_ones_are_as_before(updated_package: ModuleType) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert getattr(updated, NEW).__name__ == NEW
+        assert getattr(updated_package, NEW).__name__ == NEW
         for name in ("NeverSeenAgain", "Exchange"):
             with pytest.raises(AttributeError, match=f"has no attribute '{name}'"):
-                getattr(updated, name)
+                getattr(updated_package, name)
 
 
 def test_an_update_says_what_was_renamed_and_what_is_gone(older: Path) -> None:

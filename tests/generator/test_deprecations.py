@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from generator.typescript_text import saved, typescript_of
+from generator.typescript_text import save_text, typescript_of
 from mcpgen import diff, schema
 
 NEWEST = schema.latest().name
 PLAIN = schema.load(NEWEST, errata=False).definitions
 
 
-def marked(old: str, new: str) -> list[tuple[str, str, tuple[str, ...]]]:
+def list_deprecations(old: str, new: str) -> list[tuple[str, str, tuple[str, ...]]]:
     """The deprecations that a comparison shows, with those whom they concern."""
     changes = diff.compare(*diff.load(old, new)).changes
     return [
@@ -38,7 +38,7 @@ def test_a_mark_in_json_is_shown_with_its_place(mark: dict[str, Any], tmp_path: 
     file.write_text(json.dumps(document), "utf-8")
     sends = ("client that sends", "server that receives")
     gives = ("server that sends", "client that receives")
-    assert marked(NEWEST, str(file)) == [
+    assert list_deprecations(NEWEST, str(file)) == [
         ("DEPRECATION_ADDED", "CallToolRequestParams", sends),
         ("DEPRECATION_ADDED", "Tool.title", gives),
     ]
@@ -47,10 +47,12 @@ def test_a_mark_in_json_is_shown_with_its_place(mark: dict[str, Any], tmp_path: 
 
 def test_a_tag_in_typescript_is_shown_with_its_place(tmp_path: Path) -> None:
     plain = typescript_of(PLAIN)
-    old = saved(tmp_path / "old", plain)
+    old = save_text(tmp_path / "old", plain)
     name = "export interface CompleteResult "
     assert name in plain
-    new = saved(tmp_path / "new", plain.replace(name, f"/** @deprecated as of now */\n{name}"))
+    new = save_text(tmp_path / "new", plain.replace(name, f"/** @deprecated as of now */\n{name}"))
     gives = ("server that sends", "client that receives")
-    assert marked(str(old), str(new)) == [("DEPRECATION_ADDED", "CompleteResult", gives)]
-    assert marked(str(new), str(old)) == [("DEPRECATION_REMOVED", "CompleteResult", gives)]
+    assert list_deprecations(str(old), str(new)) == [("DEPRECATION_ADDED", "CompleteResult", gives)]
+    assert list_deprecations(str(new), str(old)) == [
+        ("DEPRECATION_REMOVED", "CompleteResult", gives)
+    ]

@@ -34,7 +34,7 @@ def changes(step: tuple[str, str], *, errata: bool = True) -> tuple[diff.Change,
     return diff.compare(*diff.load(*step, errata=errata)).changes
 
 
-def matching(pattern: str, step: tuple[str, str]) -> list[diff.Change]:
+def matching_changes(pattern: str, step: tuple[str, str]) -> list[diff.Change]:
     """The changes that a line of the list is about."""
     rule, place, *words = pattern.split(" | ")
     return [
@@ -56,15 +56,15 @@ def test_every_item_of_the_lists_is_here() -> None:
 def test_the_diff_shows_what_the_list_of_changes_names(item: dict[str, Any]) -> None:
     assert ("shown" in item) != ("not" in item)
     step = STEP_TO[item["revision"]]
-    assert [line for line in item.get("shown", ()) if not matching(line, step)] == []
+    assert [line for line in item.get("shown", ()) if not matching_changes(line, step)] == []
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step[1])
 def test_the_diff_invents_no_change(step: tuple[str, str]) -> None:
     rows = [row for rows in LISTED.values() for row in rows if row["revision"] == step[1]]
     lines = [line for row in rows for line in row.get("shown", ())]
-    assert [line for line in lines if not matching(line, step)] == []
-    named = {change for line in lines for change in matching(line, step)}
+    assert [line for line in lines if not matching_changes(line, step)] == []
+    named = {change for line in lines for change in matching_changes(line, step)}
     assert [(c.rule.id, c.place, c.sentence) for c in changes(step) if c not in named] == []
 
 

@@ -75,19 +75,19 @@ def side(name: str, own: dict[str, Any], other: dict[str, Any]) -> Protocol:
     return protocol(name, other=(other,), **own)
 
 
-def shuffled(node: Any) -> Any:
+def shuffle_schema(node: Any) -> Any:
     """The same schema with all members in another order, and single types as unions of one."""
     match node:
         case dict():
-            turned = {key: shuffled(value) for key, value in reversed(node.items())}
+            turned = {key: shuffle_schema(value) for key, value in reversed(node.items())}
             return {"anyOf": [turned]} if node.get("type") == "string" else turned
         case list() if all(isinstance(item, dict) for item in node):
-            return [shuffled(item) for item in reversed(node)]
+            return [shuffle_schema(item) for item in reversed(node)]
         case _:
             return node
 
 
-def renamed(definitions: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def rename_types(definitions: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     """Definitions with other names for some types."""
     text = json.dumps(definitions)
     for old, new in names.items():
@@ -107,7 +107,7 @@ def test_equal_protocols_do_not_differ(own: dict[str, Any]) -> None:
 @given(definitions())
 @settings(max_examples=60)
 def test_a_protocol_written_in_another_way_does_not_differ(own: dict[str, Any]) -> None:
-    other = {name: shuffled(node) for name, node in own.items()}
+    other = {name: shuffle_schema(node) for name, node in own.items()}
     other["ClientRequest"] = own["ClientRequest"]
     for name in own:
         if name.endswith("Request"):
@@ -135,10 +135,10 @@ def test_the_way_back_mirrors_the_way_there(one: dict[str, Any], other: dict[str
 def test_renaming_back_what_was_renamed_leaves_no_change(
     own: dict[str, Any], words: list[str]
 ) -> None:
-    other = renamed(own, dict(zip(TYPES, words, strict=True)))
+    other = rename_types(own, dict(zip(TYPES, words, strict=True)))
     there = changes(side("A", own, other), side("B", other, own))
     names = {c.new: c.old for c in there if c.rule.id == "TYPE_RENAMED"}
-    back = renamed(other, names)
+    back = rename_types(other, names)
     left = changes(side("A", own, back), side("B", back, own))
     held = {change.rule.id for change in left}
     unrecognized = {"TYPE_ADDED", "TYPE_REMOVED"}

@@ -18,7 +18,7 @@ from syrupy.assertion import SnapshotAssertion
 from generator.command_line import run
 from generator.diff_schemas import definitions, facts_with, protocol
 from generator.schemas import TEXT, any_of, const, obj, ref
-from generator.typescript_text import saved as saved_typescript
+from generator.typescript_text import save_text as saved_typescript
 from generator.typescript_text import typescript_of
 from mcpgen import diff, schema
 from mcpgen.diff import page, report
@@ -56,7 +56,7 @@ def hostile() -> diff.Diff:
     return diff.compare(one, protocol(f"B{EVIL}", PaintRequestParams=other))
 
 
-def saved(folder: Path, name: str, **changed: Any) -> str:
+def save_schema(folder: Path, name: str, **changed: Any) -> str:
     """A schema file of a tiny protocol."""
     path = folder / name
     base = {**definitions(**changed), "ServerResult": any_of("PaintResult")}
@@ -124,13 +124,13 @@ def test_changes_of_the_page_can_be_filtered_by_affected_side() -> None:
     ("fail_on", "code"), [("never", 0), ("breaking", 1), ("warning", 1), ("any", 1)]
 )
 def test_the_exit_code_says_what_was_found(fail_on: str, code: int, tmp_path: Path) -> None:
-    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
     assert run("diff", old, new, "--fail-on", fail_on).code == code
     assert run("diff", old, old, "--fail-on", fail_on).code == 0
 
 
 def test_severities_that_are_set_decide_the_exit_code(tmp_path: Path) -> None:
-    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
     words = ("diff", old, new, "--fail-on", "breaking", "--severity")
     assert run(*words, "ALL=warning").code == 0
     assert run(*words, "ALL=compatible", "--severity", "VALUE=breaking").code == 0
@@ -138,7 +138,7 @@ def test_severities_that_are_set_decide_the_exit_code(tmp_path: Path) -> None:
 
 
 def test_json_is_what_the_json_option_and_the_format_print(tmp_path: Path) -> None:
-    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
     done = run("diff", old, new, "--json")
     assert done.out == run("diff", old, new, "--format", "json").out
     document = json.loads(done.out)
@@ -148,7 +148,7 @@ def test_json_is_what_the_json_option_and_the_format_print(tmp_path: Path) -> No
 
 
 def test_only_what_affects_a_side_is_shown_if_asked_for(tmp_path: Path) -> None:
-    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
     done = run("diff", old, new, "--json", "--affects", "client-receives")
     changes = json.loads(done.out)["changes"]
     assert changes
@@ -157,7 +157,7 @@ def test_only_what_affects_a_side_is_shown_if_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_a_report_for_one_side_counts_for_that_side_alone(form: str, tmp_path: Path) -> None:
-    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
     heads = run("diff", old, new, "--format", form, "--affects", "client").out
     end = {"text": "\nbreaking ", "markdown": "\n## ", "html": 'class="change"'}[form]
     head = heads.partition(end)[0]
@@ -167,7 +167,7 @@ def test_a_report_for_one_side_counts_for_that_side_alone(form: str, tmp_path: P
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html"])
 def test_standard_output_has_every_line_of_the_file(form: str, tmp_path: Path) -> None:
-    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
     words = ("diff", old, new, "--format", form)
     shown = run(*words).out
     run(*words, "-o", f"{tmp_path / 'report'}")
@@ -175,7 +175,7 @@ def test_standard_output_has_every_line_of_the_file(form: str, tmp_path: Path) -
 
 
 def test_a_report_is_written_to_a_file(tmp_path: Path) -> None:
-    old, new = saved(tmp_path, "a.json"), saved(tmp_path, "b.json", **NEW)
+    old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
     target = tmp_path / "diff.html"
     done = run("diff", old, new, "--format", "html", "-o", str(target))
     assert done.out.startswith(f"{target}: ")
@@ -193,7 +193,9 @@ def test_a_report_is_written_to_a_file(tmp_path: Path) -> None:
         (("2024-11-05", "2025-06-18", "--severity", "X=y"), "expected --severity RULE=SEVERITY"),
     ],
 )
-def test_what_cannot_be_compared_is_one_error(words: tuple[str, ...], reason: str) -> None:
+def test_revisions_that_cannot_be_compared_are_one_error(
+    words: tuple[str, ...], reason: str
+) -> None:
     done = run("diff", *words)
     assert (done.code, done.out) == (2, "")
     assert reason in done.err

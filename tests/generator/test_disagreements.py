@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from generator.typescript_text import saved
+from generator.typescript_text import save_text
 from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError
@@ -44,7 +44,7 @@ DOG: dict[str, Any] = {
 JSON = {"type": ["string", "number", "boolean", "null"]}
 
 
-def compared(folder: Path, /, **changes: Any) -> schema.Disagreements:
+def compare_schemas(folder: Path, /, **changes: Any) -> schema.Disagreements:
     """Disagreements between `TEXT` and a JSON file with these definitions."""
     return compared_with(folder, TEXT, changes)
 
@@ -52,8 +52,8 @@ def compared(folder: Path, /, **changes: Any) -> schema.Disagreements:
 def compared_with(folder: Path, text: str, changes: dict[str, Any]) -> schema.Disagreements:
     definitions = {"Cat": CAT, "Dog": DOG, "Json": JSON, **changes}
     kept = {name: value for name, value in definitions.items() if value is not None}
-    document = saved(folder, json.dumps({"$defs": kept}), "schema.json")
-    return schema.disagreements(saved(folder, text), document)
+    document = save_text(folder, json.dumps({"$defs": kept}), "schema.json")
+    return schema.disagreements(save_text(folder, text), document)
 
 
 def properties(definition: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def properties(definition: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def test_the_same_in_both_is_no_disagreement(tmp_path: Path) -> None:
     described = {**CAT, "description": "A cat.", "title": "Cat"}
-    assert compared(tmp_path, Cat=described) == schema.Disagreements((), ())
+    assert compare_schemas(tmp_path, Cat=described) == schema.Disagreements((), ())
 
 
 CASES = {
@@ -120,7 +120,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_a_disagreement_is_an_erratum_with_its_reason(tmp_path: Path, case: str) -> None:
     changes, pointer, reason = CASES[case]
-    disagreements = compared(tmp_path, **changes)
+    disagreements = compare_schemas(tmp_path, **changes)
     name = pointer.split("/")[2]
     line = next(at for at, text in enumerate(TEXT.splitlines(), 1) if f" {name} " in text)
     assert [(each.pointer, each.reason, each.source) for each in disagreements.errata] == [
@@ -132,11 +132,11 @@ def test_a_disagreement_is_an_erratum_with_its_reason(tmp_path: Path, case: str)
 @pytest.mark.parametrize("case", CASES)
 def test_the_text_is_an_errata_file_that_corrects_the_json(tmp_path: Path, case: str) -> None:
     changes, _, _ = CASES[case]
-    text = schema.errata_text(compared(tmp_path, **changes))
-    errata = read_errata(saved(tmp_path, text, "errata.toml"))
+    text = schema.errata_text(compare_schemas(tmp_path, **changes))
+    errata = read_errata(save_text(tmp_path, text, "errata.toml"))
     document = json.loads((tmp_path / "schema.json").read_text())
     corrected = apply(document, errata, "schema.json")
-    saved(tmp_path, json.dumps(corrected), "schema.json")
+    save_text(tmp_path, json.dumps(corrected), "schema.json")
     again = schema.disagreements(tmp_path / "schema.ts", tmp_path / "schema.json")
     assert again == schema.Disagreements((), ())
 
@@ -146,19 +146,21 @@ def test_the_text_is_an_errata_file_that_corrects_the_json(tmp_path: Path, case:
     [("lives", {"type": "number"}), ("ids", {"type": ["string", "number"]})],
 )
 def test_a_number_that_json_keeps_is_no_disagreement(tmp_path: Path, name: str, kept: Any) -> None:
-    assert compared(tmp_path, Cat=properties(CAT, **{name: kept})).errata == ()
+    assert compare_schemas(tmp_path, Cat=properties(CAT, **{name: kept})).errata == ()
 
 
 def test_definitions_of_one_file_only_are_comments(tmp_path: Path) -> None:
-    disagreements = compared(tmp_path, Dog=None, **{"Record<string,\u202eCat>": {"type": "object"}})
+    disagreements = compare_schemas(
+        tmp_path, Dog=None, **{"Record<string,\u202eCat>": {"type": "object"}}
+    )
     assert schema.errata_text(disagreements).splitlines() == [
         "# Dog is a definition of the TypeScript only",
         "# Record<string,\\u202eCat> is a definition of the JSON only",
     ]
 
 
-def test_what_toml_cannot_say_is_a_comment(tmp_path: Path) -> None:
-    disagreements = compared(
+def test_differences_without_a_form_in_toml_are_comments(tmp_path: Path) -> None:
+    disagreements = compare_schemas(
         tmp_path, Cat=properties(CAT, name={"type": "string", "default": None})
     )
     assert disagreements.errata == ()
@@ -183,7 +185,7 @@ def test_foreign_text_in_an_errata_file_is_a_string(tmp_path: Path) -> None:
 
 
 def test_the_command_prints_the_errata(tmp_path: Path) -> None:
-    compared(tmp_path, Json={"type": ["string", "integer", "boolean"]})
+    compare_schemas(tmp_path, Json={"type": ["string", "integer", "boolean"]})
     words = ["schema", "errata", str(tmp_path / "schema.ts"), str(tmp_path / "schema.json")]
     result = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert result.output == (
@@ -197,7 +199,7 @@ def test_the_command_prints_the_errata(tmp_path: Path) -> None:
 
 
 def test_the_command_says_that_there_is_nothing_to_correct(tmp_path: Path) -> None:
-    compared(tmp_path)
+    compare_schemas(tmp_path)
     words = ["schema", "errata", str(tmp_path / "schema.ts"), str(tmp_path / "schema.json")]
     result = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert result.output == "# the JSON says what the TypeScript says\n"
@@ -205,6 +207,6 @@ def test_the_command_says_that_there_is_nothing_to_correct(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"$defs": []}', "{"])
 def test_a_json_file_without_definitions_is_refused(tmp_path: Path, text: str) -> None:
-    path = saved(tmp_path, text, "schema.json")
+    path = save_text(tmp_path, text, "schema.json")
     with pytest.raises(SchemaError, match=r"schema\.json#: expected "):
-        schema.disagreements(saved(tmp_path, TEXT), path)
+        schema.disagreements(save_text(tmp_path, TEXT), path)

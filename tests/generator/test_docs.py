@@ -59,7 +59,7 @@ def test_a_revision_may_say_something_else_of_a_type(
         ("1", "x", ""),
     ],
 )
-def test_what_a_revision_does_not_say_of_a_field_is_what_all_say(
+def test_a_field_without_a_text_in_a_revision_has_the_common_one(
     texts: docs.Docs, revision: str, field: str, text: str
 ) -> None:
     assert texts.field_doc(revision, "Tool", field) == text

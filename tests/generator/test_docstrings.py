@@ -14,7 +14,7 @@ from mcpgen.schema.docs import Docs, Entry, Text
 LONG = "word " * 30
 
 
-def evaluated(source: str, indent: int) -> str:
+def evaluate_docstring(source: str, indent: int) -> str:
     """The text of a docstring as Python reads it, without its indentation."""
     value = ast.literal_eval(source)
     assert isinstance(value, str)
@@ -50,7 +50,7 @@ def test_a_source_follows_a_text_that_leaves_space_for_it() -> None:
     "text", ['ends with a "quote"', 'holds """ quotes', "a \\n backslash \\", "'''", '"']
 )
 def test_no_text_ends_its_string_or_escapes_in_it(text: str) -> None:
-    assert evaluated(docstring([text], 4), 4) == (
+    assert evaluate_docstring(docstring([text], 4), 4) == (
         text.replace('"""', "'''")[:-1] + text[-1].replace('"', "'")
     )
 
@@ -66,7 +66,7 @@ def test_of_an_argument_the_first_paragraph_is_told_on_one_line() -> None:
     assert arguments([("name", "Its\nname.\n\nMore.")]) == "Args:\n    name: Its name."
 
 
-def test_what_does_not_fit_hangs_below_its_argument() -> None:
+def test_long_lines_of_an_argument_are_indented_below_it() -> None:
     lines = docstring(["Do it.", arguments([("name", LONG.strip())])], 8).split("\n")
     assert lines[2] == " " * 8 + "Args:"
     assert lines[3].startswith(" " * 12 + "name: word")

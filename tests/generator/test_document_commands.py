@@ -17,7 +17,7 @@ import pytest
 import documents
 from documents import Block
 from generator import command_line
-from generator.typescript_text import saved, typescript_of
+from generator.typescript_text import save_text, typescript_of
 from mcpgen import schema
 
 SKIPPED = {
@@ -119,7 +119,7 @@ def folder(tmp_path: Path) -> Path:
     draft = {**definitions, "PaintRequest": request, "ClientRequest": {**asked, **more}}
     (tmp_path / "draft.json").write_text(json.dumps({"$defs": draft}), "utf-8")
     (tmp_path / "schema.json").write_text(json.dumps({"$defs": definitions}), "utf-8")
-    saved(tmp_path, typescript_of(definitions))
+    save_text(tmp_path, typescript_of(definitions))
     (tmp_path / "tools.json").write_bytes(LISTS.read_bytes())
     for name, text in documents.examples().items():
         (tmp_path / name).write_text(text, "utf-8")
@@ -140,7 +140,7 @@ def test_the_commands_of_a_document_run_and_print_what_it_shows(
             assert shown <= lines, command.line
 
 
-def test_what_is_skipped_stands_in_some_document() -> None:
+def test_each_reason_to_skip_applies_to_some_command() -> None:
     every = [command for each in commands().values() for command in each]
     reasons = {reason_to_skip(command) for command in every}
     assert reasons == {None, *SKIPPED.values()}

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from generator.schemas import TEXT, const, obj
-from generator.test_undecided_unions import NAMES, check_program, published, written
+from generator.test_undecided_unions import (
+    NAMES,
+    check_program,
+    published_definitions,
+    write_package,
+)
 
 EXCHANGES = """
 import anyio
@@ -90,7 +95,7 @@ anyio.run(main)
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder with the package of a draft that adds messages."""
-    definitions, key = published(NAMES[-1])
+    definitions, key = published_definitions(NAMES[-1])
     text = obj("text", text=TEXT)
     echoed = obj("_meta meta", _meta={"$ref": f"#/{key}/RequestMetaObject"}, meta=TEXT)
     definitions |= {
@@ -111,7 +116,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ):
         definitions[union]["anyOf"].append({"$ref": f"#/{key}/{name}"})
     path = tmp_path_factory.mktemp("draft")
-    written(path, key, definitions, ())
+    write_package(path, key, definitions, ())
     return path
 
 

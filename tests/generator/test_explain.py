@@ -27,7 +27,7 @@ META = {
 TEXT = {"type": "text", "text": "sun"}
 
 
-def sent(method: str, params: Any, **more: Any) -> dict[str, Any]:
+def make_message(method: str, params: Any, **more: Any) -> dict[str, Any]:
     """A request, or a notification without id."""
     return {"jsonrpc": "2.0", **more, "method": method, "params": params}
 
@@ -69,18 +69,22 @@ MESSAGES: dict[str, Any] = {
         },
     },
     "no-version": {key: value for key, value in CALL.items() if key != "jsonrpc"},
-    "progress-as-text": sent("notifications/progress", {"progressToken": "t", "progress": "5"}),
-    "token-of-no-type": sent("notifications/progress", {"progressToken": 1.5, "progress": 1}),
-    "level": sent("logging/setLevel", {"level": "warn"}, id=1),
-    "params-array": sent("tools/list", [], id=1),
-    "request-as-notification": sent("tools/list", {}),
-    "notification-as-request": sent("notifications/initialized", {}, id=1),
+    "progress-as-text": make_message(
+        "notifications/progress", {"progressToken": "t", "progress": "5"}
+    ),
+    "token-of-no-type": make_message(
+        "notifications/progress", {"progressToken": 1.5, "progress": 1}
+    ),
+    "level": make_message("logging/setLevel", {"level": "warn"}, id=1),
+    "params-array": make_message("tools/list", [], id=1),
+    "request-as-notification": make_message("tools/list", {}),
+    "notification-as-request": make_message("notifications/initialized", {}, id=1),
     "id-null": {**CALL, "id": None},
     "id-float": {**CALL, "id": 1.5},
-    "initialize": sent("initialize", {"protocolVersion": "2025-06-18"}, id=1),
-    "discover": sent("server/discover", {"_meta": META}, id=1),
-    "task": sent("tasks/get", {"taskId": "t"}, id=1),
-    "sampling": sent(
+    "initialize": make_message("initialize", {"protocolVersion": "2025-06-18"}, id=1),
+    "discover": make_message("server/discover", {"_meta": META}, id=1),
+    "task": make_message("tasks/get", {"taskId": "t"}, id=1),
+    "sampling": make_message(
         "sampling/createMessage",
         {
             "messages": [{"role": "users", "content": {"type": "text", "text": 5}}],
@@ -111,28 +115,28 @@ MESSAGES: dict[str, Any] = {
 }
 
 
-def saved(folder: Path, message: Any) -> str:
+def save_message(folder: Path, message: Any) -> str:
     path = folder / "message.json"
     path.write_text(json.dumps(message), "utf-8")
     return str(path)
 
 
-def explained(folder: Path, message: Any, *options: str) -> list[dict[str, Any]]:
+def explain_message(folder: Path, message: Any, *options: str) -> list[dict[str, Any]]:
     """The explanations of what a file holds, as JSON."""
-    done = run("explain", saved(folder, message), "--json", *options)
+    done = run("explain", save_message(folder, message), "--json", *options)
     explanations: list[dict[str, Any]] = json.loads(done.out)
     return explanations
 
 
 def verdicts(folder: Path, message: Any) -> dict[str, dict[str, Any]]:
     """The verdict of each revision on one message."""
-    (explanation,) = explained(folder, message)
+    (explanation,) = explain_message(folder, message)
     return {row["revision"]: row for row in explanation["revisions"]}
 
 
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_message_is_explained(name: str, tmp_path: Path, snapshot: SnapshotAssertion) -> None:
-    done = run("explain", saved(tmp_path, MESSAGES[name]))
+    done = run("explain", save_message(tmp_path, MESSAGES[name]))
     assert (done.code, done.err) == (0, "")
     assert done.out == snapshot
 
@@ -167,7 +171,7 @@ def test_the_reason_of_the_alternative_that_was_meant_is_given(tmp_path: Path) -
 
 
 def test_a_response_is_held_against_the_result_of_its_request(tmp_path: Path) -> None:
-    explanations = explained(
+    explanations = explain_message(
         tmp_path, [CALL, {"jsonrpc": "2.0", "id": 1, "result": {"tools": []}}, 7]
     )
     assert explanations[1]["what"] == "success response to tools/call, server to client"
@@ -212,7 +216,7 @@ def test_text_of_others_never_reaches_the_terminal_raw(
         "error": {"direction": "sent", "error": EVIL},
         "code": {"jsonrpc": "2.0", "id": 1, "error": {"code": EVIL, "message": EVIL}},
     }[place]
-    out = run("explain", saved(tmp_path, message), *options).out
+    out = run("explain", save_message(tmp_path, message), *options).out
     assert out
     assert [
         char for char in out if not (char.isascii() and char.isprintable()) and char != "\n"
@@ -230,7 +234,7 @@ def test_text_of_others_never_reaches_the_terminal_raw(
         ('"\\ud800"', "text in Unicode"),
     ],
 )
-def test_what_is_no_message_is_one_error(text: str, reason: str, tmp_path: Path) -> None:
+def test_invalid_messages_are_one_error(text: str, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "message.json"
     path.write_text(text, "utf-8")
     done = run("explain", str(path))
@@ -261,7 +265,7 @@ def test_a_draft_in_a_file_is_asked_like_a_revision(tmp_path: Path) -> None:
     changed = {**params, "required": [*params["required"], "arguments"]}
     draft.write_text(json.dumps({"$defs": {**published, "CallToolRequestParams": changed}}))
     bare = {**CALL, "params": {"name": "forecast"}}
-    (explanation,) = explained(tmp_path, bare, "-r", str(draft))
+    (explanation,) = explain_message(tmp_path, bare, "-r", str(draft))
     assert explanation["revisions"][0]["revision"] == str(draft)
     assert explanation["revisions"][0]["pointer"] == "/params/arguments"
 

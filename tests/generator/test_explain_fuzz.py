@@ -30,7 +30,7 @@ MEMBERS = st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error
 
 
 @st.composite
-def damaged(draw: st.DrawFn) -> Any:
+def damaged_messages(draw: st.DrawFn) -> Any:
     """A message in which one value is another, missing, or new."""
     message = copy.deepcopy(MESSAGES[draw(st.sampled_from(sorted(MESSAGES)))])
     held = message
@@ -48,7 +48,7 @@ def damaged(draw: st.DrawFn) -> Any:
 
 
 @pytest.mark.parametrize("name", REVISIONS)
-@given(st.dictionaries(MEMBERS, VALUES) | VALUES | damaged())
+@given(st.dictionaries(MEMBERS, VALUES) | VALUES | damaged_messages())
 @settings(max_examples=60)
 def test_any_json_is_judged_and_what_is_proposed_is_accepted(name: str, message: Any) -> None:
     chosen = revision(name)
@@ -61,7 +61,7 @@ def test_any_json_is_judged_and_what_is_proposed_is_accepted(name: str, message:
         assert chosen.judge(nearest.message).is_accepted
 
 
-@given(st.lists(st.dictionaries(MEMBERS, VALUES) | VALUES | damaged(), max_size=6))
+@given(st.lists(st.dictionaries(MEMBERS, VALUES) | VALUES | damaged_messages(), max_size=6))
 @settings(max_examples=60)
 def test_any_order_of_messages_is_a_conversation(messages: list[Any]) -> None:
     recorded = [

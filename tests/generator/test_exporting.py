@@ -23,7 +23,7 @@ PAINT = Path(__file__).parent / "extensions" / "paint.json"
 TINY = Path(__file__).parent / "tiny" / "schema.json"
 
 
-def exported(*words: str) -> dict[str, Any]:
+def export_document(*words: str) -> dict[str, Any]:
     """The document that the command prints."""
     done = run("export", *words)
     assert done.code == 0, done.err
@@ -53,18 +53,18 @@ def without_comments(definitions: dict[str, Any]) -> dict[str, Any]:
 
 @each_revision
 def test_a_revision_is_exported_with_its_errata_corrected(revision: str) -> None:
-    document = exported(revision)
+    document = export_document(revision)
     jsonschema.Draft202012Validator.check_schema(document)
     loaded = schema.load(revision)
     assert without_comments(document["$defs"]) == loaded.definitions
     assert all(erratum.pointer in document["$comment"] for erratum in loaded.errata)
-    published = exported(revision, "--no-errata")
+    published = export_document(revision, "--no-errata")
     assert (published["$defs"] == document["$defs"]) is not bool(loaded.errata)
 
 
 @each_revision
 def test_openrpc_has_each_method_once_and_leads_nowhere_else(revision: str) -> None:
-    document = exported(revision, "--openrpc")
+    document = export_document(revision, "--openrpc")
     assert document["openrpc"] == "1.3.2"
     names = [method["name"] for method in document["methods"]]
     assert sorted({*names}) == sorted(names)
@@ -77,7 +77,7 @@ def test_openrpc_has_each_method_once_and_leads_nowhere_else(revision: str) -> N
 
 
 def test_a_method_has_its_params_its_result_and_its_senders() -> None:
-    methods = {each["name"]: each for each in exported("2025-06-18", "--openrpc")["methods"]}
+    methods = {each["name"]: each for each in export_document("2025-06-18", "--openrpc")["methods"]}
     called = methods["tools/call"]
     assert {each["name"]: each["required"] for each in called["params"]} == {
         "arguments": False,
@@ -91,7 +91,7 @@ def test_a_method_has_its_params_its_result_and_its_senders() -> None:
 
 
 def test_a_package_is_exported_by_its_own_schemas(tmp_path: Path) -> None:
-    assert exported(str(GOLDEN), "-r", "2025-03-26") == exported("2025-03-26")
+    assert export_document(str(GOLDEN), "-r", "2025-03-26") == export_document("2025-03-26")
     several = run("export", str(GOLDEN))
     assert several.code == 2
     assert "expected --revision with one of 2024-11-05" in several.err
@@ -102,7 +102,7 @@ def test_a_package_is_exported_by_its_own_schemas(tmp_path: Path) -> None:
 
 @each_revision
 def test_types_of_a_package_are_its_export_but_for_comments(revision: str) -> None:
-    document = exported(str(GOLDEN), "-r", revision)
+    document = export_document(str(GOLDEN), "-r", revision)
     models: Any = importlib.import_module(f"mcp_protocol.{names.folder(revision)}.models")
     models.DOCUMENT = {f"#/$defs/{name}": node for name, node in document["$defs"].items()}
     commented = {
@@ -123,21 +123,21 @@ def test_a_package_with_extensions_is_exported_with_them(revision: str, tmp_path
     words = ("-q", "-r", revision, "--parts", "types", "--extension", f"{PAINT}")
     package = tmp_path / "painting"
     assert run(*words, "-o", f"{package}").code == 0
-    definitions = exported(f"{package}")["$defs"]
-    core, own = exported(revision)["$defs"], json.loads(PAINT.read_text())["$defs"]
+    definitions = export_document(f"{package}")["$defs"]
+    core, own = export_document(revision)["$defs"], json.loads(PAINT.read_text())["$defs"]
     assert (
         without_comments(definitions) == without_comments(core) | structure({"$defs": own})["$defs"]
     )
-    methods = {each["name"] for each in exported(f"{package}", "--openrpc")["methods"]}
+    methods = {each["name"] for each in export_document(f"{package}", "--openrpc")["methods"]}
     assert {"com.example/draw", "com.example/clear", "tools/call"} <= methods
 
 
-def test_what_a_package_reads_otherwise_stands_in_a_comment(tmp_path: Path) -> None:
-    document = json.loads(json.dumps(exported("2025-06-18")))
+def test_keywords_that_are_not_checked_are_named_in_a_comment(tmp_path: Path) -> None:
+    document = json.loads(json.dumps(export_document("2025-06-18")))
     document["$defs"]["Cursor"] = {"type": "string", "not": {"const": "a"}}
     path = tmp_path / "edited.json"
     path.write_text(json.dumps(document), encoding="utf-8")
-    assert exported(str(path))["$defs"]["Cursor"] == {
+    assert export_document(str(path))["$defs"]["Cursor"] == {
         "type": "string",
         "not": {"const": "a"},
         "$comment": "/not: not checked",

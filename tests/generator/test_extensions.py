@@ -34,7 +34,7 @@ def request_of(method: str, params: Any = None) -> dict[str, Any]:
     return obj("method params", method=const(method), params=params)
 
 
-def written(folder: Path, name: str = "ext.json", **definitions: Any) -> Path:
+def write_schema(folder: Path, name: str = "ext.json", **definitions: Any) -> Path:
     """A schema file of these definitions, whose identifier is com.example/NAME."""
     path = folder / name
     text = f"Extension Identifier: com.example/{path.stem}"
@@ -42,7 +42,7 @@ def written(folder: Path, name: str = "ext.json", **definitions: Any) -> Path:
     return path
 
 
-def generated(folder: Path, *words: object, revision: str = HAVING) -> Done:
+def generate_types(folder: Path, *words: object, revision: str = HAVING) -> Done:
     """Generate the types of a revision with extensions into `pkg` of a folder."""
     options = [word for each in words for word in ("--extension", str(each))]
     return run("-q", "-r", revision, "--parts", "types", *options, "-o", str(folder / "pkg"))
@@ -70,7 +70,7 @@ def test_an_extension_adds_only_its_modules_and_method_rows() -> None:
 
 
 def test_same_extensions_in_same_order_give_the_same_bytes(tmp_path: Path) -> None:
-    other = written(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
+    other = write_schema(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
     once, again = files_of(PAINT, other), files_of(PAINT, other)
     assert once == again
     turned = files_of(other, PAINT)
@@ -81,7 +81,7 @@ def test_same_extensions_in_same_order_give_the_same_bytes(tmp_path: Path) -> No
 
 
 def test_a_message_has_the_members_of_messages_of_the_revision(tmp_path: Path) -> None:
-    path = written(
+    path = write_schema(
         tmp_path,
         AskRequest=request_of("ask", obj("text", text=TEXT)),
         AskResult=obj("text", text=TEXT),
@@ -127,10 +127,10 @@ WRITTEN_OTHERWISE: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("node", "expected"), WRITTEN_OTHERWISE)
-def test_what_tools_write_otherwise_is_read_alike(
+def test_equivalent_schemas_of_other_tools_are_read_alike(
     tmp_path: Path, node: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    extension = extension_files.read(written(tmp_path, Thing=node))
+    extension = extension_files.read(write_schema(tmp_path, Thing=node))
     assert extension_files.own_definitions(extension, [])["Thing"] == expected
     assert extension_files.own_definitions(extension, [{"Thing": expected}]) == {}
     with pytest.raises(SchemaError, match="another Thing"):
@@ -144,7 +144,7 @@ def test_definitions_repeated_from_the_revision_are_its_own(
     repeated = {
         name: dict(published[name]) for name in ("TextContent", "ElicitResult", "Annotations")
     }
-    path = written(
+    path = write_schema(
         tmp_path,
         AskRequest=request_of("ask", obj("text", text=ref("TextContent"))),
         AskResult=obj("answer", answer=ref("ElicitResult")),
@@ -157,7 +157,7 @@ def test_definitions_repeated_from_the_revision_are_its_own(
 
 def test_a_copy_of_a_definition_is_that_definition(tmp_path: Path) -> None:
     point = obj("x", x=TEXT)
-    path = written(
+    path = write_schema(
         tmp_path,
         Point=point,
         AskRequest=request_of("ask", obj("p", p=point)),
@@ -170,7 +170,7 @@ def test_a_copy_of_a_definition_is_that_definition(tmp_path: Path) -> None:
 def test_a_result_of_object_and_union_is_a_union_of_objects(tmp_path: Path) -> None:
     done = obj("status text", status=const("done"), text=TEXT)
     failed = obj("status code", status=const("failed"), code={"type": "integer"})
-    path = written(
+    path = write_schema(
         tmp_path,
         Outcome={"anyOf": [done, failed]},
         AskRequest=request_of("ask"),
@@ -181,7 +181,7 @@ def test_a_result_of_object_and_union_is_a_union_of_objects(tmp_path: Path) -> N
 
 
 def test_unions_say_who_sends_what(tmp_path: Path) -> None:
-    path = written(
+    path = write_schema(
         tmp_path,
         ClientNotification={"anyOf": [ref("TellNotification")]},
         TellNotification=request_of("notifications/tell"),
@@ -194,11 +194,11 @@ def test_unions_say_who_sends_what(tmp_path: Path) -> None:
 
 
 def test_update_and_check_repeat_the_extensions_of_the_manifest(tmp_path: Path) -> None:
-    path = written(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
-    assert generated(tmp_path, path).code == 0
+    path = write_schema(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
+    assert generate_types(tmp_path, path).code == 0
     package = str(tmp_path / "pkg")
     assert run("check", package).code == 0
-    written(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT, more=TEXT))
+    write_schema(tmp_path, AskRequest=request_of("ask"), AskResult=obj(text=TEXT, more=TEXT))
     checked = run("check", package)
     assert (checked.code, "the schema changed: com.example/ext: its schema" in checked.out) == (
         1,
@@ -214,7 +214,7 @@ def test_update_and_check_repeat_the_extensions_of_the_manifest(tmp_path: Path) 
 def test_settings_of_a_project_name_extensions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written(tmp_path, "schema.json", AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
+    write_schema(tmp_path, "schema.json", AskRequest=request_of("ask"), AskResult=obj(text=TEXT))
     (tmp_path / "pyproject.toml").write_text(
         '[tool.mcpgen]\noutput = "pkg"\nrevisions = ["latest"]\nparts = ["types"]\n'
         'extensions = ["com.example/other=schema.json"]\n',
@@ -280,7 +280,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("case", BAD)
 def test_a_bad_extension_is_an_error_with_its_place(tmp_path: Path, case: str) -> None:
     definitions, text = BAD[case]
-    done = generated(tmp_path, written(tmp_path, **definitions))
+    done = generate_types(tmp_path, write_schema(tmp_path, **definitions))
     assert done.code in (1, 2)
     assert "ext.json" in done.err
     assert text in done.err
@@ -291,20 +291,20 @@ def test_a_bad_extension_is_an_error_with_its_place(tmp_path: Path, case: str) -
 def test_an_extension_is_beside_each_revision_that_has_its_types(
     tmp_path: Path, revision: str
 ) -> None:
-    assert generated(tmp_path, PAINT, revision=revision).code == 0
+    assert generate_types(tmp_path, PAINT, revision=revision).code == 0
     (folder,) = (tmp_path / "pkg").rglob("paint")
     assert "label: TextContent" in (folder / "models.py").read_text()
 
 
 def test_an_extension_that_fits_no_revision_is_an_error_by_place(tmp_path: Path) -> None:
-    path = written(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
-    done = generated(tmp_path, path, revision=WITHOUT)
+    path = write_schema(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
+    done = generate_types(tmp_path, path, revision=WITHOUT)
     assert 'expected a reference to a definition, #/$defs/<name>, got "#/$defs/Inp' in done.err
     assert not (tmp_path / "pkg").exists()
 
 
 def test_revisions_that_an_extension_does_not_fit_are_noted(tmp_path: Path) -> None:
-    path = written(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
+    path = write_schema(tmp_path, Ask=obj(one=ref("InputRequest")), AskRequest=request_of("a/ask"))
     package = tmp_path / "pkg"
     words = ("-r", HAVING, "-r", WITHOUT, "--parts", "types", "--extension", str(path))
     done = run(*words, "-o", str(package))
@@ -326,31 +326,31 @@ def test_an_extension_needs_an_identifier_of_the_prescribed_form(
 ) -> None:
     path = tmp_path / "nameless.json"
     path.write_text(json.dumps({"$defs": ASK}), encoding="utf-8")
-    done = generated(tmp_path, f"{identifier}={path}" if identifier else path)
+    done = generate_types(tmp_path, f"{identifier}={path}" if identifier else path)
     assert (done.code, text in done.err) == (2, True), done.err
     assert not (tmp_path / "pkg").exists()
 
 
 def test_two_extensions_have_methods_and_modules_of_their_own(tmp_path: Path) -> None:
-    one, two = written(tmp_path, "one.json", **ASK), written(tmp_path, "two.json", **ASK)
-    done = generated(tmp_path, one, two)
+    one, two = write_schema(tmp_path, "one.json", **ASK), write_schema(tmp_path, "two.json", **ASK)
+    done = generate_types(tmp_path, one, two)
     assert (
         "two.json#/$defs/AskRequest: expected a method that com.example/one does not have"
         in done.err
     )
-    done = generated(tmp_path, one, f"org.example/one={two}")
+    done = generate_types(tmp_path, one, f"org.example/one={two}")
     assert "expected a name of its own for each extension, got com.example/one" in done.err
     assert not (tmp_path / "pkg").exists()
 
 
 def test_a_module_of_a_revision_is_not_hidden_by_an_extension(tmp_path: Path) -> None:
-    assert extension_files.read(written(tmp_path, "client.json", **ASK)).module == "client_"
+    assert extension_files.read(write_schema(tmp_path, "client.json", **ASK)).module == "client_"
 
 
 def test_text_of_an_extension_is_no_code(tmp_path: Path) -> None:
     hostile = '"""\nraise SystemExit\n"""'
     described = {**obj(text=TEXT), "description": hostile}
-    path = written(tmp_path, AskRequest=request_of("ask"), AskResult=described)
+    path = write_schema(tmp_path, AskRequest=request_of("ask"), AskResult=described)
     texts = {name: text for name, text in files_of(path).items() if "/ext/" in name}
     assert any("raise SystemExit" in text for text in texts.values())  # as documentation
     for name, text in texts.items():
@@ -371,7 +371,7 @@ export type AskResult = Result & { answer: string };
 def test_typescript_may_import_revision_types_under_own_names(tmp_path: Path) -> None:
     path = tmp_path / "ask.ts"
     path.write_text(TYPESCRIPT, encoding="utf-8")
-    assert generated(tmp_path, path).err == ""
+    assert generate_types(tmp_path, path).err == ""
     models = (tmp_path / "pkg" / "r2026_07_28" / "ask" / "models.py").read_text("utf-8")
     assert "from ..models import ContentBlock, Error\n" in models
     assert "about: ContentBlock | None = None" in models
@@ -385,7 +385,7 @@ def test_an_unknown_name_in_typescript_has_its_line_and_column(
 ) -> None:
     path = tmp_path / "ask.ts"
     path.write_text(TYPESCRIPT.replace("ContentBlock", "ContentBlok"), encoding="utf-8")
-    done = generated(tmp_path, path)
+    done = generate_types(tmp_path, path)
     assert "ask.ts:5:51: expected a type that this file declares" in done.err
     assert '"ContentBlok"' in done.err
     assert not (tmp_path / "pkg").exists()
@@ -397,20 +397,20 @@ def test_definitions_within_a_definition_are_those_of_the_file(tmp_path: Path) -
         **request_of("ask", obj("value", value=ref("__schema0"))),
         "$defs": {"__schema0": inner},
     }
-    path = written(tmp_path, AskRequest=asked, AskResult=obj(text=TEXT))
+    path = write_schema(tmp_path, AskRequest=asked, AskResult=obj(text=TEXT))
     models = files_of(path)["r2026_07_28/ext/models.py"]
     params = models.partition("class AskRequestParams(")[2].partition("\n\n\n")[0]
     assert params.endswith("value: Any")  # it holds itself
 
 
-def test_what_a_schema_of_an_extension_leaves_open_is_noted(tmp_path: Path) -> None:
+def test_open_parts_of_an_extension_schema_are_noted(tmp_path: Path) -> None:
     empty = {"type": "object", "properties": {}, "additionalProperties": False}
-    path = written(
+    path = write_schema(
         tmp_path,
         AskRequest=request_of("ask", empty),
         PaintNotification=request_of("paint", obj(color=TEXT, never={"not": {}})),
     )
-    done = generated(tmp_path, path)
+    done = generate_types(tmp_path, path)
     assert done.code == 0, done.err
     request = BuildRequest(
         "pkg",
@@ -434,7 +434,7 @@ TASKS = "io.modelcontextprotocol/tasks"
 
 
 def test_an_extension_with_a_name_needs_no_file(tmp_path: Path) -> None:
-    assert generated(tmp_path, "tasks").code == 0
+    assert generate_types(tmp_path, "tasks").code == 0
     record = json.loads((tmp_path / "pkg" / "mcpgen.json").read_text("utf-8"))
     assert [*record["extensions"]] == [TASKS]
     assert [*record["extensions"][TASKS]] == ["inputs"]
@@ -447,13 +447,13 @@ def test_an_extension_with_a_name_needs_no_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("prefix", ["", "io.modelcontextprotocol/"])
 def test_an_extension_without_a_schema_is_a_feature(prefix: str, tmp_path: Path) -> None:
-    done = generated(tmp_path, f"{prefix}enterprise-managed-authorization")
+    done = generate_types(tmp_path, f"{prefix}enterprise-managed-authorization")
     assert "enterprise-managed-authorization has no schema: write --features auth" in done.err
     assert not (tmp_path / "pkg").exists()
 
 
 def test_an_unknown_name_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    done = generated(tmp_path, "taskz")
+    done = generate_types(tmp_path, "taskz")
     assert "expected the file of an extension, or one of tasks, ui, skills, got taskz" in done.err
     assert not (tmp_path / "pkg").exists()
 
@@ -474,7 +474,7 @@ def test_types_alone_are_an_extension_where_the_file_says_so(tmp_path: Path) -> 
     added = {path for path in with_ui if path not in plain}
     assert added == {f"r2026_07_28/ui/{name}.py" for name in ("__init__", "models")}
     assert plain["r2026_07_28/methods.py"] == with_ui["r2026_07_28/methods.py"]
-    path = written(tmp_path, Thing=obj(text=TEXT))
+    path = write_schema(tmp_path, Thing=obj(text=TEXT))
     path.write_text(path.read_text().replace("com.example/ext", "com.example/ext Messages: none"))
     assert "class Thing(" in files_of(path)["r2026_07_28/ext/models.py"]
 

@@ -85,7 +85,7 @@ def test_a_filter_member_is_one_of_the_newest_revisions_filter(name: str) -> Non
 
 
 def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None:
-    path = changed(tmp_path, r'^"tools/call" = {.*$', '"tools/call" = { idempotent = true }')
+    path = change_facts(tmp_path, r'^"tools/call" = {.*$', '"tools/call" = { idempotent = true }')
     before = facts.load(NEWEST).method("tools/call")
     after = facts.load_file(path).method("tools/call")
     assert before.input_required
@@ -94,7 +94,7 @@ def test_a_revision_overrides_one_fact_of_a_method_alone(tmp_path: Path) -> None
     assert after.listed_by == "tools/list"
 
 
-def test_what_a_file_does_not_say_is_as_the_definition_has_it(tmp_path: Path) -> None:
+def test_facts_absent_from_a_file_have_their_defaults(tmp_path: Path) -> None:
     path = tmp_path / "facts.toml"
     path.write_text("[http]\nrejected = 422\n")
     loaded = facts.load_file(path)
@@ -193,7 +193,7 @@ def test_a_definitions_own_default_comes_before_that_for_all() -> None:
     assert facts.load(OLDEST).default("ListToolsResult", "resultType") is None
 
 
-def changed(folder: Path, pattern: str, replacement: str) -> Path:
+def change_facts(folder: Path, pattern: str, replacement: str) -> Path:
     """The newest facts with one change, in a file of their own."""
     text = (schema.entry(NEWEST).folder / "facts.toml").read_text()
     path = folder / "facts.toml"
@@ -221,14 +221,14 @@ def changed(folder: Path, pattern: str, replacement: str) -> Path:
 def test_unknown_and_mistyped_keys_are_refused(
     tmp_path: Path, pattern: str, replacement: str, expected: str
 ) -> None:
-    path = changed(tmp_path, pattern, replacement)
+    path = change_facts(tmp_path, pattern, replacement)
     with pytest.raises(FactsError) as raised:
         facts.load_file(path)
     assert str(raised.value).startswith(f"{path}{expected}")
 
 
 def test_a_facts_file_belongs_to_the_revision_it_is_loaded_for(tmp_path: Path) -> None:
-    path = changed(tmp_path, "^never$", "")
+    path = change_facts(tmp_path, "^never$", "")
     assert facts.load_file(path).revision == tmp_path.name
     assert facts.load_file(path, "draft").revision == "draft"
 

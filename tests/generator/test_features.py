@@ -15,10 +15,10 @@ from generator.selections import (
     MIDDLE,
     NEWEST,
     OLDEST,
-    made,
+    render_selection,
     rendered,
     spec_of,
-    written,
+    write_package,
 )
 from mcpgen.errors import UsageError
 from mcpgen.model import exports, parts
@@ -54,7 +54,7 @@ def test_a_package_of_few_features_is_small(
     choice: tuple[str, str, tuple[str, ...]], limits: tuple[int, int]
 ) -> None:
     parts, transports, words = choice
-    files = made(parts, transports, (MIDDLE,), features=words)
+    files = render_selection(parts, transports, (MIDDLE,), features=words)
     assert len(files) <= limits[0]
     assert (
         sum(text.count("\n") for path, text in files.items() if path.endswith((".py", ".pyi")))
@@ -183,7 +183,7 @@ def test_each_default_feature_can_be_left_out_or_be_the_only_one(
     expected: list[str] = []
     for name, words in choices.items():
         files = rendered("server", "stdio", (revision,), features=words)
-        written(files, tmp_path, name)
+        write_package(files, tmp_path, name)
         own = features(selection(features=words), [spec_of(revision).facts]).chosen
         assert {each for each, path in OF_DEFAULTS.items() if path in files} - {"state"} == (
             own - {"state"}
@@ -253,8 +253,8 @@ print(*errors, sep="\\n")
 """
 
 
-def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
-    folder = written(made("all", "all", (NEWEST,), features=NONE), tmp_path)
+def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
+    folder = write_package(render_selection("all", "all", (NEWEST,), features=NONE), tmp_path)
     missing = exports.missing_names(features(selection(features=NONE), [spec_of(NEWEST).facts]))
     members = {member: each.name for each in FEATURES for member in each.server_members}
     of_context = {member: each.name for each in FEATURES for member in each.context_members}
@@ -289,9 +289,9 @@ def test_what_was_not_chosen_says_how_to_add_it(tmp_path: Path) -> None:
 def test_ways_to_share_sessions_that_were_not_chosen_are_errors(
     option: str, name: str, feature: str, module: str, tmp_path: Path
 ) -> None:
-    files = made("server", "http", (MIDDLE,), features=NONE)
+    files = render_selection("server", "http", (MIDDLE,), features=NONE)
     assert not [path for path, text in files.items() if module in path + text]
-    folder = written(files, tmp_path)
+    folder = write_package(files, tmp_path)
     code = f"""
 import sys
 sys.path.insert(0, {str(folder)!r})
@@ -312,7 +312,7 @@ pkg.Server("a", state_key=b"k" * 32).asgi({option})
 
 
 def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
-    folder = written(made("server", "stdio", (MIDDLE,), features=NONE), tmp_path)
+    folder = write_package(render_selection("server", "stdio", (MIDDLE,), features=NONE), tmp_path)
     code = f"import sys; sys.path.insert(0, {str(folder)!r}); import pkg; pkg.Server('a').run()"
     environment = {"MCP_TRACE": str(tmp_path / "trace.jsonl")}
     done = subprocess.run(
@@ -552,7 +552,7 @@ def test_the_documented_sizes_are_those_of_packages(row: str) -> None:
     ]
     none, default, every = line.strip("| ").split(" | ")[1:]
     for cell, words in ((none, NONE), (default, ()), (every, ("all",))):
-        files = made(*DOCUMENTED[row], (MIDDLE,), features=words)
+        files = render_selection(*DOCUMENTED[row], (MIDDLE,), features=words)
         modules = [text for path, text in files.items() if path.endswith((".py", ".pyi"))]
         lines = round(sum(text.count("\n") for text in modules), -2)
         if cell != "the same":
@@ -592,7 +592,7 @@ asyncio.run(main())
 def test_a_client_sends_its_header_fields_with_and_without_cache(
     tmp_path: Path, revision: str
 ) -> None:
-    folder = written(made("all", "all", (revision,), features=NONE), tmp_path)
+    folder = write_package(render_selection("all", "all", (revision,), features=NONE), tmp_path)
     assert (folder / "pkg/client/response_cache.py").exists() is (revision == NEWEST)
     done = subprocess.run(
         [sys.executable, "-c", SENDS_HEADERS, str(folder)],
@@ -640,7 +640,7 @@ with connect_sync(Path("server.py")) as blocking:
 
 def test_a_path_of_a_script_is_run_without_features(tmp_path: Path) -> None:
     folder = tmp_path / "packages"
-    written(made("all", "all", (NEWEST,), features=NONE), folder)
+    write_package(render_selection("all", "all", (NEWEST,), features=NONE), folder)
     (tmp_path / "server.py").write_text(SCRIPT.format(folder=str(folder)), "utf-8")
     done = subprocess.run(
         [sys.executable, "-c", USES_A_PATH, str(folder)],

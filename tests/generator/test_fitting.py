@@ -77,7 +77,7 @@ def test_a_new_member_of_a_type_changes_no_fact(tmp_path: Path, name: str) -> No
     assert (fit.facts, fit.guesses) == (facts.load(name), ())
 
 
-def test_what_the_schema_lacks_falls_away(tmp_path: Path) -> None:
+def test_facts_of_methods_absent_from_the_schema_are_dropped(tmp_path: Path) -> None:
     definitions = definitions_of(WITH_EMPTY)
     for union in ("ClientRequest", "ServerRequest"):
         members = definitions[union]["anyOf"]
@@ -247,7 +247,7 @@ def test_facts_in_prose_of_the_nearest_revision_are_carried_over(
     assert {pointer: carried[pointer] for pointer in expected} == expected
 
 
-def test_what_the_schema_states_is_not_carried_over(tmp_path: Path) -> None:
+def test_facts_that_the_schema_states_are_not_carried_over(tmp_path: Path) -> None:
     definitions = definitions_of(NAMES[-1])
     definitions["Tool"]["properties"]["colour"] = TEXT
     carried = carried_in(fit_facts(tmp_path, definitions))

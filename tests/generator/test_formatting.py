@@ -106,7 +106,7 @@ def test_many_modules_are_formatted_by_two_processes() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 30_000])
-def test_what_is_no_python_is_one_error(count: int) -> None:
+def test_invalid_python_is_one_error(count: int) -> None:
     sources = {"long.py": f"x = '{'long ' * count}'\n", "b.py": "def", "c.py": "y = 1\n"}
     with pytest.raises(OutputError, match=r"^black could not format b\.py: "):
         formatting.format_modules(sources)
@@ -141,7 +141,7 @@ def test_a_long_module_is_formatted_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert entry.stat().st_ino == before
 
 
-def test_the_suppression_in_every_header_gives_its_reason(built: Mapping[str, str]) -> None:
+def test_the_suppression_in_every_header_gives_its_reason(built_package: Mapping[str, str]) -> None:
     line = "# ruff: noqa - a file that fixes change counts as edited"
-    modules = {path: text for path, text in built.items() if path.endswith(".py")}
+    modules = {path: text for path, text in built_package.items() if path.endswith(".py")}
     assert [path for path, text in modules.items() if line not in text.splitlines()] == []

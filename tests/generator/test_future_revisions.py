@@ -55,7 +55,7 @@ def results_in(spec: RevisionSpec) -> Mapping[str, str | None]:
     suppress_health_check=list(HealthCheck),
 )
 @given(changes=_changes)
-def test_what_a_draft_changes_is_in_its_package(
+def test_changes_of_a_draft_are_in_its_package(
     name: str, changes: list[tuple[Change, str]]
 ) -> None:
     draft = change_revision(name, changes)

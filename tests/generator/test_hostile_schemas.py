@@ -36,7 +36,7 @@ def ref(name: str) -> dict[str, Any]:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def nested(levels: int, innermost: Any = None) -> dict[str, Any]:
+def nested_schema(levels: int, innermost: Any = None) -> dict[str, Any]:
     node: dict[str, Any] = innermost or {"type": "string"}
     for _ in range(levels):
         node = {"type": "array", "items": node}
@@ -84,7 +84,7 @@ DEFINITIONS: dict[str, tuple[Definitions, str]] = {
     "a long chain": (chain(500), "expected a chain of at most 64 definitions"),
     "a reference into nothing": ({"A": ref("B")}, f"{DEFS}/A/$ref: expected a reference"),
     "a reference that is a number": ({"A": {"$ref": 3}}, f"{DEFS}/A/$ref: expected a schema"),
-    "arrays of arrays": ({"A": nested(70)}, f"{DEFS}/A/items/items/items"),
+    "arrays of arrays": ({"A": nested_schema(70)}, f"{DEFS}/A/items/items/items"),
     "an enum of nothing": ({"A": {"enum": []}}, f"{DEFS}/A/enum: expected at least one value"),
     "a const that is long": (
         {"A": {"const": "x" * 2001}},
@@ -258,7 +258,7 @@ TEXTS: dict[str, tuple[bytes, str]] = {
 }
 
 
-def refused(folder: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> str:
+def refusal_of(folder: Path, content: bytes, capsys: pytest.CaptureFixture[str]) -> str:
     """The error for a schema, without the file's name: one line, and nothing was written."""
     path = folder / "draft.json"
     path.write_bytes(content)
@@ -290,7 +290,9 @@ def test_a_reference_to_a_server_is_never_fetched(
 ) -> None:
     document = json.loads((TINY / "schema.json").read_text())
     document["$defs"]["A"] = {"$ref": place}
-    assert refused(tmp_path, json.dumps(document).encode(), capsys).startswith("#/$defs/A/$ref: ")
+    assert refusal_of(tmp_path, json.dumps(document).encode(), capsys).startswith(
+        "#/$defs/A/$ref: "
+    )
     assert offline == []
 
 
@@ -301,7 +303,7 @@ def test_a_hostile_definition_is_refused_by_name_in_one_line(
     definitions, expected = DEFINITIONS[case]
     document: dict[str, Any] = copy.deepcopy(json.loads((TINY / "schema.json").read_text()))
     document["$defs"] |= definitions
-    said = refused(tmp_path, json.dumps(document).encode(), capsys)
+    said = refusal_of(tmp_path, json.dumps(document).encode(), capsys)
     assert expected in said
 
 
@@ -310,7 +312,7 @@ def test_a_hostile_text_is_refused_by_place_in_one_line(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     content, expected = TEXTS[case]
-    assert refused(tmp_path, content, capsys).startswith(expected)
+    assert refusal_of(tmp_path, content, capsys).startswith(expected)
 
 
 def test_a_file_beyond_the_limit_is_not_read(
@@ -328,7 +330,7 @@ def test_a_file_beyond_the_limit_is_not_read(
     assert capsys.readouterr().err == f"mcpgen: error: {expected}\n"
 
 
-def generated(definitions: Definitions, folder: Path) -> str:
+def generate_models(definitions: Definitions, folder: Path) -> str:
     """The models of the tiny schema with these definitions."""
     document: dict[str, Any] = json.loads((TINY / "schema.json").read_text())
     document["$defs"] |= definitions
@@ -391,7 +393,7 @@ def test_a_description_of_ten_megabytes_is_cut_and_takes_seconds(
     text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     started = time.monotonic()
-    models = generated({"A": {**obj(a=TEXT), "description": text}}, tmp_path)
+    models = generate_models({"A": {**obj(a=TEXT), "description": text}}, tmp_path)
     assert time.monotonic() - started < 60  # some four seconds, on a machine that does nothing else
     assert f"... (cut, of {len(text.strip())} characters)" in " ".join(models.split())
     assert len(models) < 20_000 + 8 * docstrings.MAX_TEXT
@@ -402,7 +404,7 @@ def test_many_long_descriptions_are_cut_to_the_same_length(
 ) -> None:
     prose = "word " * 2_000
     many = {f"A{i}": {**obj(a=TEXT), "description": prose} for i in range(200)}
-    models = generated(many, tmp_path)
+    models = generate_models(many, tmp_path)
     told = " ".join(models.split())  # wherever a line was wrapped
     assert told.count(f"... (cut, of {len(prose) - 1} characters)") == len(many)
     assert len(models) < 1.5 * docstrings.MAX_PROSE
@@ -467,7 +469,7 @@ def named_models(tmp_path_factory: pytest.TempPathFactory) -> str:
     for number, (published, _) in enumerate(NAMES.values()):
         holder = obj(**{f"held{number}": ref(published.replace("/", "~1"))})
         definitions |= {published: obj(a=TEXT), f"Holder{number}": holder}
-    return generated(definitions, tmp_path_factory.mktemp("named"))
+    return generate_models(definitions, tmp_path_factory.mktemp("named"))
 
 
 @pytest.mark.parametrize("case", NAMES)
@@ -480,7 +482,7 @@ def test_a_definition_that_is_no_identifier_gets_a_readable_name(
 
 
 SOUND: dict[str, Callable[[], Definitions]] = {
-    "arrays of arrays": lambda: {"A": nested(60)},
+    "arrays of arrays": lambda: {"A": nested_schema(60)},
     "a diamond of allOf, many times over": lambda: {
         **{f"D{i}": {"allOf": [ref(f"D{i + 1}"), ref(f"D{i + 1}")]} for i in range(60)},
         "D60": obj(a=TEXT),
@@ -514,4 +516,4 @@ SOUND: dict[str, Callable[[], Definitions]] = {
 def test_an_odd_schema_within_the_bounds_is_generated_in_seconds(
     case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert "class ListNotesRequest(" in generated(SOUND[case](), tmp_path)
+    assert "class ListNotesRequest(" in generate_models(SOUND[case](), tmp_path)

@@ -14,8 +14,8 @@ import pytest
 
 from generator.command_line import run
 from generator.futures import add_request, change_revision, save_draft
-from generator.runtime_interface import all_used, installed, text_of
-from generator.selections import MIDDLE, NAMES, NEWEST, PAIRWISE, written
+from generator.runtime_interface import all_used, installed_package, text_of
+from generator.selections import MIDDLE, NAMES, NEWEST, PAIRWISE, write_package
 from mcpgen import __version__
 from mcpgen.model import runtime
 from mcpgen.render import tree
@@ -52,11 +52,11 @@ def test_client_and_server_are_twenty_files_at_most(tmp_path: Path, revision: st
 def test_nothing_is_copied_but_markers(
     parts: str, transports: str, revisions: tuple[str, ...]
 ) -> None:
-    files = installed(parts, transports, revisions)
+    files = installed_package(parts, transports, revisions)
     assert {path for path in files if tree.is_copied(path)} <= COPIED | {"server.py"}
 
 
-def defined(module: str, root: Path) -> set[str]:
+def defined_names(module: str, root: Path) -> set[str]:
     """The names that a module of the runtime has, its submodules among them."""
     path = root.joinpath(*module.split("."))
     file = path.with_suffix(".py") if path.with_suffix(".py").is_file() else path / "__init__.py"
@@ -74,7 +74,7 @@ def defined(module: str, root: Path) -> set[str]:
     return names
 
 
-def test_what_packages_use_of_the_runtime_is_listed(root: Path) -> None:
+def test_runtime_names_that_packages_use_are_listed(root: Path) -> None:
     """A name that goes, or means something else, is for a new minor version."""
     listed = (root / "generated" / "interface.txt").read_text("utf-8")
     assert listed == text_of(all_used())
@@ -85,7 +85,7 @@ def test_the_runtime_has_what_packages_use(root: Path) -> None:
     used = all_used()
     members = used["self"]
     modules = used.keys() - {"self"}
-    lacking = {module: used[module] - defined(module, generated) for module in modules}
+    lacking = {module: used[module] - defined_names(module, generated) for module in modules}
     assert {module: names for module, names in lacking.items() if names} == {}
     bases = " ".join(
         (generated / runtime.PACKAGE / path).read_text("utf-8")
@@ -121,7 +121,7 @@ def test_the_range_is_that_of_a_minor_version(version: str, expected: str) -> No
 def test_another_runtime_is_an_error_of_one_line(
     tmp_path: Path, text: str | None, shown: str
 ) -> None:
-    folder = written(installed("types", "all", (MIDDLE,)), tmp_path)
+    folder = write_package(installed_package("types", "all", (MIDDLE,)), tmp_path)
     if text is not None:
         (tmp_path / runtime.PACKAGE).mkdir()
         (tmp_path / runtime.PACKAGE / "__init__.py").write_text(text, "utf-8")
@@ -145,7 +145,7 @@ print(*REVISIONS)
 
 
 def test_classes_are_the_runtimes_and_revisions_its_own(tmp_path: Path, root: Path) -> None:
-    folder = written(installed("all", "all", (MIDDLE,)), tmp_path)
+    folder = write_package(installed_package("all", "all", (MIDDLE,)), tmp_path)
     done = python(folder, SAME, root / "generated")
     assert (done.stdout, done.stderr) == (f"{MIDDLE}\n", "")
 

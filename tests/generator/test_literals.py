@@ -49,7 +49,7 @@ values = st.recursive(
 )
 
 
-def formatted(source: str) -> str:
+def format_source(source: str) -> str:
     """Source as the package has it: Black formats what was rendered."""
     return black.format_str(source, mode=black.Mode(line_length=100))
 
@@ -59,12 +59,12 @@ def test_a_literal_is_ascii_and_evaluates_to_its_value(value: Any) -> None:
     source = literal(value)
     assert source.isascii()
     assert ast.literal_eval(source) == value
-    kept = formatted(f"x = {source}\n").removeprefix("x = ")
+    kept = format_source(f"x = {source}\n").removeprefix("x = ")
     assert ast.literal_eval(kept) == value
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, {1}, object(), ["x", b"y"]])
-def test_what_has_no_literal_is_refused(value: Any) -> None:
+def test_values_without_a_literal_are_refused(value: Any) -> None:
     with pytest.raises(ValueError, match="expected a value with a Python literal"):
         literal(value)
 
@@ -80,7 +80,7 @@ def test_a_docstring_is_one_string_that_holds_its_text(text: str) -> None:
 
 @given(texts)
 def test_black_keeps_a_docstring_the_only_statement_of_its_class(text: str) -> None:
-    tree = ast.parse(formatted(f"class A:\n    {docstring(text)}\n"))
+    tree = ast.parse(format_source(f"class A:\n    {docstring(text)}\n"))
     assert len(tree.body) == 1
     assert isinstance(body := tree.body[0], ast.ClassDef)
     assert len(body.body) == 1

@@ -13,7 +13,7 @@ import pytest
 import mcp_protocol
 from generator.command_line import run
 from generator.test_cli import NEWEST
-from generator.test_mirror import FORECAST, HARMLESS, attacked, code_in
+from generator.test_mirror import FORECAST, HARMLESS, attacked_lists, code_in
 from mcpgen.errors import MirrorError, UsageError
 from mcpgen.project import live_server, mirror
 from mcpgen.project.live_server import Target, lists, target
@@ -171,7 +171,7 @@ def test_words_that_are_no_command_are_refused(words: str, tmp_path: Path) -> No
         target(words, tmp_path)
 
 
-def test_what_a_package_refuses_to_register_is_found_by_trying() -> None:
+def test_items_that_a_package_cannot_register_are_found() -> None:
     document = {
         "tools": [
             FORECAST,
@@ -198,7 +198,7 @@ def test_what_a_package_refuses_to_register_is_found_by_trying() -> None:
 
 @pytest.mark.parametrize("text", ["class", '"""', "\u202ex", "a" * 150], ids=range(4))
 def test_hostile_lists_have_limits_too(text: str) -> None:
-    lists_of_server = parse(attacked(text), "x")
+    lists_of_server = parse(attacked_lists(text), "x")
     limits = live_server.limits(mcp_protocol, lists_of_server)
     snapshot = mirror.Snapshot(lists_of_server, limits, "Weather")
     assert code_in(mirror.module_text(mirror.build(snapshot, "protocol"))) <= HARMLESS

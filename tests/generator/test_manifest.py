@@ -202,7 +202,7 @@ def test_texts_that_mcpgen_never_writes_are_refused_and_escaped(
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "9" * 5000, "\udcff"])
-def test_what_python_cannot_read_as_json_is_one_error(tmp_path: Path, text: str) -> None:
+def test_unreadable_json_is_one_error(tmp_path: Path, text: str) -> None:
     (tmp_path / manifest.NAME).write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(ManifestError, match="expected JSON text, got "):
         manifest.read(tmp_path)
@@ -222,7 +222,7 @@ def test_a_manifest_of_an_earlier_release_is_of_every_part(tmp_path: Path) -> No
 ORIGINS = {"2031-02-03": manifest.Origin("file", "structure", "inputs")}
 
 
-def extended(**schemas: str) -> dict[str, Any]:
+def extension_schemas(**schemas: str) -> dict[str, Any]:
     """Extensions by identifier, each with the path of its schema."""
     return {"extensions": {name: {"schema": path, "inputs": ""} for name, path in schemas.items()}}
 
@@ -237,8 +237,11 @@ def extended(**schemas: str) -> dict[str, Any]:
         ("/package", {"package": "a..b"}),
         ("/templates/directory", {"templates": {"directory": "/t", "files": {}}}),
         ("/patch/file", {"patch": {"file": "a\nb", "digest": ""}}),
-        ("/extensions/com.example~1x/schema", extended(**{"com.example/x": "/etc/x.json"})),
-        ("/extensions/a\nb/schema", extended(**{"a\nb": "x.json"})),
+        (
+            "/extensions/com.example~1x/schema",
+            extension_schemas(**{"com.example/x": "/etc/x.json"}),
+        ),
+        ("/extensions/a\nb/schema", extension_schemas(**{"a\nb": "x.json"})),
         ("/renamed_types/Old", {"renamed_types": {"Old": "class"}}),
         ("/renamed_types/a-b", {"renamed_types": {"a-b": "New"}}),
         ("/old_revisions/2030", {"old_revisions": {"2030": "1999"}}),
@@ -246,7 +249,7 @@ def extended(**schemas: str) -> dict[str, Any]:
         ("/old_revisions/2031-02-03", {"old_revisions": {"2031-02-03": "2031-02-03"}}),
     ],
 )
-def test_what_mcpgen_never_writes_is_refused(
+def test_values_that_mcpgen_never_writes_are_refused(
     tmp_path: Path, pointer: str, change: dict[str, Any]
 ) -> None:
     record = json.loads(manifest.new("pkg", manifest.Options(errata=True), ORIGINS, FILES).text())

@@ -16,7 +16,7 @@ LIST = {"type": "array", "items": TEXT}
 OLD, NEW = "2030-01-01", "2031-01-01"
 
 
-def merged(defaults: Any = None, **revisions: dict[str, Any]) -> Merged:
+def merge_definitions(defaults: Any = None, **revisions: dict[str, Any]) -> Merged:
     """The merged types of `old`, `middle` and `new` definitions, as far as they are given."""
     names = {"old": OLD, "middle": "2030-06-01", "new": NEW}
     sources = []
@@ -28,11 +28,11 @@ def merged(defaults: Any = None, **revisions: dict[str, Any]) -> Merged:
 
 def thing(old: Any, new: Any) -> Class:
     """The class of `Thing`, which has these forms."""
-    result = merged(old={"Thing": old}, new={"Thing": new})
+    result = merge_definitions(old={"Thing": old}, new={"Thing": new})
     return next(each for each in result.classes if each.name == "Thing")
 
 
-def shown(merged_class: Class) -> dict[str, str]:
+def show_members(merged_class: Class) -> dict[str, str]:
     """The members of a class, as they are written."""
     return {
         member.name: f"{member.type} = {member.default}" if member.default else member.type
@@ -86,25 +86,25 @@ def aliases(result: Merged) -> dict[str, str]:
     ],
 )
 def test_a_member_has_what_any_revision_allows(old: Any, new: Any, expected: Any) -> None:
-    members = shown(thing(old, new))
+    members = show_members(thing(old, new))
     assert {name: members[name] for name in expected} == expected
 
 
 def test_members_that_must_be_given_come_first() -> None:
     merged_class = thing(obj("z", a=TEXT, z=TEXT), obj("z", a=TEXT, b=TEXT, z=TEXT))
-    assert list(shown(merged_class)) == ["z", "a", "b"]
+    assert list(show_members(merged_class)) == ["z", "a", "b"]
 
 
 def test_a_default_is_what_a_member_has_unless_it_is_given() -> None:
     mode, other = obj("mode", mode=TEXT), obj(x=TEXT)
-    result = merged(
+    result = merge_definitions(
         defaults={"*": {"mode": "plain"}},
         old={"Both": mode, "Newer": other},
         new={"Both": mode, "Newer": mode},
     )
     both, newer = result.classes
-    assert shown(both) == {"mode": "str = 'plain'"}
-    assert shown(newer) == {"mode": "str | None = None", "x": "str | None = None"}
+    assert show_members(both) == {"mode": "str = 'plain'"}
+    assert show_members(newer) == {"mode": "str | None = None", "x": "str | None = None"}
 
 
 def test_a_tag_of_all_revisions_has_its_value_as_default() -> None:
@@ -115,15 +115,15 @@ def test_a_tag_of_all_revisions_has_its_value_as_default() -> None:
         "Block": block,
         "Message": obj("block", block=ref("Block")),
     }
-    result = merged(old=kinds, new=kinds)
+    result = merge_definitions(old=kinds, new=kinds)
     text = next(each for each in result.classes if each.name == "Text")
-    assert shown(text) == {"type": "Literal['text'] = 'text'"}
+    assert show_members(text) == {"type": "Literal['text'] = 'text'"}
     assert aliases(result) == {"Block": "Text | Image"}
     assert imports.of_merged(result).typing == "ClassVar, Literal, TypeAlias"
 
 
 def test_a_revision_is_told_which_members_it_lacks() -> None:
-    result = merged(
+    result = merge_definitions(
         old={"A": obj(x=TEXT), "Same": obj(x=TEXT)},
         middle={"A": obj(y=TEXT), "Same": obj(x=TEXT)},
         new={"A": obj(y=TEXT, z=TEXT), "Same": obj(x=TEXT)},
@@ -141,14 +141,14 @@ def test_docstrings_say_which_revisions_have_a_type_or_a_member() -> None:
         "A": obj(x=TEXT, y={**TEXT, "description": "More."}),
         "B": {**obj(x=TEXT), "description": "A new type."},
     }
-    classes = {each.name: each for each in merged(old=old, new=new).classes}
+    classes = {each.name: each for each in merge_definitions(old=old, new=new).classes}
     assert f"Only in {NEW}." in classes["B"].doc
     assert "Only in" not in classes["A"].doc
 
 
 def test_unions_have_the_members_of_all_revisions() -> None:
     parts = {name: obj("kind", kind=const(name), x=TEXT) for name in ("A", "B", "C")}
-    result = merged(
+    result = merge_definitions(
         old={**parts, "Either": any_of("A", "B"), "Id": {"type": ["string", "integer"]}},
         new={**parts, "Either": any_of("B", "C"), "Id": TEXT},
     )
@@ -158,7 +158,7 @@ def test_unions_have_the_members_of_all_revisions() -> None:
 def test_an_alias_follows_those_that_it_refers_to() -> None:
     parts = {name: obj("kind", kind=const(name), x=TEXT) for name in ("A", "B")}
     definitions = {"All": {"type": "array", "items": ref("Each")}, "Each": any_of("A", "B")}
-    result = merged(old={**parts, **definitions}, new={**parts, **definitions})
+    result = merge_definitions(old={**parts, **definitions}, new={**parts, **definitions})
     assert list(aliases(result)) == ["Each", "All"]
 
 
@@ -168,14 +168,14 @@ URL = obj("message url", message=TEXT, url=TEXT)
 
 def test_an_object_that_became_a_union_is_its_member_by_shape() -> None:
     newer = {**FORM, "properties": {**FORM["properties"], "mode": TEXT}}
-    result = merged(
+    result = merge_definitions(
         old={"Ask": FORM},
         new={"Ask": any_of("AskForm", "AskUrl"), "AskForm": newer, "AskUrl": URL},
     )
     assert aliases(result) == {"Ask": "AskForm | AskUrl"}
     form = next(each for each in result.classes if each.name == "AskForm")
     assert form.other_names == ("Ask",)
-    assert shown(form) == {
+    assert show_members(form) == {
         "message": "str",
         "form": "dict[str, Any]",
         "mode": "str | None = None",
@@ -192,7 +192,7 @@ def test_an_object_that_became_a_union_is_its_member_by_shape() -> None:
     ],
 )
 def test_an_object_of_no_members_shape_has_a_class_of_its_own(union: Any) -> None:
-    result = merged(old={"Ask": FORM, "AskObject": obj(x=TEXT)}, new=union)
+    result = merge_definitions(old={"Ask": FORM, "AskObject": obj(x=TEXT)}, new=union)
     own = next(each for each in result.classes if each.other_names)
     assert (own.name, own.other_names) == ("AskObjectObject", ("Ask",))
     assert "AskObjectObject" in aliases(result)["Ask"].split(" | ")
@@ -201,10 +201,10 @@ def test_an_object_of_no_members_shape_has_a_class_of_its_own(union: Any) -> Non
 def test_aliases_in_a_circle_are_opened() -> None:
     old = {"A": {"type": "array", "items": ref("B")}, "B": TEXT}
     new = {"A": TEXT, "B": {"type": "array", "items": ref("A")}}
-    types = aliases(merged(old=old, new=new))
+    types = aliases(merge_definitions(old=old, new=new))
     assert sorted(types) == ["A", "B"]
     assert "Any" in types.values()
 
 
 def test_a_single_revision_has_no_merged_types() -> None:
-    assert merged(new={"A": obj(x=TEXT)}) == Merged()
+    assert merge_definitions(new={"A": obj(x=TEXT)}) == Merged()

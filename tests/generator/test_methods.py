@@ -28,7 +28,7 @@ def many(name: str) -> dict[str, Any]:
     return {"type": "array", "items": ref(name)}
 
 
-def derived(known: Facts | None = None, **definitions: Any) -> Methods:
+def derive_methods(known: Facts | None = None, **definitions: Any) -> Methods:
     """The methods of these definitions."""
     known = known or facts_of()
     return methods.derive(normal_of(facts=known, **definitions), known)
@@ -41,7 +41,7 @@ def derived_from(revision: str) -> Methods:
 
 
 def test_the_unions_by_direction_say_who_sends_what() -> None:
-    table = derived(
+    table = derive_methods(
         PingRequest=request("ping"),
         DoneNotification=request("done"),
         PingResult=obj(x=TEXT),
@@ -61,7 +61,7 @@ def test_two_messages_of_a_sender_need_different_python_names() -> None:
     with pytest.raises(
         SchemaError, match='a Python name of its own, got "ask", as AskReq'
     ) as raised:
-        derived(
+        derive_methods(
             AskRequest=request("ask"),
             AskResult=obj(x=TEXT),
             AskNotification=request("asked"),
@@ -75,7 +75,7 @@ def test_two_messages_of_a_sender_need_different_python_names() -> None:
     "method", ["a/b.c", "$/cancel", "A_1-b:c", "/a", "a b", "a'b", "a\\", "x" * 200]
 )
 def test_a_method_may_have_the_characters_of_methods(method: str) -> None:
-    table = derived(
+    table = derive_methods(
         AskRequest=request(method), AskResult=obj(x=TEXT), ClientRequest=any_of("AskRequest")
     )
     assert table.all[0].name == method
@@ -86,14 +86,14 @@ def test_a_method_with_other_characters_is_refused(method: str) -> None:
     with pytest.raises(
         SchemaError, match="a method of 1 to 200 characters that can be printed"
     ) as raised:
-        derived(
+        derive_methods(
             AskRequest=request(method), AskResult=obj(x=TEXT), ClientRequest=any_of("AskRequest")
         )
     assert raised.value.pointer == "/$defs/AskRequest/properties/method/const"
 
 
 def test_a_result_is_named_like_its_request() -> None:
-    table = derived(
+    table = derive_methods(
         AskRequest=request("ask"), AskResult=obj(a=TEXT), ClientRequest=any_of("AskRequest")
     )
     assert table.all[0].result == "AskResult"
@@ -101,7 +101,7 @@ def test_a_result_is_named_like_its_request() -> None:
 
 
 def test_a_response_says_what_the_result_is() -> None:
-    table = derived(
+    table = derive_methods(
         AskRequest=request("ask"),
         AskResult=obj("a", a=TEXT),
         MoreResult=obj("b", b=TEXT),
@@ -113,7 +113,7 @@ def test_a_response_says_what_the_result_is() -> None:
 
 
 def test_facts_say_what_the_result_is_before_any_rule() -> None:
-    table = derived(
+    table = derive_methods(
         facts_of(client={"ask": ("AskResult", "TaskResult")}),
         AskRequest=request("ask"),
         AskResult=obj("a", a=TEXT),
@@ -127,17 +127,17 @@ def test_facts_say_what_the_result_is_before_any_rule() -> None:
 
 def test_a_request_without_a_result_is_refused() -> None:
     with pytest.raises(SchemaError, match="a result type for ask, such as AskResult") as caught:
-        derived(AskRequest=request("ask"), ClientRequest=any_of("AskRequest"))
+        derive_methods(AskRequest=request("ask"), ClientRequest=any_of("AskRequest"))
     assert caught.value.pointer == "/$defs/AskRequest"
 
 
 def test_a_message_without_a_method_is_refused() -> None:
     with pytest.raises(SchemaError, match="a method with a const"):
-        derived(AskRequest=obj(params=TEXT), ClientRequest=any_of("AskRequest"))
+        derive_methods(AskRequest=obj(params=TEXT), ClientRequest=any_of("AskRequest"))
 
 
 def test_params_are_required_where_the_message_requires_them() -> None:
-    table = derived(
+    table = derive_methods(
         A=obj("method params", method=const("a"), params=obj(x=TEXT)),
         B=obj("method", method=const("b"), params=obj(x=TEXT)),
         C=obj("method", method=const("c")),
@@ -150,7 +150,7 @@ def test_params_are_required_where_the_message_requires_them() -> None:
 def test_a_list_in_pages_is_told_by_its_cursors() -> None:
     pages = obj(nextCursor=TEXT, names={"type": "array", "items": TEXT})
     items = obj(nextCursor=TEXT, tools={"type": "array", "items": obj(name=TEXT)})
-    table = derived(
+    table = derive_methods(
         ListToolsRequest=request("tools/list", params=obj(cursor=TEXT)),
         ListToolsResult=items,
         ListNamesRequest=request("names/list", params=obj(cursor=TEXT)),
@@ -164,7 +164,7 @@ def test_a_list_in_pages_is_told_by_its_cursors() -> None:
 
 
 def test_a_list_in_pages_may_be_one_of_several_results() -> None:
-    table = derived(
+    table = derive_methods(
         ListToolsRequest=request("tools/list", params=obj(cursor=TEXT)),
         ListToolsResult=obj("tools", nextCursor=TEXT, tools=many("Tool")),
         Tool=obj(name=TEXT),
@@ -190,12 +190,12 @@ def test_a_list_without_pages_is_told_by_its_method(
 ) -> None:
     definitions: dict[str, Any] = {union: any_of("AskRequest"), "Tool": obj(name=TEXT)}
     answered = {"type": "object", "properties": {wire: many(result[wire]) for wire in result}}
-    table = derived(AskRequest=request(method), AskResult=answered, **definitions)
+    table = derive_methods(AskRequest=request(method), AskResult=answered, **definitions)
     assert [(row.items, row.item) for row in table.all] == [(items, items and "Tool")]
 
 
 def test_a_result_with_a_cursor_without_its_param_is_no_list() -> None:
-    table = derived(
+    table = derive_methods(
         ListToolsRequest=request("tools/list"),
         ListToolsResult=obj(nextCursor=TEXT, tools=many("Tool")),
         Tool=obj(name=TEXT),
@@ -224,7 +224,7 @@ def test_batches_are_where_the_schema_has_them() -> None:
     assert [derived_from(name).batching for name in NAMES].count(True) == 1
 
 
-def test_what_a_result_may_ask_is_known_apart_from_requests() -> None:
+def test_input_requests_of_results_are_apart_from_requests() -> None:
     newest = derived_from(NAMES[-1])
     assert not newest.of("server", "request")
     assert {row.python_name for row in newest.inputs} == {

@@ -69,7 +69,7 @@ WEATHER = {
 }
 
 
-def attacked(text: str) -> dict[str, Any]:
+def attacked_lists(text: str) -> dict[str, Any]:
     """Lists of a server that say a text wherever they can."""
     schema: dict[str, Any] = {
         "type": "object",
@@ -143,7 +143,7 @@ HARMLESS = {
 
 @pytest.mark.parametrize("text", ATTACKS, ids=range(len(ATTACKS)))
 def test_no_text_of_a_server_becomes_code(text: str) -> None:
-    for source in texts(snapshot_of(attacked(text))):
+    for source in texts(snapshot_of(attacked_lists(text))):
         assert source.isascii()
         assert source.replace("\n", "").isprintable()
         compile(source, "<written>", "exec")
@@ -153,7 +153,7 @@ def test_no_text_of_a_server_becomes_code(text: str) -> None:
 def test_all_attacks_together_are_one_module_whose_names_differ() -> None:
     lists: dict[str, list[Any]] = {kind: [] for kind in server_lists.KINDS}
     for text in ATTACKS:
-        for kind, entries in attacked(text).items():
+        for kind, entries in attacked_lists(text).items():
             lists[kind] += entries
     snapshot = snapshot_of(lists)
     module = mirrors.module_text(mirrors.build(snapshot, "protocol"))
@@ -229,7 +229,7 @@ def test_a_tool_without_types_takes_a_dict_and_is_named() -> None:
     assert "async def odd(self, arguments: Mapping[str, Any] | None = None)" in module
 
 
-def test_what_a_server_cannot_register_has_calls_alone() -> None:
+def test_items_that_cannot_be_registered_have_calls_alone() -> None:
     limits = Limits(("forecast",), {"prompts": ("report",)})
     mirror = mirrors.build(snapshot_of(WEATHER, limits), "protocol")
     module = mirrors.module_text(mirror)

@@ -34,7 +34,7 @@ NOTES = ["tool with_execution: listed without /execution"]
 _NUMBERS = itertools.count()
 
 
-def mirrored(document: object) -> tuple[Snapshot, Mapping[str, str]]:
+def build_mirror(document: object) -> tuple[Snapshot, Mapping[str, str]]:
     """The snapshot of some lists, and the files of its mirror."""
     lists = server_lists.parse(document, "odd.json")
     snapshot = Snapshot(lists, live_server.limits(mcp_protocol, lists), "Odd")
@@ -53,7 +53,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     sys.path.remove(str(folder.parent))
 
 
-def imported(project: Path, files: Mapping[str, str]) -> Any:
+def import_mirror(project: Path, files: Mapping[str, str]) -> Any:
     """The module of a mirror."""
     name = f"mirror{next(_NUMBERS)}"
     (project / name).mkdir()
@@ -75,7 +75,7 @@ def server_of(project: Path, mirror: Any) -> Any:
     return server
 
 
-async def listed(
+async def read_list(
     project: Path, mirror: Any, method: str, member: str, revision: str | None = None
 ) -> bytes:
     """A list of a mirroring server, as it sends it; by default in the newest revision."""
@@ -109,8 +109,8 @@ async def test_each_odd_entry_is_listed_as_it_was_and_in_order(
     entries = document[member]
     for entry in entries:
         entry.pop("execution", None)
-    _, files = mirrored(document)
-    items = json.loads(await listed(project, imported(project, files), method, member))
+    _, files = build_mirror(document)
+    items = json.loads(await read_list(project, import_mirror(project, files), method, member))
     assert [text(entry) for entry in items] == [text(entry) for entry in entries]
 
 
@@ -126,8 +126,8 @@ async def test_a_mirror_lists_the_bytes_of_the_mirrored_server(
     defaults = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     result = convert({member: document[member], **defaults}, row.result)
     sent = bytes(msgspec.json.decode(encode(result), type=dict[str, msgspec.Raw])[member])
-    _, files = mirrored({member: json.loads(sent)})
-    assert await listed(project, imported(project, files), method, member, revision) == sent
+    _, files = build_mirror({member: json.loads(sent)})
+    assert await read_list(project, import_mirror(project, files), method, member, revision) == sent
 
 
 def test_a_project_of_an_odd_server_names_each_difference(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ def test_a_project_of_an_odd_server_names_each_difference(tmp_path: Path) -> Non
 
 def differences(document: object, **changed: str) -> list[str]:
     """The differences that are named for a mirror of some lists, in which files may be changed."""
-    snapshot, files = mirrored(document)
+    snapshot, files = build_mirror(document)
     tree = {f"protocol/{path}": text for path, text in directory.texts(PACKAGE).items()}
     tree |= {f"mirror/{path}": text for path, text in files.items()}
     tree |= {"__init__.py": "", "mirror/__init__.py": changed.get("module", files["__init__.py"])}
@@ -155,7 +155,7 @@ def test_a_project_that_cannot_be_imported_is_no_success() -> None:
         differences([FORECAST], module="raise ValueError('broken')")
 
 
-def test_what_a_package_lists_otherwise_is_named() -> None:
+def test_items_that_a_package_lists_otherwise_are_named() -> None:
     document = {
         "tools": [{"name": name, "inputSchema": {"type": "array"}} for name in ("b", "a")],
         "prompts": [{"name": "p", "description": "", "arguments": [{"name": "x"}]}],
@@ -219,6 +219,8 @@ async def test_a_mirror_of_any_names_is_imported_and_lists_them(
         }
         for name, members in tools.items()
     ]
-    _, files = mirrored(entries)
-    items = json.loads(await listed(project, imported(project, files), "tools/list", "tools"))
+    _, files = build_mirror(entries)
+    items = json.loads(
+        await read_list(project, import_mirror(project, files), "tools/list", "tools")
+    )
     assert [text(entry) for entry in items] == [text(entry) for entry in entries]

@@ -71,7 +71,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     folder = tmp_path_factory.mktemp("models")
     package = folder / f"for_{library}"
     (package / "r").mkdir(parents=True)
-    (package / "r" / "models.py").write_text(rendered(library), encoding="utf-8")
+    (package / "r" / "models.py").write_text(render_models(library), encoding="utf-8")
     for name in ("_structs.py", "_unions.py", "_wire.py"):
         shutil.copy(paths.templates_dir() / "package" / name, package)
     shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
@@ -88,7 +88,7 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     return module
 
 
-def rendered(library: Library = "msgspec", title: str = "Models.") -> str:
+def render_models(library: Library = "msgspec", title: str = "Models.") -> str:
     """The models of these definitions; those of the same title are made once."""
     normal = normal_of(facts=facts_of(defaults={"*": {"resultType": "done"}}), **DEFINITIONS)
     docs = {name: Doc(docstring(f"About {name}."), {}) for name in normal.definitions}
@@ -123,7 +123,7 @@ def message(**members: Any) -> str:
         {"odd": {"\u00e9-kind": "two"}},
     ],
 )
-def test_what_the_schema_describes_comes_back_as_it_was(wire: Any, members: Any) -> None:
+def test_messages_of_the_schema_survive_a_round_trip(wire: Any, members: Any) -> None:
     text = message(**members)
     assert through(wire, "Message", text) == json.loads(text)
 
@@ -165,7 +165,7 @@ def test_a_member_called_extra_is_no_extra_member(wire: Any) -> None:
     assert (decoded.extra_, decoded.extra) == ("e", {})
 
 
-def test_what_is_absent_is_not_shown(wire: Any) -> None:
+def test_absent_members_are_not_in_the_repr(wire: Any) -> None:
     assert repr(wire.models.Text(text="a")) == "Text(text='a')"
     assert repr(wire.models.Result()) == "Result(result_type='done')"
 
@@ -182,7 +182,7 @@ def test_what_is_absent_is_not_shown(wire: Any) -> None:
         ({"share": 1.5}, "share: expected 0 to 1, got 1.5"),
     ],
 )
-def test_what_breaks_the_schema_is_refused_with_its_place(
+def test_schema_violations_are_refused_with_their_place(
     wire: Any, members: Any, error: str
 ) -> None:
     with pytest.raises(wire.ValidationError, match=error):
@@ -262,7 +262,7 @@ def test_no_type_is_named_after_anything_but_a_definition(wire: Any) -> None:
     assert own == objects | told
 
 
-def test_what_the_code_generator_cannot_do_is_a_schema_error(
+def test_failures_of_the_code_generator_are_schema_errors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def generate(text: str, **options: Any) -> str:
@@ -272,7 +272,7 @@ def test_what_the_code_generator_cannot_do_is_a_schema_error(
 
     monkeypatch.setattr("datamodel_code_generator.generate", generate)
     with pytest.raises(SchemaError) as raised:
-        rendered(title="Refused.")
+        render_models(title="Refused.")
     assert raised.value.pointer == "/$defs/Far"
     came = "KeyError: 'no way\\nat all'"
     expected = f"schema.json#/$defs/Far: expected what can become Python, got {came}"
@@ -282,10 +282,10 @@ def test_what_the_code_generator_cannot_do_is_a_schema_error(
 def test_models_do_not_depend_on_where_they_are_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = rendered()
+    first = render_models()
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pyproject.toml").write_text(
         "[tool.black]\nline-length = 40\nskip-string-normalization = true\n"
         "[tool.datamodel-codegen]\nuse-union-operator = false\n"
     )
-    assert rendered(title="Elsewhere.") == first.replace("Models.", "Elsewhere.", 1)
+    assert render_models(title="Elsewhere.") == first.replace("Models.", "Elsewhere.", 1)

@@ -330,7 +330,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_asked_wrongly_is_said_and_nothing_written(case: str, tmp_path: Path) -> None:
+def test_usage_errors_are_one_line_and_write_nothing(case: str, tmp_path: Path) -> None:
     words, error = WRONG[case]
     (tmp_path / "f.json").write_text("{}")
     ended = run("new", *words, cwd=tmp_path)

@@ -138,7 +138,9 @@ def test_an_all_of_one_reference_is_the_reference() -> None:
         ({"type": "string", "contains": {}}, TEXT, "not checked"),
     ],
 )
-def test_what_no_type_can_say_is_a_json_value_and_noted(node: Any, plain: Any, text: str) -> None:
+def test_schemas_without_a_type_are_json_values_with_a_note(
+    node: Any, plain: Any, text: str
+) -> None:
     normal = normal_of(Thing=obj(value=node))
     assert normal.definitions["Thing"].properties["value"] == plain
     (note,) = normal.notes
@@ -215,7 +217,7 @@ def test_known_keys_of_meta_keep_their_official_type_name() -> None:
     assert normal.definitions["CallMeta"].properties == {"token": TEXT}
 
 
-def test_what_is_open_and_knows_only_meta_is_a_map() -> None:
+def test_open_objects_with_only_meta_are_maps() -> None:
     empty = {**obj(_meta=OPEN), "additionalProperties": {}}
     normal = normal_of(Result=empty, Request=obj(params=empty), Reply=obj(result=ref("Result")))
     assert normal.definitions["Result"].node == ANY_MAP

@@ -9,7 +9,7 @@ import pytest
 
 from generator.schemas import TEXT, const, obj
 from generator.test_accounting import spec_of
-from generator.test_undecided_unions import check_program, published, written
+from generator.test_undecided_unions import check_program, published_definitions, write_package
 from mcpgen import names
 
 METHODS = ('say "hi"', "tools/\U0001f3a8", "{{ a }}", "a'b\\c", "/caf\xe9")
@@ -48,7 +48,7 @@ anyio.run(main)
 
 def with_odd_names(name: str) -> tuple[dict[str, Any], str]:
     """The definitions of a revision with requests of odd names, and the key that holds them."""
-    definitions, key = published(name)
+    definitions, key = published_definitions(name)
     params = obj("\U0001f3a8 \xe9t\xe9", **{"\U0001f3a8": TEXT, "\xe9t\xe9": TEXT})
     result = obj("text", text=TEXT)
     if name == "2026-07-28":
@@ -67,7 +67,7 @@ def with_odd_names(name: str) -> tuple[dict[str, Any], str]:
 @pytest.mark.parametrize("name", ["2025-06-18", "2026-07-28"])
 def test_odd_names_are_called_from_python_and_sent_as_they_are(name: str, tmp_path: Path) -> None:
     definitions, key = with_odd_names(name)
-    written(tmp_path, key, definitions, ("client", "server"))
+    write_package(tmp_path, key, definitions, ("client", "server"))
     extra = '"resultType": "complete"' if name == "2026-07-28" else ""
     check_program(tmp_path, CALLS.format(methods=METHODS, extra=extra))
 
@@ -94,7 +94,7 @@ def test_a_name_beyond_ascii_is_spelled_out(wire: str, python: str) -> None:
 @pytest.mark.parametrize("wire", ['a"b', "a\\b", "a\nb"])
 @pytest.mark.parametrize("demand", ["", "other", "all"])
 def test_a_member_that_no_field_can_have_is_noted(wire: str, demand: str, tmp_path: Path) -> None:
-    definitions, key = published("2025-06-18")
+    definitions, key = published_definitions("2025-06-18")
     required = {"": [], "other": ["c"], "all": [wire, "c"]}[demand]
     definitions["Odd"] = {**obj("", **{wire: TEXT, "c": TEXT}), "required": required}
     built, _ = spec_of({key: definitions}, tmp_path)

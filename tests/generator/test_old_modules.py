@@ -29,7 +29,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         del sys.modules[name]
 
 
-def updated(*words: str) -> str:
+def update_package(*words: str) -> str:
     """Update the package and return the command's output."""
     done = run("update", "old_pkg", *words)
     assert done.code == 0, done.err
@@ -43,7 +43,7 @@ def modules_of(revision: str) -> set[str]:
 
 def test_old_modules_have_the_names_of_the_nearest_revision() -> None:
     assert modules_of("r2025_03_26") == {"__init__", "methods", "models"}
-    lines = updated("-r", SECOND, "-r", THIRD, KEEP).splitlines()
+    lines = update_package("-r", SECOND, "-r", THIRD, KEEP).splitlines()
     assert (
         "gone: old_pkg.r2025_03_26; import from old_pkg.r2025_06_18 instead; until the next update,"
         " it gives a DeprecationWarning"
@@ -60,27 +60,27 @@ def test_old_modules_have_the_names_of_the_nearest_revision() -> None:
 
 
 def test_a_warning_points_at_the_import() -> None:
-    updated("-r", SECOND, KEEP)
+    update_package("-r", SECOND, KEEP)
     with pytest.warns(DeprecationWarning, match="is gone") as caught:
         exec("from old_pkg.r2025_03_26 import models, Tool", {})
     assert {each.filename for each in caught} == {"<string>"}
 
 
 def test_old_modules_stay_for_one_update() -> None:
-    updated("-r", SECOND, KEEP)
+    update_package("-r", SECOND, KEEP)
     assert run("check", "-q", "old_pkg").code == 0
-    assert "unchanged" in updated(KEEP)
+    assert "unchanged" in update_package(KEEP)
     assert modules_of("r2025_03_26")
-    updated("-r", THIRD, KEEP)
+    update_package("-r", THIRD, KEEP)
     assert not modules_of("r2025_03_26")
     assert modules_of("r2025_06_18") == modules_of("r2025_11_25")
-    updated()
+    update_package()
     assert not modules_of("r2025_06_18")
     assert "old_revisions" not in Path("old_pkg", manifest.NAME).read_text()
 
 
 def test_a_patch_keeps_old_modules_where_they_are() -> None:
-    updated("-r", SECOND, KEEP)
+    update_package("-r", SECOND, KEEP)
     before = modules_of("r2025_03_26")
     models = Path("old_pkg/r2025_06_18/models.py")
     models.write_text(models.read_text("utf-8") + "MINE = 1\n", "utf-8")
@@ -91,13 +91,13 @@ def test_a_patch_keeps_old_modules_where_they_are() -> None:
 
 def test_without_the_option_no_old_module_stays() -> None:
     line = "gone: old_pkg.r2025_03_26; import from old_pkg.r2025_06_18 instead"
-    assert line in updated("-r", SECOND).splitlines()
+    assert line in update_package("-r", SECOND).splitlines()
     assert not modules_of("r2025_03_26")
 
 
 def test_a_revision_that_comes_back_is_no_old_one() -> None:
-    updated("-r", SECOND, KEEP)
-    updated("-r", FIRST, "-r", SECOND, KEEP)
+    update_package("-r", SECOND, KEEP)
+    update_package("-r", FIRST, "-r", SECOND, KEEP)
     assert "class Tool" in Path("old_pkg/r2025_03_26/models.py").read_text()
 
 

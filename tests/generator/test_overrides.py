@@ -107,7 +107,7 @@ def test_a_template_that_fails_to_render_is_named_with_its_line(
     assert not (project / "pkg").exists()
 
 
-def test_what_was_on_disk_stays_if_a_template_is_wrong(project: Path, override: Path) -> None:
+def test_files_on_disk_stay_if_a_template_is_wrong(project: Path, override: Path) -> None:
     generate()
     before = {path: path.read_bytes() for path in (project / "pkg").rglob("*") if path.is_file()}
     begin_with(override, "{{ nothing }}")

@@ -42,17 +42,17 @@ def packages(place: Path) -> list[Path]:
     return sorted(place.glob("package-*")) if place.exists() else []
 
 
-def built(request: BuildRequest) -> tuple[Mapping[str, str], list[str]]:
+def build_package(request: BuildRequest) -> tuple[Mapping[str, str], list[str]]:
     """A package and the notes about its schemas."""
     notes: list[str] = []
     return package_cache.build_package(request, notes.append), notes
 
 
 def test_a_package_that_was_built_before_comes_out_of_the_cache(place: Path) -> None:
-    first = built(REQUEST)
+    first = build_package(REQUEST)
     [path] = packages(place)
     before = path.stat().st_ino
-    assert built(REQUEST) == first
+    assert build_package(REQUEST) == first
     assert path.stat().st_ino == before
 
 
@@ -61,13 +61,13 @@ def test_models_that_another_package_has_come_out_of_the_cache(
 ) -> None:
     wanted = replace(REQUEST, selection=selection(("protocol",)))
     with cache.disable():
-        expected = built(wanted)
-    built(REQUEST)
+        expected = build_package(wanted)
+    build_package(REQUEST)
     kept = sorted(place.glob("models-*"))
     assert len(kept) == 1
     monkeypatch.setattr(sys, "executable", "/bin/false")  # no process could make them again
     monkeypatch.setattr(models, "source_of", None)
-    assert built(wanted) == expected
+    assert build_package(wanted) == expected
     assert sorted(place.glob("models-*")) == kept
 
 
@@ -95,13 +95,13 @@ def test_notes_about_a_schema_file_come_out_of_the_cache_too(tmp_path: Path, pla
     definitions["Tool"]["properties"]["colour"] = {"type": "string"}
     source = schema_sources.of_file(save_schema(tmp_path, definitions))
     request = BuildRequest("pkg", (source,), selection=TYPES)
-    first = built(request)
+    first = build_package(request)
     assert first[1]
-    assert built(request) == first
+    assert build_package(request) == first
     assert len(packages(place)) == 1
 
 
-def test_what_differs_in_an_input_or_option_is_built_anew(tmp_path: Path, place: Path) -> None:
+def test_packages_with_other_inputs_or_options_are_built_anew(tmp_path: Path, place: Path) -> None:
     path = save_schema(tmp_path, definitions_of(OLDEST))
     requests = [
         REQUEST,
@@ -110,17 +110,17 @@ def test_what_differs_in_an_input_or_option_is_built_anew(tmp_path: Path, place:
         replace(REQUEST, selection=selection(("protocol",))),
         replace(REQUEST, sources=(schema_sources.of_file(path),)),
     ]
-    texts = [json.dumps(built(request)[0]) for request in requests]
+    texts = [json.dumps(build_package(request)[0]) for request in requests]
     assert len(packages(place)) == len(requests)
     assert len(set(texts)) == len(requests)
 
 
 def test_a_revision_that_is_added_is_another_input(tmp_path: Path, place: Path) -> None:
-    built(REQUEST)
+    build_package(REQUEST)
     own = tmp_path / "own"
     shutil.copytree(paths.schema_dir(), own)
     with paths.own_schemas(own):
-        built(REQUEST)
+        build_package(REQUEST)
     assert len(packages(place)) == 2
 
 

@@ -17,11 +17,11 @@ from generator.selections import (
     NEWEST,
     OLDEST,
     PAIRWISE,
-    made,
     pairwise,
+    render_selection,
     rendered,
     spec_of,
-    written,
+    write_package,
 )
 from mcpgen.errors import UsageError
 from mcpgen.model import parts
@@ -82,7 +82,7 @@ def test_a_choice_imports_with_its_own_dependencies_alone(
 ) -> None:
     files = rendered(chosen, transports, revisions)
     allowed = ALWAYS if chosen in ("types", "protocol") else TO_CONNECT
-    command = [sys.executable, "-I", "-c", IMPORT_ALL, str(written(files, tmp_path))]
+    command = [sys.executable, "-I", "-c", IMPORT_ALL, str(write_package(files, tmp_path))]
     done = subprocess.run(
         [*command, ",".join(allowed)], capture_output=True, text=True, check=False
     )
@@ -132,7 +132,7 @@ def targets(path: str, files: Mapping[str, str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("revision", NAMES)
 def test_types_are_a_handful_of_modules(revision: str) -> None:
-    files = made("types", "all", (revision,))
+    files = render_selection("types", "all", (revision,))
     folder = f"r{revision.replace('-', '_')}"
     own = {f"{folder}/{name}.py" for name in ("__init__", "methods", "models")}
     assert modules(files) == own | {"__init__.py", *CODEC, "method_facts.py"}
@@ -212,7 +212,7 @@ def test_a_choice_names_no_other_dependency_even_for_checkers(
     assert libraries - set(sys.stdlib_module_names) - OF_TYPE_CHECKERS == expected
 
 
-def test_what_no_chosen_revision_needs_is_not_written() -> None:
+def test_modules_that_no_chosen_revision_needs_are_not_written() -> None:
     newest, oldest = rendered("all", "all", (NEWEST,)), rendered("server", "http+sse", (OLDEST,))
     sessions = {
         "server/asgi/session_endpoint.py",
@@ -266,7 +266,7 @@ with connect_sync(sys.argv[1]) as client:
 
 @pytest.mark.parametrize("revision", NAMES)
 def test_a_package_of_one_revision_calls_a_tool_over_http(tmp_path: Path, revision: str) -> None:
-    folder = written(rendered("all", "all", (revision,)), tmp_path)
+    folder = write_package(rendered("all", "all", (revision,)), tmp_path)
     (folder / "doubles.py").write_text(SERVER, "utf-8")
     serve = [sys.executable, "-m", "pkg", "serve", "doubles:server", "--http", "127.0.0.1:0"]
     with subprocess.Popen(serve, cwd=folder, stderr=subprocess.PIPE, text=True) as process:
@@ -360,6 +360,6 @@ assert ServerSession is server.ServerSession
 
 
 def test_a_package_of_one_revision_has_one_class_of_each_kind(tmp_path: Path) -> None:
-    folder = written(rendered("all", "all", (NEWEST,), features=("methods",)), tmp_path)
+    folder = write_package(rendered("all", "all", (NEWEST,), features=("methods",)), tmp_path)
     program = ONE_CLASS.format(folder=spec_of(NEWEST).folder)
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)

@@ -45,7 +45,7 @@ EDITS = {
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def types_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A package of types, generated once."""
     folder = tmp_path_factory.mktemp("written") / "pkg"
     assert run("-q", "-r", "latest", "--parts", "types", "-o", str(folder)).code == 0
@@ -53,9 +53,9 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def project(written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(types_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with that package, in which commands run."""
-    shutil.copytree(written, tmp_path / "pkg")
+    shutil.copytree(types_folder, tmp_path / "pkg")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -231,7 +231,7 @@ def test_the_settings_of_a_project_name_the_patch() -> None:
     assert run("check", "-q").code == 0
 
 
-def removed() -> None:
+def remove_file() -> None:
     Path(MODELS).unlink()
 
 
@@ -262,7 +262,7 @@ def another_patch() -> None:
 
 
 REFUSED = {
-    "a file that was removed": (removed, "models.py, which is not there: mcpgen update pkg"),
+    "a file that was removed": (remove_file, "models.py, which is not there: mcpgen update pkg"),
     "bytes that are no text": (other_bytes, "models.py: expected text in UTF-8, got other bytes"),
     "another version": (another_version, f"edits alone, but {FOLDER}/methods.py would be written"),
     "rules of before": (with_rules, "mcpgen.json#/adopted: expected a patch in its place: "),
@@ -273,7 +273,7 @@ REFUSED = {
 
 @pytest.mark.usefixtures("project")
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_no_patch_can_be_made_of_is_refused(case: str) -> None:
+def test_edits_that_no_patch_can_describe_are_refused(case: str) -> None:
     prepare, text = REFUSED[case]
     prepare()
     before = texts() if case != "bytes that are no text" else {}
@@ -302,14 +302,14 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
 ) -> None:
     edit(DOCSTRING)
     before = texts()
-    monkeypatch.setattr("pathlib.Path.rename", _refused)
+    monkeypatch.setattr("pathlib.Path.rename", _refuse_rename)
     done = run("patch", "pkg")
     assert (done.code, "nothing was written" in done.err) == (1, True)
     assert {path: texts().get(path) for path in before} == before
     assert not Path(PATCH).exists()
 
 
-def _refused(path: Path, target: Path) -> Path:
+def _refuse_rename(path: Path, target: Path) -> Path:
     raise PermissionError(13, "Permission denied")
 
 

@@ -108,18 +108,20 @@ def test_inputs_are_fingerprinted_with_corrections_that_apply() -> None:
         )
 
 
-def test_a_package_is_python_with_a_manifest_of_every_file(built: Mapping[str, str]) -> None:
-    record = json.loads(built[manifest.NAME])
-    assert record["files"].keys() == built.keys() - {manifest.NAME}
+def test_a_package_is_python_with_a_manifest_of_every_file(
+    built_package: Mapping[str, str],
+) -> None:
+    record = json.loads(built_package[manifest.NAME])
+    assert record["files"].keys() == built_package.keys() - {manifest.NAME}
     assert record["revisions"][NAMES[0]]["structure"] == schema.entry(NAMES[0]).digest
-    for path, text in built.items():
+    for path, text in built_package.items():
         if path.endswith(".py"):
             ast.parse(text, path)
 
 
-def test_the_same_request_gives_the_same_bytes(built: Mapping[str, str]) -> None:
+def test_the_same_request_gives_the_same_bytes(built_package: Mapping[str, str]) -> None:
     request = build_request.BuildRequest("pkg", schema_sources.by_name((NAMES[0],)))
-    assert pipeline.build(request) == built
+    assert pipeline.build(request) == built_package
 
 
 def test_prose_of_a_file_comes_into_the_package(tmp_path: Path) -> None:
@@ -140,7 +142,7 @@ def is_text(node: ast.AST | None) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
 
 
-def undocumented(text: str) -> Iterator[str]:
+def undocumented_fields(text: str) -> Iterator[str]:
     """Fields in a module without a text below them."""
     for class_ in ast.parse(text).body:
         if isinstance(class_, ast.ClassDef):
@@ -154,7 +156,7 @@ def test_every_field_has_a_docstring_unless_its_name_says_all(name: str) -> None
     request = build_request.BuildRequest("pkg", schema_sources.by_name((name,)))
     models = [text for path, text in pipeline.build(request).items() if path.endswith("/models.py")]
     assert len(models) == 1
-    fields = list(undocumented(models[0]))
+    fields = list(undocumented_fields(models[0]))
     assert fields
     assert [row for row in fields if row.split(".")[1] not in NEEDS_NO_DOCSTRING] == []
 

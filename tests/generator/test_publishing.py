@@ -118,7 +118,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_keeps_a_server_from_being_published_is_said(case: str, project: Path) -> None:
+def test_problems_that_prevent_publishing_are_reported(case: str, project: Path) -> None:
     edit, problems = WRONG[case]
     edit(project)
     checked = run("publish", "check", cwd=project)

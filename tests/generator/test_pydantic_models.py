@@ -15,7 +15,7 @@ import pytest
 
 import mcp_protocol
 from generator.command_line import run
-from generator.selections import MIDDLE, NEWEST, spec_of, written
+from generator.selections import MIDDLE, NEWEST, spec_of, write_package
 from generator.test_parts import IMPORT_ALL
 from mcp_protocol import _wire
 from mcpgen.model.parts import Selection
@@ -108,7 +108,7 @@ TEXT = b'{"type": "text", "text": "a"}'
     ],
 )
 @pytest.mark.parametrize("revision", REVISIONS)
-def test_what_is_read_or_refused_is_what_structs_read_or_refuse(
+def test_models_accept_and_refuse_the_same_json_as_structs(
     types: Models, revision: str, name: str, data: bytes
 ) -> None:
     models, structs = types.both(revision)
@@ -159,7 +159,7 @@ def test_a_class_of_all_revisions_makes_an_object_of_one(types: Models) -> None:
 def test_a_package_of_types_needs_pydantic_alone(tmp_path: Path) -> None:
     chosen = Selection(("types",), models="pydantic")
     specs = [spec_of(name) for name in REVISIONS]
-    folder = written(tree.render_package(specs, "pkg", chosen), tmp_path)
+    folder = write_package(tree.render_package(specs, "pkg", chosen), tmp_path)
     of_pydantic = ("annotated_types", "pydantic", "pydantic_core", "typing_inspection")
     # zoneinfo looks for the module of the settings that Python was built with.
     import_all = f"import zoneinfo\n{IMPORT_ALL}"

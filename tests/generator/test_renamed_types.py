@@ -40,7 +40,7 @@ def models(place: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Import]:
         del sys.modules[name]
 
 
-def generated(*revisions: str) -> str:
+def generate_package(*revisions: str) -> str:
     """Generate a package of some revisions and return the command's output."""
     words = [word for revision in revisions for word in ("-r", revision)]
     done = run(*words, "--parts", "types", "-o", "kept_pkg")
@@ -49,9 +49,9 @@ def generated(*revisions: str) -> str:
 
 
 def test_an_old_name_is_the_new_type_with_a_warning(models: Import) -> None:
-    generated(FIRST, SECOND)
+    generate_package(FIRST, SECOND)
     line = f"renamed: models.{OLD} is now models.{NEW}; the old name gives a DeprecationWarning"
-    assert line in generated(SECOND, THIRD).splitlines()
+    assert line in generate_package(SECOND, THIRD).splitlines()
     module = models()
     with pytest.warns(
         DeprecationWarning, match=f"{OLD} of kept_pkg.models is called {NEW} now"
@@ -62,9 +62,9 @@ def test_an_old_name_is_the_new_type_with_a_warning(models: Import) -> None:
 
 
 def test_an_old_name_stays_a_type_as_long_as_its_revision_does(place: Path, models: Import) -> None:
-    generated(FIRST)  # has no module `models`
-    generated(FIRST, SECOND)
-    assert "renamed" not in generated(FIRST, SECOND, THIRD)
+    generate_package(FIRST)  # has no module `models`
+    generate_package(FIRST, SECOND)
+    assert "renamed" not in generate_package(FIRST, SECOND, THIRD)
     assert json.loads((place / "kept_pkg" / manifest.NAME).read_text())["renamed_types"] == {
         "JSONRPCError": "JSONRPCErrorResponse"
     }
@@ -74,18 +74,18 @@ def test_an_old_name_stays_a_type_as_long_as_its_revision_does(place: Path, mode
 
 
 def test_the_manifest_remembers_old_names_over_later_generations(place: Path) -> None:
-    generated(FIRST, SECOND)
-    generated(SECOND, THIRD)
+    generate_package(FIRST, SECOND)
+    generate_package(SECOND, THIRD)
     assert run("check", "-q", "kept_pkg").code == 0
-    assert generated(SECOND, THIRD).startswith("kept_pkg: unchanged")
-    generated(FIRST, SECOND)
+    assert generate_package(SECOND, THIRD).startswith("kept_pkg: unchanged")
+    generate_package(FIRST, SECOND)
     assert f'"{OLD}": "{NEW}"' not in (place / "kept_pkg/models.py").read_text()
-    generated(SECOND, THIRD)
+    generate_package(SECOND, THIRD)
     assert f'"{OLD}": "{NEW}"' in (place / "kept_pkg/models.py").read_text()
 
 
 def test_a_new_package_has_no_old_names(place: Path) -> None:
-    generated(SECOND, THIRD)
+    generate_package(SECOND, THIRD)
     assert "renamed_types" not in json.loads((place / "kept_pkg" / manifest.NAME).read_text())
     assert "__getattr__" not in (place / "kept_pkg/models.py").read_text()
 
@@ -95,7 +95,7 @@ def test_a_newer_name_of_an_inline_object_does_not_rename_it(
 ) -> None:
     before, after = "ClientCapabilitiesElicitation", "ElicitationModes"
     latest = schema.latest().name
-    generated(THIRD, latest)
+    generate_package(THIRD, latest)
     definitions = definitions_of(latest)
     properties = definitions["ClientCapabilities"]["properties"]
     definitions[after] = properties["elicitation"]
@@ -103,7 +103,9 @@ def test_a_newer_name_of_an_inline_object_does_not_rename_it(
     add = ("schema", "add", str(save_schema(place, definitions)), "--revision", "2027-01-15")
     assert run(*add, "--schemas", f"{place / 'own'}").code in (0, 1)
     monkeypatch.setenv(paths.SCHEMAS_VARIABLE, f"{place / 'own'}")
-    assert f"renamed: models.{before} is now models.{after}" in generated(latest, "2027-01-15")
+    assert f"renamed: models.{before} is now models.{after}" in generate_package(
+        latest, "2027-01-15"
+    )
     with pytest.warns(DeprecationWarning, match=after):
         assert getattr(models(), before) is getattr(models(), after)
 

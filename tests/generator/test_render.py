@@ -75,7 +75,7 @@ def test_the_tiny_package_is_as_expected(path: str, snapshot: SnapshotAssertion)
     assert tiny_package()[path] == snapshot(extension_class=ExpectedFile)
 
 
-def test_what_does_not_depend_on_a_schema_is_copied() -> None:
+def test_modules_independent_of_the_schema_are_copied() -> None:
     copied = {path: text for path, text in tiny_package().items() if path not in RENDERED}
     assert len(copied) + len(RENDERED) == len(tiny_package())
     assert {"errors.py", "py.typed", "server/stdio_server.py"} <= copied.keys()
@@ -95,7 +95,7 @@ def test_a_revision_has_a_folder_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("path", RENDERED)
-def test_what_is_rendered_is_formatted_and_has_short_lines(path: str) -> None:
+def test_rendered_modules_are_formatted_with_short_lines(path: str) -> None:
     text = headless(tiny_package()[path])
     assert black.format_str(text, mode=black.Mode(line_length=100)) == text
     assert max((len(line) for line in text.splitlines()), default=0) <= 100

@@ -12,17 +12,17 @@ from mcpgen.schema.docs import Docs
 from mcpgen.schema.facts import Facts
 
 
-def derived(known: Facts | None = None, **definitions: Any) -> RpcApi:
+def derive_api(known: Facts | None = None, **definitions: Any) -> RpcApi:
     """The API of these definitions."""
     known = known or facts_of()
     table = methods.derive(normal_of(facts=known, **definitions), known)
     return rpc_api.derive(table, Texts(table.normal.schema, Docs()))
 
 
-def asking(params: Any, *results: str, known: Facts | None = None, **more: Any) -> RpcApi:
+def asking_api(params: Any, *results: str, known: Facts | None = None, **more: Any) -> RpcApi:
     """The API of a client that sends one request, `ask`."""
     known = known or facts_of(client={"ask": results or ("AskResult",)})
-    return derived(
+    return derive_api(
         known,
         AskRequest=obj("method params", method=const("ask"), params=params),
         AskResult=obj("answer", answer=TEXT),
@@ -40,21 +40,21 @@ def only(api: RpcApi) -> Call:
 def test_arguments_keep_their_names_whatever_a_coroutine_needs() -> None:
     names = ["timeout", "timeout_", "self", "result", "in_thread", "fields", "value"]
     properties: dict[str, Any] = dict.fromkeys(names, TEXT)
-    call = only(asking(obj(**properties)))
+    call = only(asking_api(obj(**properties)))
     by_field = {argument.field: argument.name for argument in call.arguments}
     assert len(set(by_field.values())) == len(names)
     assert by_field["value"] == "value"
     assert not set(by_field.values()) & {"timeout", "self", "result", "in_thread", "fields"}
 
 
-def shown(call: Call) -> list[tuple[str, str, bool]]:
+def show_parameters(call: Call) -> list[tuple[str, str, bool]]:
     return [(argument.name, argument.type, argument.required) for argument in call.arguments]
 
 
 def test_params_become_arguments_those_that_must_be_given_first() -> None:
     params = obj("mimeType", _meta=OPEN, count=COUNT, mimeType=TEXT, args=OPEN)
-    call = only(asking(params))
-    assert shown(call) == [
+    call = only(asking_api(params))
+    assert show_parameters(call) == [
         ("mime_type", "str", True),
         ("count", "int", False),
         ("args", "Mapping[str, Any]", False),
@@ -72,7 +72,7 @@ def test_an_argument_for_which_null_is_a_value_says_so() -> None:
         "either": any_of("Text", "Nothing"),
     }
     call = only(
-        asking(
+        asking_api(
             obj(**kinds),
             Anything=any_of("Text", "Anything"),
             Text=TEXT,
@@ -84,12 +84,12 @@ def test_an_argument_for_which_null_is_a_value_says_so() -> None:
 
 
 def test_an_argument_gives_way_to_what_every_coroutine_has() -> None:
-    (argument,) = only(asking(obj("timeout", timeout=COUNT))).arguments
+    (argument,) = only(asking_api(obj("timeout", timeout=COUNT))).arguments
     assert (argument.name, argument.field) == ("timeout_", "timeout")
 
 
 def test_a_list_takes_what_holds_for_all_of_its_pages() -> None:
-    api = derived(
+    api = derive_api(
         ListRequest=obj("method", method=const("list"), params=obj(cursor=TEXT, kind=TEXT)),
         ListResult=obj(nextCursor=TEXT, items={"type": "array", "items": obj(x=TEXT)}),
         ClientRequest=any_of("ListRequest"),
@@ -100,9 +100,11 @@ def test_a_list_takes_what_holds_for_all_of_its_pages() -> None:
 
 def test_params_of_several_kinds_stay_whole() -> None:
     params = any_of("A", "B")
-    call = only(asking(params, A=obj("a", a=TEXT), B=obj("b", b=TEXT)))
+    call = only(asking_api(params, A=obj("a", a=TEXT), B=obj("b", b=TEXT)))
     assert call.whole
-    assert shown(call) == [("params", "models.AskRequestParams | Mapping[str, Any]", True)]
+    assert show_parameters(call) == [
+        ("params", "models.AskRequestParams | Mapping[str, Any]", True)
+    ]
 
 
 def test_an_object_may_be_passed_as_a_wire_object_only() -> None:
@@ -110,8 +112,8 @@ def test_an_object_may_be_passed_as_a_wire_object_only() -> None:
     params = obj("a b c d", a=ref("A"), b=ref("Either"), c=many, d=ref("Word"))
     parts: dict[str, Any] = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT)}
     word = {"enum": ["x", "y"]}
-    call = only(asking(params, **parts, Either=any_of("A", "B"), Word=word))
-    assert shown(call) == [
+    call = only(asking_api(params, **parts, Either=any_of("A", "B"), Word=word))
+    assert show_parameters(call) == [
         ("a", "models.A | Mapping[str, Any]", True),
         ("b", "models.Either | Mapping[str, Any]", True),
         ("c", "Sequence[models.A | Mapping[str, Any]]", True),
@@ -121,7 +123,7 @@ def test_an_object_may_be_passed_as_a_wire_object_only() -> None:
 
 
 def test_a_handler_gets_none_where_params_may_be_absent() -> None:
-    api = derived(
+    api = derive_api(
         PingRequest=obj("method", method=const("ping"), params=obj(x=TEXT)),
         PingResult=obj(x=TEXT),
         StopNotification=obj("method", method=const("stop")),
@@ -132,24 +134,24 @@ def test_a_handler_gets_none_where_params_may_be_absent() -> None:
     assert api.client.notifications[0].params == "None"
 
 
-def test_what_the_client_handles_itself_is_no_argument_or_answer() -> None:
+def test_members_that_the_client_handles_are_not_in_the_api() -> None:
     known = facts_of(
         client={"ask": ("AskResult", "MoreResult")}, defaults={"MoreResult": {"type": "more"}}
     )
     call = only(
-        asking(
+        asking_api(
             obj("x", x=TEXT, inputResponses=OPEN, requestState=TEXT),
             known=known,
             MoreResult=obj("type", type=TEXT, inputRequests=OPEN),
         )
     )
-    assert shown(call) == [("x", "str", True)]
+    assert show_parameters(call) == [("x", "str", True)]
     assert call.answer == "models.AskResult"
     assert call.result == "models.AskResult | models.MoreResult"
 
 
 def task_api() -> RpcApi:
-    return asking(
+    return asking_api(
         obj("x", x=TEXT, task=OPEN),
         "AskResult",
         "TaskResult",
@@ -159,13 +161,13 @@ def task_api() -> RpcApi:
 
 def test_no_client_requests_a_task_so_none_gets_one() -> None:
     call = only(task_api())
-    assert shown(call) == [("x", "str", True)]
+    assert show_parameters(call) == [("x", "str", True)]
     assert call.answer == "models.AskResult"
     assert call.result == "models.AskResult | models.TaskResult"
 
 
 def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
-    api = derived(
+    api = derive_api(
         ElicitRequest=obj("method", method=const("elicit")),
         ElicitResult=obj(x=TEXT),
         InputRequest=any_of("ElicitRequest"),
@@ -175,10 +177,10 @@ def test_a_client_has_handlers_for_what_is_asked_inside_results() -> None:
 
 
 def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
-    old = asking(obj("a b", a=TEXT, b=TEXT))
-    new = asking(obj("a b c", a=COUNT, b=TEXT, c=TEXT))
+    old = asking_api(obj("a b", a=TEXT, b=TEXT))
+    new = asking_api(obj("a b c", a=COUNT, b=TEXT, c=TEXT))
     call = only(rpc_api.merge({"1": old, "2": new}))
-    assert shown(call) == [
+    assert show_parameters(call) == [
         ("a", "int | str", True),
         ("b", "str", True),
         ("c", "str", False),
@@ -186,17 +188,17 @@ def test_a_client_of_revisions_accepts_what_any_of_them_does() -> None:
 
 
 def test_a_client_of_revisions_names_those_with_a_message() -> None:
-    merged = rpc_api.merge({"1": task_api(), "2": derived(), "3": derived()})
+    merged = rpc_api.merge({"1": task_api(), "2": derive_api(), "3": derive_api()})
     assert "Only in 1." in only(merged).doc
-    both = rpc_api.merge({"1": task_api(), "2": asking(obj("x", x=TEXT))})
+    both = rpc_api.merge({"1": task_api(), "2": asking_api(obj("x", x=TEXT))})
     call = only(both)
     assert "Only in" not in call.doc
     assert call.result == "models.AskResult | models.TaskResult"
 
 
 def test_params_whole_in_one_revision_are_whole_in_all() -> None:
-    whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
-    merged = only(rpc_api.merge({"1": asking(obj("x", x=TEXT)), "2": whole}))
+    whole = asking_api(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
+    merged = only(rpc_api.merge({"1": asking_api(obj("x", x=TEXT)), "2": whole}))
     assert merged.whole
     assert len(merged.arguments) == 1
 
@@ -213,7 +215,7 @@ def test_a_module_imports_what_it_uses() -> None:
         pending_requests="OnProgress",
         models="models",
     )
-    whole = asking(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
+    whole = asking_api(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
     assert imports.of_client(whole.client, whole.handled).wire == "to_builtins"
     handled = imports.of_handlers_and_session(api.client, api.server)
     assert (handled.errors, handled.request_context, handled.wire) == (

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from generator.selections import MIDDLE, made, written
+from generator.selections import MIDDLE, render_selection, write_package
 
 MOST = 0.03
 """The part of the package that such a server may leave unused, in lines."""
@@ -68,8 +68,8 @@ print(json.dumps([Path(module.__file__).relative_to(FOLDER).as_posix() for modul
 
 
 def test_a_running_server_imports_nearly_all_of_its_package(tmp_path: Path) -> None:
-    files = made("server", "http", (MIDDLE,), features=("none",))
-    folder = written(files, tmp_path).resolve()
+    files = render_selection("server", "http", (MIDDLE,), features=("none",))
+    folder = write_package(files, tmp_path).resolve()
     program = f"FOLDER, REVISION = {str(folder / 'pkg')!r}, {MIDDLE!r}\n{SERVES}"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False

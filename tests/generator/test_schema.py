@@ -32,7 +32,7 @@ def small(container: str = "$defs", **definitions: Any) -> dict[str, Any]:
     return {"$schema": dialect, container: {**common, **definitions}}
 
 
-def saved(folder: Path, document: Any) -> Path:
+def save_document(folder: Path, document: Any) -> Path:
     path = folder / "schema.json"
     path.write_text(document if isinstance(document, str) else json.dumps(document))
     return path
@@ -75,14 +75,14 @@ def test_an_unknown_revision_is_named_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("container", ["$defs", "definitions"])
 def test_both_dialects_come_out_alike(tmp_path: Path, container: str) -> None:
-    loaded = schema.load_file(saved(tmp_path, small(container)))
+    loaded = schema.load_file(save_document(tmp_path, small(container)))
     assert loaded.definitions["ClientRequest"] == {"anyOf": [{"$ref": "#/$defs/PingRequest"}]}
     assert loaded.container == container
 
 
 def test_prose_of_a_file_is_kept_beside_the_structure(tmp_path: Path) -> None:
     tool = {"description": "A tool.", "properties": {"a/b": {"description": "A field."}}}
-    loaded = schema.load_file(saved(tmp_path, small("definitions", Tool=tool)))
+    loaded = schema.load_file(save_document(tmp_path, small("definitions", Tool=tool)))
     assert loaded.prose == {"/$defs/Tool": "A tool.", "/$defs/Tool/properties/a~1b": "A field."}
     assert loaded.definitions["Tool"] == {"properties": {"a/b": {}}}
 
@@ -108,7 +108,7 @@ def test_a_file_is_of_the_revision_that_its_name_or_folder_says(
 def test_a_file_with_the_structure_of_a_revision_counts_as_it(tmp_path: Path) -> None:
     document = json.loads((schema.entry(NAMES[-1]).folder / "schema.json").read_text())
     document["$defs"]["Tool"]["description"] = "A tool."
-    loaded = schema.load_file(saved(tmp_path, document))
+    loaded = schema.load_file(save_document(tmp_path, document))
     assert loaded.revision == NAMES[-1]
     assert loaded.errata == schema.load(NAMES[-1]).errata
 
@@ -120,11 +120,11 @@ def test_an_unknown_structure_gets_the_nearest_corrections(
     first, *others = schema.load(row.name).errata
     document = json.loads((row.folder / "schema.json").read_text())
     document["$defs"]["Tool"]["properties"]["colour"] = {"type": "string"}
-    path = saved(tmp_path, document)
+    path = save_document(tmp_path, document)
     file = schema.read_file(path)
     assert (file.nearest.entry, file.errata) == (row, (first, *others))
     corrected = replace_at(document, first.pointer, first.new)
-    path = saved(tmp_path, corrected)
+    path = save_document(tmp_path, corrected)
     file = schema.read_file(path)
     assert (file.nearest.entry, file.errata) == (row, tuple(others))
     assert schema.load_file(path).errata == tuple(others)
@@ -138,7 +138,7 @@ def test_a_reference_into_the_other_container_is_resolved(
     tmp_path: Path, container: str, other: str
 ) -> None:
     tool = {"properties": {"a": {"$ref": f"#/{other}/PingRequest"}}}
-    loaded = schema.load_file(saved(tmp_path, small(container, Tool=tool)))
+    loaded = schema.load_file(save_document(tmp_path, small(container, Tool=tool)))
     assert loaded.definitions["Tool"]["properties"]["a"] == {"$ref": "#/$defs/PingRequest"}
     (note,) = loaded.notes
     assert loaded.pointer(note.pointer) == f"/{container}/Tool/properties/a"
@@ -148,7 +148,7 @@ def test_a_reference_into_the_other_container_is_resolved(
 def test_definitions_under_both_keys_are_all_there(tmp_path: Path) -> None:
     document = small("$defs", Tool={"properties": {"a": {"$ref": "#/definitions/Old"}}})
     document["definitions"] = {"Old": {"properties": {"x": {"type": "string"}}}}
-    loaded = schema.load_file(saved(tmp_path, document))
+    loaded = schema.load_file(save_document(tmp_path, document))
     assert loaded.definitions["Tool"]["properties"]["a"] == {"$ref": "#/$defs/Old"}
     assert loaded.pointer("/$defs/Old/properties/x") == "/definitions/Old/properties/x"
     assert loaded.notes == ()
@@ -156,7 +156,7 @@ def test_definitions_under_both_keys_are_all_there(tmp_path: Path) -> None:
 
 def test_definitions_whose_names_collide_get_distinct_ones(tmp_path: Path) -> None:
     named = {"foo-bar": {}, "FooBar": {}, "foo.bar": {"$ref": "#/$defs/foo-bar"}}
-    loaded = schema.load_file(saved(tmp_path, small("$defs", **named)))
+    loaded = schema.load_file(save_document(tmp_path, small("$defs", **named)))
     assert loaded.definitions["FooBar3"] == {"$ref": "#/$defs/FooBar2"}
     assert [note.text for note in loaded.notes] == [
         "foo-bar is called FooBar2",
@@ -201,9 +201,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_no_protocol_schema_is_refused_with_a_pointer(tmp_path: Path, case: str) -> None:
+def test_other_json_than_a_schema_is_refused_with_a_pointer(tmp_path: Path, case: str) -> None:
     document, expected = WRONG[case]
-    path = saved(tmp_path, document)
+    path = save_document(tmp_path, document)
     with pytest.raises(SchemaError) as raised:
         schema.load_file(path)
     assert str(raised.value).startswith(f"{path}{expected}")
@@ -216,7 +216,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 
 def test_an_error_of_a_later_step_points_into_the_file_as_it_is(tmp_path: Path) -> None:
-    loaded = schema.load_file(saved(tmp_path, small("definitions")))
+    loaded = schema.load_file(save_document(tmp_path, small("definitions")))
     error = loaded.error("/$defs/PingRequest/properties", "something", "nothing")
     assert error.pointer == "/definitions/PingRequest/properties"
 
@@ -229,7 +229,7 @@ def test_a_changed_file_does_not_have_the_digest_on_record(
     folder.mkdir(parents=True)
     document = json.loads((row.folder / "schema.json").read_text())
     document["definitions"]["Tool"]["properties"]["more"] = {}
-    saved(folder, document)
+    save_document(folder, document)
     shutil.copy(row.folder.parent / "revisions.toml", folder.parent)
     monkeypatch.setattr("mcpgen.paths.data_root", lambda: tmp_path)
     expected = f"schema/{row.name}/schema.json#: expected the digest {row.digest}"
@@ -255,7 +255,7 @@ def test_our_files_keep_the_order_of_the_official_ones(spec: Path, name: str) ->
 
 
 def test_a_file_is_read_once(tmp_path: Path) -> None:
-    path = saved(tmp_path, small("$defs"))
+    path = save_document(tmp_path, small("$defs"))
     file = schema.read_file(path)
     path.write_text("{}")
     assert file.schema().definitions.keys() == small("$defs")["$defs"].keys()
@@ -266,7 +266,7 @@ def test_one_name_under_both_keys_is_two_definitions(tmp_path: Path) -> None:
     text, count = {"type": "string"}, {"type": "integer"}
     refs = {"a": {"$ref": "#/$defs/Id"}, "b": {"$ref": "#/definitions/Id"}}
     document = {**small(Id=text, Tool={"properties": refs}), "definitions": {"Id": count}}
-    loaded = schema.load_file(saved(tmp_path, document))
+    loaded = schema.load_file(save_document(tmp_path, document))
     assert loaded.definitions["Id"] == text
     assert loaded.definitions["DefinitionsId"] == count
     members = loaded.definitions["Tool"]["properties"]
@@ -291,7 +291,7 @@ def test_a_reference_within_the_file_may_have_any_form(
     tool = {"type": "object", "properties": {"name": text, "other": {"$ref": target}}}
     document = {**small(Id={**text, "$anchor": "id"}, Tool=tool)}
     document["$id"] = "https://example.com/schema"
-    loaded = schema.load_file(saved(tmp_path, document))
+    loaded = schema.load_file(save_document(tmp_path, document))
     other = loaded.definitions["Tool"]["properties"]["other"]
     assert other == {"$ref": f"#/$defs/{name}"}
     assert loaded.definitions[name]["minLength"] == 1
@@ -299,6 +299,8 @@ def test_a_reference_within_the_file_may_have_any_form(
 
 def test_boolean_schemas_are_schemas(tmp_path: Path) -> None:
     members = {"a": True, "b": False}
-    loaded = schema.load_file(saved(tmp_path, small(Any=True, Tool={"properties": members})))
+    loaded = schema.load_file(
+        save_document(tmp_path, small(Any=True, Tool={"properties": members}))
+    )
     assert loaded.definitions["AnyModel"] == {}
     assert loaded.definitions["Tool"]["properties"] == {"a": {}, "b": {"not": {}}}

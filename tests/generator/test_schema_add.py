@@ -21,7 +21,7 @@ from syrupy.assertion import SnapshotAssertion
 from generator.command_line import Done, run
 from generator.schemas import TEXT, obj
 from generator.test_fitting import definitions_of, save_schema, with_request
-from generator.typescript_text import saved as saved_typescript
+from generator.typescript_text import save_text as saved_typescript
 from generator.typescript_text import typescript_of
 from mcpgen import paths, schema
 from mcpgen.adding import facts_text
@@ -46,7 +46,7 @@ def draft(folder: Path) -> Path:
     return save_schema(folder, definitions)
 
 
-def added(folder: Path, *words: str) -> Done:
+def add_draft(folder: Path, *words: str) -> Done:
     """The draft, added to a folder of revisions of its own."""
     return run(
         *("schema", "add", str(draft(folder)), "--revision", NAME),
@@ -71,7 +71,7 @@ def without_place(text: str, folder: Path) -> str:
 def with_draft(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of revisions with the draft in it, not to be changed."""
     folder = tmp_path_factory.mktemp("with_draft")
-    added(folder)
+    add_draft(folder)
     return folder / "own"
 
 
@@ -107,7 +107,7 @@ def test_no_option_is_printed_for_a_folder_of_the_environment(
 def test_the_report_names_what_a_person_has_to_check(
     tmp_path: Path, snapshot: SnapshotAssertion
 ) -> None:
-    done = added(tmp_path)
+    done = add_draft(tmp_path)
     assert (done.code, done.err) == (0, "")
     assert without_place(done.out, tmp_path) == snapshot
 
@@ -120,7 +120,7 @@ def test_the_files_of_a_revision_read_as_expected(
 
 
 def test_the_list_pins_the_file_and_its_structure(tmp_path: Path) -> None:
-    added(tmp_path, "--draft")
+    add_draft(tmp_path, "--draft")
     [row] = read_revisions(tmp_path / "own" / "revisions.toml")
     assert row.status == "draft"
     written = tmp_path / "own" / NAME / "schema.json"
@@ -131,7 +131,7 @@ def test_the_list_pins_the_file_and_its_structure(tmp_path: Path) -> None:
 
 
 def test_a_program_gets_every_fact_to_check(tmp_path: Path) -> None:
-    record = json.loads(added(tmp_path, "--json").out)
+    record = json.loads(add_draft(tmp_path, "--json").out)
     guess = record["review"][0]
     assert guess == {
         "pointer": "/capabilities/tools~1paint",
@@ -149,7 +149,7 @@ def test_a_program_gets_every_fact_to_check(tmp_path: Path) -> None:
     assert record["unmatched_errata"] == ["/$defs/JSONValue/anyOf/2/type"]
 
 
-def test_what_is_written_has_the_facts_of_the_nearest_revision(with_draft: Path) -> None:
+def test_a_written_revision_has_the_facts_of_the_nearest_one(with_draft: Path) -> None:
     base = facts.load(BASE)
     with paths.own_schemas(with_draft):
         loaded = facts.load(NAME)
@@ -253,13 +253,13 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
     edited = path.read_text().replace("# accepted = 202", "accepted = 204")
     assert edited != path.read_text()
     path.write_text(edited)
-    refused = added(own.parent)
+    refused = add_draft(own.parent)
     assert (refused.code, refused.err) == (
         2,
         f"mcpgen: error: {own} has revision {NAME}; --force writes it anew\n",
     )
     assert path.read_text() == edited
-    assert added(own.parent, "--force").code == 0
+    assert add_draft(own.parent, "--force").code == 0
     assert facts.load(NAME).http.accepted == 204
     assert facts.load(NAME).capabilities["tools/paint"] == "tools"
 
@@ -342,7 +342,7 @@ def test_an_interrupt_at_any_rename_leaves_the_folder_as_it_was(
     assert names == ["2026-12-01", NAME]
 
 
-def test_what_a_run_that_was_killed_left_behind_is_removed(tmp_path: Path) -> None:
+def test_files_left_by_a_killed_run_are_removed(tmp_path: Path) -> None:
     left = tmp_path / ".revisions.toml.mcpgen-0123abcd.new"
     (left / NAME).mkdir(parents=True)
     folders.write(tmp_path, ROW, {"schema.json": "{}"})

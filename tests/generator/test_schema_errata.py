@@ -70,7 +70,7 @@ def test_every_official_example_is_valid(spec: Path) -> None:
 ENTRY = {"pointer": "/a", "old": 1, "new": 2, "reason": "r", "source": "s"}
 
 
-def written(folder: Path, **changes: Any) -> Path:
+def write_errata(folder: Path, **changes: Any) -> Path:
     """An errata file with one entry; a change to `None` leaves that key out."""
     entry = {key: value for key, value in {**ENTRY, **changes}.items() if value is not None}
     lines = [f"{key} = {json.dumps(value)}\n" for key, value in entry.items()]
@@ -92,7 +92,7 @@ def written(folder: Path, **changes: Any) -> Path:
 def test_a_malformed_entry_is_refused(
     tmp_path: Path, changes: dict[str, Any], expected: str
 ) -> None:
-    path = written(tmp_path, **changes)
+    path = write_errata(tmp_path, **changes)
     with pytest.raises(ErrataError) as raised:
         read_errata(path)
     assert str(raised.value).startswith(f"{path}{expected}")

@@ -14,7 +14,7 @@ from mcpgen.schema.revisions import read_revisions
 ROW = '[[revision]]\nname = "{}"\nstatus = "{}"\nofficial = "a"\ndigest = "b"\n'
 
 
-def written(folder: Path, text: str) -> Path:
+def write_revisions(folder: Path, text: str) -> Path:
     path = folder / "revisions.toml"
     path.write_text(text)
     return path
@@ -62,7 +62,7 @@ def test_the_official_file_is_the_one_on_record(spec: Path, row: schema.Revision
     ],
 )
 def test_a_malformed_list_is_refused(tmp_path: Path, text: str, expected: str) -> None:
-    path = written(tmp_path, text)
+    path = write_revisions(tmp_path, text)
     with pytest.raises(RevisionsError) as raised:
         read_revisions(path)
     assert str(raised.value).startswith(f"{path}{expected}")
@@ -79,6 +79,6 @@ def test_a_relative_folder_is_relative_to_the_current_directory(
     monkeypatch.setenv(paths.SCHEMAS_VARIABLE, "own")
     for project, name in (("one", "2030-01-01"), ("two", "2031-01-01")):
         (tmp_path / project / "own").mkdir(parents=True)
-        written(tmp_path / project / "own", ROW.format(name, "draft"))
+        write_revisions(tmp_path / project / "own", ROW.format(name, "draft"))
         monkeypatch.chdir(tmp_path / project)
         assert schema.revisions()[-1].name == name

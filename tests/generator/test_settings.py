@@ -28,14 +28,14 @@ output = "src/acme/types"
 """
 
 
-def saved(folder: Path, text: str) -> Path:
+def save_settings(folder: Path, text: str) -> Path:
     """A project with some settings."""
     (folder / settings.FILE).write_text(text, "utf-8")
     return folder
 
 
 def test_one_package_stands_in_the_table_itself(tmp_path: Path) -> None:
-    config = settings.read(saved(tmp_path, ONE))
+    config = settings.read(save_settings(tmp_path, ONE))
     assert config is not None
     expected = PackageSettings("src/acme/types", (OLDEST,), ("types",))
     assert config.packages == (expected,)
@@ -66,7 +66,9 @@ keep_old_modules = true
 
 
 def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> None:
-    least = settings.read(saved(tmp_path, "[tool.mcpgen]\noutput = 'a'\nrevisions = ['all']\n"))
+    least = settings.read(
+        save_settings(tmp_path, "[tool.mcpgen]\noutput = 'a'\nrevisions = ['all']\n")
+    )
     assert least is not None
     assert asdict(least.packages[0]) == {
         "output": "a",
@@ -88,7 +90,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "keep_old_modules": False,
     }
     assert (least.mirror, least.schemas_dir) == (None, "")
-    every = settings.read(saved(tmp_path, EVERY_KEY))
+    every = settings.read(save_settings(tmp_path, EVERY_KEY))
     assert every is not None
     assert asdict(every.packages[0]) == {
         "output": "a",
@@ -114,16 +116,16 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
 def test_several_packages_are_an_array_of_tables(tmp_path: Path) -> None:
     text = "[[tool.mcpgen.packages]]\noutput='a'\nrevisions=['all']\n" * 2
     with pytest.raises(SettingsError, match="packages/1/output: expected a directory of its own"):
-        settings.read(saved(tmp_path, text))
-    config = settings.read(saved(tmp_path, text.replace("'a'", "'b'", 1)))
+        settings.read(save_settings(tmp_path, text))
+    config = settings.read(save_settings(tmp_path, text.replace("'a'", "'b'", 1)))
     assert config is not None
     assert [package.output for package in config.packages] == ["b", "a"]
 
 
 def test_settings_come_from_the_nearest_folder_that_has_some(tmp_path: Path) -> None:
-    inner = saved(tmp_path, ONE) / "src" / "acme"
+    inner = save_settings(tmp_path, ONE) / "src" / "acme"
     inner.mkdir(parents=True)
-    saved(inner, "[project]\nname = 'mcpgen-user'\n")
+    save_settings(inner, "[project]\nname = 'mcpgen-user'\n")
     config = settings.find(inner)
     assert config is not None
     assert config.root == tmp_path
@@ -133,7 +135,7 @@ def test_settings_come_from_the_nearest_folder_that_has_some(tmp_path: Path) -> 
     "text", ["", "[tool.black]\n", "[tool]\nmcpgenerator = 1\n", "# mcpgen\n[tool]\nx = 1"]
 )
 def test_a_project_without_the_table_has_no_settings(text: str, tmp_path: Path) -> None:
-    assert settings.read(saved(tmp_path, text)) is None
+    assert settings.read(save_settings(tmp_path, text)) is None
 
 
 MIRROR = """
@@ -176,23 +178,23 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG)
-def test_what_is_wrong_is_named_with_its_place(text: str, tmp_path: Path) -> None:
+def test_invalid_settings_are_named_with_their_place(text: str, tmp_path: Path) -> None:
     with pytest.raises(SettingsError) as raised:
-        settings.read(saved(tmp_path, text))
+        settings.read(save_settings(tmp_path, text))
     assert WRONG[text] in str(raised.value)
 
 
 @pytest.mark.parametrize("parts", ["", "parts = ['all']\n", "parts = ['client', 'server']\n"])
 def test_a_mirror_is_named_by_a_file_or_a_server(parts: str, tmp_path: Path) -> None:
     text = MIRROR.replace("[tool.mcpgen.mirror]", f"{parts}[tool.mcpgen.mirror]")
-    config = settings.read(saved(tmp_path, text))
+    config = settings.read(save_settings(tmp_path, text))
     assert config is not None
     assert config.mirror == MirrorSettings("src/acme/mirror", server="python other.py")
     assert (config.protocol, config.mirror_directory) == ("protocol", tmp_path / "src/acme/mirror")
 
 
 def test_mcpgen_without_a_word_generates_what_the_settings_say(tmp_path: Path) -> None:
-    saved(tmp_path, ONE)
+    save_settings(tmp_path, ONE)
     first = run(cwd=tmp_path)
     assert first.code == 0
     assert re.match(r"src/acme/types: \d+ files created", first.out)
@@ -206,9 +208,9 @@ def test_mcpgen_without_a_word_generates_what_the_settings_say(tmp_path: Path) -
 
 
 def test_a_check_compares_the_settings_with_what_was_generated(tmp_path: Path) -> None:
-    saved(tmp_path, ONE)
+    save_settings(tmp_path, ONE)
     assert run("-q", cwd=tmp_path).code == 0
-    saved(tmp_path, ONE.replace('["types"]', '["protocol"]'))
+    save_settings(tmp_path, ONE.replace('["types"]', '["protocol"]'))
     ended = run("check", cwd=tmp_path)
     assert (ended.code, ended.out.splitlines()[-1]) == (
         1,
@@ -227,14 +229,16 @@ def test_without_settings_a_command_says_what_it_needs(words: list[str], tmp_pat
 
 def test_an_error_in_one_package_leaves_the_others_alone(tmp_path: Path) -> None:
     text = f"[[tool.mcpgen.packages]]\noutput='good'\nrevisions=['{OLDEST}']\nparts=['types']\n"
-    saved(tmp_path, text + "[[tool.mcpgen.packages]]\noutput='bad'\nrevisions=['2000-01-01']\n")
+    save_settings(
+        tmp_path, text + "[[tool.mcpgen.packages]]\noutput='bad'\nrevisions=['2000-01-01']\n"
+    )
     ended = run(cwd=tmp_path)
     assert (ended.code, "2000-01-01" in ended.err) == (2, True)
     assert [path.name for path in tmp_path.iterdir()] == [settings.FILE]
 
 
 def test_options_do_not_mix_with_settings(tmp_path: Path) -> None:
-    ended = run("update", "--revision", "latest", cwd=saved(tmp_path, ONE))
+    ended = run("update", "--revision", "latest", cwd=save_settings(tmp_path, ONE))
     refusal = "pyproject.toml: [tool.mcpgen] configures this project; change it, and run mcpgen"
     assert (ended.code, refusal in ended.err) == (2, True)
 
@@ -244,7 +248,7 @@ def test_features_of_a_project_are_added_in_its_settings(
     directory: tuple[str, ...], tmp_path: Path
 ) -> None:
     text = f"revisions=['{OLDEST}']\nfeatures=['mount']\noutput='pkg'\n"
-    saved(tmp_path, f"[tool.mcpgen]\n{text}")
+    save_settings(tmp_path, f"[tool.mcpgen]\n{text}")
     assert run(cwd=tmp_path).code == 0
     before = (tmp_path / "pkg/mcpgen.json").read_bytes()
     ended = run("update", *directory, "--features", "+trace", cwd=tmp_path)
@@ -253,21 +257,21 @@ def test_features_of_a_project_are_added_in_its_settings(
 
 
 def test_paths_in_settings_start_from_the_file(tmp_path: Path) -> None:
-    saved(tmp_path, "[tool.mcpgen]\nschemas=['draft.json']\noutput='pkg'\n")
+    save_settings(tmp_path, "[tool.mcpgen]\nschemas=['draft.json']\noutput='pkg'\n")
     ended = run(cwd=tmp_path)
     assert (ended.code, "pyproject.toml: expected a file, got" in ended.err) == (2, True)
 
 
 @pytest.mark.parametrize(("name", "count"), [("settings.toml", 1), ("packages.toml", 2)])
 def test_the_settings_of_the_documents_can_be_used(name: str, count: int, tmp_path: Path) -> None:
-    saved(tmp_path, documents.examples()[name])
+    save_settings(tmp_path, documents.examples()[name])
     assert run("-q", cwd=tmp_path).code == 0
     ended = run("check", cwd=tmp_path)
     assert (ended.code, ended.out.count(": up to date\n")) == (0, count)
 
 
 def test_the_hooks_of_the_documents_are_read(tmp_path: Path) -> None:
-    saved(tmp_path, documents.examples()["hooks.toml"])
+    save_settings(tmp_path, documents.examples()["hooks.toml"])
     config = settings.read(tmp_path)
     assert config is not None
     (package,) = config.packages

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from generator.selections import NAMES, made, spec_of
+from generator.selections import NAMES, render_selection, spec_of
 from generator.tiny_package import tiny_package
 from mcpgen import __version__
 
@@ -34,7 +34,7 @@ OF_SOME = (
 def by_place(revision: str) -> dict[str, str]:
     """A package of one revision, whose folder has the same name in each."""
     folder = f"{spec_of(revision).folder}/"
-    files = made("all", "all", (revision,))
+    files = render_selection("all", "all", (revision,))
     return {path.replace(folder, "revision/"): text for path, text in files.items()}
 
 

@@ -14,7 +14,7 @@ POINT = {"type": "object", "properties": {"x": NUMBER}, "required": ["x"]}
 SEVERAL_OBJECTS = {"anyOf": [POINT, {"type": "object", "properties": {"y": TEXT}}]}
 
 
-def typed(schema: Any, **more: Any) -> tuple[str, list[str]]:
+def annotate_member(schema: Any, **more: Any) -> tuple[str, list[str]]:
     """The annotation of a required member of a schema, and the notes on it."""
     notes: list[str] = []
     root = {"type": "object", "properties": {"m": schema}, "required": ["m"], **more}
@@ -53,7 +53,7 @@ def typed(schema: Any, **more: Any) -> tuple[str, list[str]]:
     ],
 )
 def test_a_schema_becomes_a_type(schema: Any, annotation: str) -> None:
-    assert typed(schema) == (annotation, [])
+    assert annotate_member(schema) == (annotation, [])
 
 
 @pytest.mark.parametrize(
@@ -92,9 +92,9 @@ def test_a_sample_has_a_value_of_each_type(schema: Any, sample: str, wire: Any) 
 
 def test_many_choices_are_any_text() -> None:
     choices = [f"{number}" for number in range(101)]
-    annotation, _ = typed({"enum": choices[:100]})
+    annotation, _ = annotate_member({"enum": choices[:100]})
     assert annotation == f"Literal[{', '.join(map(repr, choices[:100]))}]"
-    assert typed({"enum": choices})[0] == "str"
+    assert annotate_member({"enum": choices})[0] == "str"
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_many_choices_are_any_text() -> None:
         ({"$ref": "#/properties/m"}, "Any", "it refers to itself"),
     ],
 )
-def test_what_has_no_type_falls_back_with_a_reason(
+def test_schemas_without_a_type_fall_back_with_a_reason(
     schema: Any, annotation: str, reason: str
 ) -> None:
-    actual, [note] = typed(schema)
+    actual, [note] = annotate_member(schema)
     assert (actual, reason in note) == (annotation, True)
 
 
@@ -215,7 +215,7 @@ def test_references_that_double_at_each_step_stay_short() -> None:
         inner = {"$ref": f"#/$defs/d{number + 1}"}
         twice = {"type": "object", "additionalProperties": inner}
         definitions[f"d{number}"] = {"anyOf": [twice, {"type": "array", "items": inner}]}
-    annotation, notes = typed({"$ref": "#/$defs/d0"}, **{"$defs": definitions})
+    annotation, notes = annotate_member({"$ref": "#/$defs/d0"}, **{"$defs": definitions})
     assert len(annotation) < 2500
     assert any("its type is too long" in note for note in notes)
 
@@ -223,13 +223,13 @@ def test_references_that_double_at_each_step_stay_short() -> None:
 @pytest.mark.parametrize(("length", "fits"), [(1000, True), (1001, False)])
 def test_an_annotation_has_at_most_1000_characters(length: int, fits: bool) -> None:
     text = "x" * (length - len("list[Literal['']]"))
-    annotation, notes = typed({"type": "array", "items": {"const": text}})
+    annotation, notes = annotate_member({"type": "array", "items": {"const": text}})
     assert (annotation == f"list[Literal['{text}']]", notes == []) == (fits, fits)
 
 
 def test_a_chain_of_references_ends_at_a_bound() -> None:
     definitions = {f"d{n}": {"$ref": f"#/$defs/d{n + 1}"} for n in range(3000)}
-    annotation, notes = typed({"$ref": "#/$defs/d0"}, **{"$defs": definitions})
+    annotation, notes = annotate_member({"$ref": "#/$defs/d0"}, **{"$defs": definitions})
     assert (annotation, len(notes)) == ("Any", 1)
     assert "nested too deep" in notes[0]
     assert MAX_LEVELS < 3000
@@ -239,7 +239,7 @@ LOOP = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}}
 DEFS = {"Loop": LOOP, "a/b~c": TEXT, "Same": {"$ref": "#/$defs/Same"}, "Point": POINT}
 
 
-def valued(keyword: str, *values: Any) -> list[dict[str, Any]]:
+def keyword_schemas(keyword: str, *values: Any) -> list[dict[str, Any]]:
     """Schemas that say one thing each: a keyword with a value."""
     return [{keyword: value} for value in values]
 
@@ -257,7 +257,7 @@ FALLBACKS: list[Any] = [
     ),
     *({"$ref": f"#/$defs/{name}"} for name in ("Loop", "a~1b~0c", "Same", "Point", "none")),
     *({"$ref": place} for place in ("other.json", "#", "#/type/x", 5)),
-    *valued("const", "a", 1, 1.5, True, None, [], {}, 2**63, -(2**63), 2**63 - 1),
+    *keyword_schemas("const", "a", 1, 1.5, True, None, [], {}, 2**63, -(2**63), 2**63 - 1),
     *(
         {"enum": values}
         for values in ([], [1, 1.5], [True, False], ["a", 1, None, True], [[1]], "a")

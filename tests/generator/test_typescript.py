@@ -13,7 +13,7 @@ from typing import Any, get_args
 import pytest
 from click.testing import CliRunner
 
-from generator.typescript_text import DECLARED, SMALL, member, read, saved, typescript_of
+from generator.typescript_text import DECLARED, SMALL, member, read, save_text, typescript_of
 from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError
@@ -331,7 +331,7 @@ def test_the_last_comment_before_a_declaration_describes_it(tmp_path: Path) -> N
           other: string; /** Nothing follows. */
         }
     """
-    loaded = schema.load_file(saved(tmp_path, SMALL + text))
+    loaded = schema.load_file(save_text(tmp_path, SMALL + text))
     below = {key: text for key, text in loaded.prose.items() if key.startswith("/$defs/Tool")}
     assert below == {
         "/$defs/Tool": "A tool.",
@@ -352,7 +352,7 @@ CONSTANTS = {
 
 @pytest.mark.parametrize("text", CONSTANTS)
 def test_constants_are_kept_with_their_values(tmp_path: Path, text: str) -> None:
-    constants = schema.load_file(saved(tmp_path, SMALL + text)).constants
+    constants = schema.load_file(save_text(tmp_path, SMALL + text)).constants
     assert constants["JSONRPC_VERSION"] == "2.0"
     assert (constants["A"], type(constants["A"])) == (CONSTANTS[text], type(CONSTANTS[text]))
 
@@ -361,11 +361,13 @@ def test_constants_are_kept_with_their_values(tmp_path: Path, text: str) -> None
     "text", ["const A = f();", "const A: string[];", "const A = `${1}`;", "const A = { b: 1 };"]
 )
 def test_a_constant_without_a_plain_value_is_not_in_the_schema(tmp_path: Path, text: str) -> None:
-    assert schema.load_file(saved(tmp_path, SMALL + text)).constants == {"JSONRPC_VERSION": "2.0"}
+    assert schema.load_file(save_text(tmp_path, SMALL + text)).constants == {
+        "JSONRPC_VERSION": "2.0"
+    }
 
 
 def test_typescript_gives_the_schema_of_the_same_file_in_json(tmp_path: Path) -> None:
-    loaded = schema.load_file(saved(tmp_path, SMALL, "2031-02-03/schema.ts"))
+    loaded = schema.load_file(save_text(tmp_path, SMALL, "2031-02-03/schema.ts"))
     meta = {"additionalProperties": {}, "type": "object"}
     ping = obj(
         "id jsonrpc method",
@@ -386,28 +388,28 @@ def test_typescript_gives_the_schema_of_the_same_file_in_json(tmp_path: Path) ->
     )
 
 
-def unordered(value: Any) -> Any:
+def sort_alternatives(value: Any) -> Any:
     """A schema whose alternatives stand in one order."""
     if isinstance(value, dict):
-        return {key: unordered(child) for key, child in value.items()}
+        return {key: sort_alternatives(child) for key, child in value.items()}
     if isinstance(value, list):
-        return sorted(map(unordered, value), key=schema.canonical)
+        return sorted(map(sort_alternatives, value), key=schema.canonical)
     return value
 
 
 @pytest.mark.parametrize("name", [row.name for row in schema.revisions()])
 def test_every_revision_comes_back_from_typescript(tmp_path: Path, name: str) -> None:
     ours = schema.load(name)
-    path = saved(tmp_path, typescript_of(ours.definitions), f"{name}/schema.ts")
+    path = save_text(tmp_path, typescript_of(ours.definitions), f"{name}/schema.ts")
     loaded = schema.load_file(path)
-    assert unordered(loaded.definitions) == unordered(ours.definitions)
+    assert sort_alternatives(loaded.definitions) == sort_alternatives(ours.definitions)
     assert loaded.revision == name
 
 
 def test_a_package_is_generated_and_checked_from_typescript(tmp_path: Path) -> None:
     name = schema.revisions()[0].name
     text = typescript_of(schema.load(name).definitions)
-    path = saved(tmp_path, text, f"{name}/schema.ts")
+    path = save_text(tmp_path, text, f"{name}/schema.ts")
     words = ["--schema", str(path), "-o", str(tmp_path / "package")]
     result = CliRunner().invoke(cli, words, catch_exceptions=False)
     assert f"taken as revision {name}" in result.output
@@ -423,7 +425,7 @@ def test_a_package_is_generated_and_checked_from_typescript(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["schema.ts", "spec.types.d.ts", "index.d.mts", "index.d.cts"])
 def test_the_name_of_a_file_says_that_it_is_typescript(tmp_path: Path, name: str) -> None:
-    assert "PingRequest" in schema.load_file(saved(tmp_path, SMALL, name)).definitions
+    assert "PingRequest" in schema.load_file(save_text(tmp_path, SMALL, name)).definitions
 
 
 def test_imports_are_allowed_and_what_they_name_is_not() -> None:
@@ -435,7 +437,7 @@ def test_imports_are_allowed_and_what_they_name_is_not() -> None:
 def test_error_codes_are_those_of_the_constants(tmp_path: Path) -> None:
     rows = [row.name for row in schema.revisions()]
     text = "const HEADER_MISMATCH = -32050; const URL_ELICITATION_REQUIRED = -32051;"
-    loaded = schema.load_file(saved(tmp_path, SMALL + text))
+    loaded = schema.load_file(save_text(tmp_path, SMALL + text))
     before = facts.load(rows[-1])
     after = facts.with_constants(before, loaded).errors
     assert after.header_mismatch == -32050
@@ -449,13 +451,13 @@ def test_error_codes_are_those_of_the_constants(tmp_path: Path) -> None:
 
 
 def test_a_constant_that_is_no_error_code_is_refused(tmp_path: Path) -> None:
-    loaded = schema.load_file(saved(tmp_path, f'{SMALL}const HEADER_MISMATCH = "x";'))
+    loaded = schema.load_file(save_text(tmp_path, f'{SMALL}const HEADER_MISMATCH = "x";'))
     with pytest.raises(SchemaError, match='an integer as the error code HEADER_MISMATCH, got "x"'):
         facts.with_constants(facts.load(schema.revisions()[-1].name), loaded)
 
 
 def test_tree_sitter_is_loaded_for_typescript_only(tmp_path: Path) -> None:
-    json_file = saved(tmp_path, '{"$defs": {"A": {}}}', "schema.json")
+    json_file = save_text(tmp_path, '{"$defs": {"A": {}}}', "schema.json")
     code = (
         "import sys\nfrom pathlib import Path\nfrom mcpgen import schema\n"
         f"schema.read_file(Path({str(json_file)!r}))\n"

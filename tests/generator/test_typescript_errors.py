@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.typescript_text import DECLARED, SMALL, member, read, saved
+from generator.typescript_text import DECLARED, SMALL, member, read, save_text
 from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError, TypeScriptError
@@ -125,7 +125,7 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("case", TEXTS)
-def test_what_cannot_be_read_is_refused_with_its_place(case: str) -> None:
+def test_unreadable_texts_are_refused_with_their_place(case: str) -> None:
     text, expected = TEXTS[case]
     with pytest.raises(TypeScriptError) as raised:
         read(text)
@@ -317,11 +317,11 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_typescript_that_is_not_of_the_protocol_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SchemaError, match=r"ts#/\$defs: expected ClientRequest, a union that "):
-        schema.load_file(saved(tmp_path, "interface Cat { name: string }"))
+        schema.load_file(save_text(tmp_path, "interface Cat { name: string }"))
 
 
 def test_the_command_line_shows_the_place_and_writes_nothing(tmp_path: Path) -> None:
-    path = saved(tmp_path, f"{SMALL}interface Tool {{ run(): void }}")
+    path = save_text(tmp_path, f"{SMALL}interface Tool {{ run(): void }}")
     words = ["--schema", str(path), "-o", str(tmp_path / "package")]
     result = CliRunner().invoke(cli, words)
     assert isinstance(result.exception, TypeScriptError)

@@ -74,7 +74,7 @@ def states(history: Path) -> list[str]:
     )
 
 
-def published(path: Path) -> tuple[str, Mapping[str, object]]:
+def read_published(path: Path) -> tuple[str, Mapping[str, object]]:
     """The key of the definitions in a JSON file, and the structure of the whole."""
     structure = schema.structure(json.loads(path.read_text(encoding="utf-8")))
     return "$defs" if "$defs" in structure else "definitions", structure
@@ -82,7 +82,7 @@ def published(path: Path) -> tuple[str, Mapping[str, object]]:
 
 def same_structure(history: Path, name: str) -> bool:
     """Whether the TypeScript of a state gives exactly the structure of its JSON."""
-    container, theirs = published(history / f"{name}.json")
+    container, theirs = read_published(history / f"{name}.json")
     ours = document(read(history / f"{name}.ts"), container, Fidelity.PUBLISHED)
     return not list(difference(schema.structure(ours), theirs))
 

@@ -23,55 +23,55 @@ from mcpgen.package import build_request, pipeline
 _numbers = count()
 
 
-def quoted(text: str) -> str:
+def quote_text(text: str) -> str:
     """A text as a literal, each character as an escape."""
     return '"' + "".join(f"\\u{{{ord(character):x}}}" for character in text) + '"'
 
 
-def commented(text: str) -> str:
+def comment_text(text: str) -> str:
     """A text in a comment, where it is as it is but for NUL and what would end it."""
     return f"/** {text.replace('*/', '').replace(chr(0), '')} */"
 
 
 def typescript(texts: Texts) -> str:
     """A schema with one of the texts in each comment, name of a member, literal and constant."""
-    member, value = [quoted(text) for text in texts.members], texts.values
-    literal = [quoted(text) for text in value]
+    member, value = [quote_text(text) for text in texts.members], texts.values
+    literal = [quote_text(text) for text in value]
     known = SMALL.replace("ClientRequest = PingRequest", "ClientRequest = PingRequest | Spoil")
     return f"""
 {known.replace("| Spoil", "| SpoilRequest").replace("ServerResult = ", "ServerResult = Spoils | ")}
-{commented(value[0])}
+{comment_text(value[0])}
 export const NOTE = {literal[1]};
-{commented(value[2])}
-export enum Choice {{ {commented(value[3])} A = {literal[4]}, {literal[5]} = {literal[6]} }}
-{commented(value[7])}
+{comment_text(value[2])}
+export enum Choice {{ {comment_text(value[3])} A = {literal[4]}, {literal[5]} = {literal[6]} }}
+{comment_text(value[7])}
 export interface Spoiled {{
-  {commented(value[8])}
+  {comment_text(value[8])}
   {member[0]}: string;
-  {commented(value[9])}
+  {comment_text(value[9])}
   {member[1]}?: {literal[10]};
   {member[2]}?: {literal[11]} | {literal[14]} | 3;
   {member[3]}?: typeof NOTE;
   {member[4]}?: Choice;
   {member[5]}?: Record<string, {literal[15]}>;
   {member[6]}?: One | Two;
-  {member[7]}?: {{ {member[8]}: string; {commented(value[16])} {member[9]}?: {literal[17]}[] }};
+  {member[7]}?: {{ {member[8]}: string; {comment_text(value[16])} {member[9]}?: {literal[17]}[] }};
 }}
 interface One {{ {member[0]}: {literal[12]} }}
 interface Two {{ {member[0]}: {literal[13]} }}
-{commented(value[18])}
+{comment_text(value[18])}
 export interface SpoilRequest {{
-  method: {quoted(texts.method)};
-  {commented(value[19])}
-  params?: {{ {commented(value[20])} {member[0]}?: string; {member[10]}: Spoiled }};
+  method: {quote_text(texts.method)};
+  {comment_text(value[19])}
+  params?: {{ {comment_text(value[20])} {member[0]}?: string; {member[10]}: Spoiled }};
 }}
-{commented(value[21])}
+{comment_text(value[21])}
 export interface SpoilResult {{ {member[0]}?: string }}
 export type Spoils = SpoilResult;
 """
 
 
-def built(texts: Texts, folder: Path, package: str) -> dict[str, str]:
+def build_package(texts: Texts, folder: Path, package: str) -> dict[str, str]:
     """The files of a package with these texts."""
     path = folder / "2030-01-01.ts"
     path.write_text(typescript(texts), encoding="utf-8", newline="")
@@ -86,7 +86,7 @@ def harmless_shapes() -> dict[str, Counter[str]]:
     Members stand in the order of their names, so the order of the nodes differs.
     """
     with TemporaryDirectory() as folder:
-        files = built(HARMLESS, Path(folder), "harmless")
+        files = build_package(HARMLESS, Path(folder), "harmless")
     return {path: Counter(shape(text)) for path, text in files.items() if path.endswith(".py")}
 
 
@@ -106,7 +106,7 @@ def shapes() -> None:
 def test_foreign_text_in_typescript_is_text_wherever_it_stands(texts: Texts) -> None:
     package = f"typescript_{next(_numbers)}"
     with TemporaryDirectory() as folder:
-        files = built(texts, Path(folder), package)
+        files = build_package(texts, Path(folder), package)
         for path, expected in harmless_shapes().items():
             assert Counter(shape(files[path])) == expected, path
             assert not path.startswith("r2030") or files[path].isascii(), path
@@ -146,7 +146,7 @@ METHODS = ["a\nb", "", "a" * 201, " a", "a\u2028b", "\x7f"]
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_that_cannot_be_printed_is_refused(method: str, tmp_path: Path) -> None:
     path = tmp_path / "draft.ts"
-    path.write_text(SMALL.replace('"ping"', quoted(method)))
+    path.write_text(SMALL.replace('"ping"', quote_text(method)))
     with pytest.raises(SchemaError, match="expected a method of 1 to 200 char") as raised:
         pipeline.build(build_request.BuildRequest("pkg", (schema_sources.of_file(path),)))
     assert "\n" not in str(raised.value)

@@ -13,7 +13,7 @@ IMPORT = 'import * as z from "zod/v4";\n'
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
 
 
-def described(type_: str) -> dict[str, Any]:
+def described_type(type_: str) -> dict[str, Any]:
     """The definition that a constant with a type of Zod declares."""
     definition: dict[str, Any] = read(f"{IMPORT}export declare const ItSchema: {type_};")["It"]
     return definition
@@ -66,7 +66,7 @@ TYPES = {
 
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_type_of_zod_describes_messages(type_: str) -> None:
-    assert described(type_) == TYPES[type_]
+    assert described_type(type_) == TYPES[type_]
 
 
 SAME = """
@@ -130,7 +130,7 @@ WRONG = {
 @pytest.mark.parametrize("type_", WRONG)
 def test_a_type_of_zod_without_a_schema_is_refused_by_place(type_: str) -> None:
     with pytest.raises(TypeScriptError, match=r"^s\.ts:2:\d+: expected ") as raised:
-        described(type_)
+        described_type(type_)
     assert raised.value.expected == WRONG[type_]
 
 

@@ -59,7 +59,7 @@ for value in values:
 """
 
 
-def published(name: str) -> tuple[dict[str, Any], str]:
+def published_definitions(name: str) -> tuple[dict[str, Any], str]:
     """The definitions of a known revision, to be changed, and where a file has them."""
     document = json.loads((schema.entry(name).folder / "schema.json").read_text())
     key = "$defs" if "$defs" in document else "definitions"
@@ -67,7 +67,9 @@ def published(name: str) -> tuple[dict[str, Any], str]:
     return definitions, key
 
 
-def written(folder: Path, key: str, definitions: dict[str, Any], parts: tuple[str, ...]) -> str:
+def write_package(
+    folder: Path, key: str, definitions: dict[str, Any], parts: tuple[str, ...]
+) -> str:
     """Write the package of a schema of these definitions; what was reported."""
     path = folder / "draft.json"
     path.write_text(json.dumps({key: definitions}))
@@ -88,7 +90,7 @@ def check_program(folder: Path, program: str) -> None:
 
 @pytest.mark.parametrize("name", [NAMES[0], NAMES[-1]])
 def test_a_package_serves_tools_and_prompts_of_undecided_content(name: str, tmp_path: Path) -> None:
-    definitions, key = published(name)
+    definitions, key = published_definitions(name)
     definitions |= {"Odd": obj(odd=TEXT), "Odder": obj(odder=TEXT)}
     odd = [{"$ref": f"#/{key}/{each}"} for each in ("Odd", "Odder")]
     block = definitions.get("ContentBlock")
@@ -96,7 +98,7 @@ def test_a_package_serves_tools_and_prompts_of_undecided_content(name: str, tmp_
     owners += [definitions["PromptMessage"]["properties"]["content"]]
     for union in owners if block is None else [block]:
         union["anyOf"] += odd
-    reported = written(tmp_path, key, definitions, ())
+    reported = write_package(tmp_path, key, definitions, ())
     assert "a union that nothing decides (Odd and Odder), taken as any JSON value" in reported
     check_program(tmp_path, SERVES)
 
@@ -112,9 +114,9 @@ UNIONS = {
 
 @pytest.mark.parametrize("case", UNIONS)
 def test_an_undecided_member_accepts_and_keeps_any_value(case: str, tmp_path: Path) -> None:
-    definitions, key = published(NAMES[-1])
+    definitions, key = published_definitions(NAMES[-1])
     definitions["Tool"]["properties"]["odd"] = {"anyOf": UNIONS[case]}
-    reported = written(tmp_path, key, definitions, ("types",))
+    reported = write_package(tmp_path, key, definitions, ("types",))
     (note,) = [line for line in reported.splitlines() if "/properties/odd" in line]
     assert "draft.json#/$defs/Tool/properties/odd: a union that nothing decides" in note
     check_program(tmp_path, READS)

@@ -221,5 +221,5 @@ def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
     ],
     ids=["one of each kind", "the same array", "one object", "anything"],
 )
-def test_what_differs_in_kind_needs_no_tests(members: list[Any]) -> None:
+def test_members_of_different_kinds_need_no_tests(members: list[Any]) -> None:
     assert chosen_tests(A=A, Texts=TEXTS, U={"anyOf": members}) == ()

@@ -24,7 +24,7 @@ def rows(*messages: tuple[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def saved(folder: Path, lines: list[dict[str, Any]]) -> str:
+def save_lines(folder: Path, lines: list[dict[str, Any]]) -> str:
     path = folder / "trace.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), "utf-8")
     return str(path)
@@ -32,7 +32,7 @@ def saved(folder: Path, lines: list[dict[str, Any]]) -> str:
 
 def problems(folder: Path, *messages: tuple[str, Any]) -> list[dict[str, Any]]:
     """Problems of a trace, in the revision of the test."""
-    done = run("validate", "-r", "2025-06-18", "--json", saved(folder, rows(*messages)))
+    done = run("validate", "-r", "2025-06-18", "--json", save_lines(folder, rows(*messages)))
     entries: list[dict[str, Any]] = json.loads(done.out)["problems"]
     assert done.code == (1 if entries else 0)
     return entries
@@ -119,14 +119,14 @@ def test_a_method_from_the_wrong_side_is_a_problem(tmp_path: Path) -> None:
 
 
 def test_requests_without_a_response_are_counted(tmp_path: Path) -> None:
-    done = run("validate", "-r", "2025-06-18", saved(tmp_path, rows(("sent", HELLO))))
+    done = run("validate", "-r", "2025-06-18", save_lines(tmp_path, rows(("sent", HELLO))))
     assert done.code == 0
     assert "1 message, 0 answered requests, 1 unanswered request, no problem" in done.out
 
 
 def test_the_messages_of_a_batch_are_checked_one_by_one(tmp_path: Path) -> None:
     batch = [HELLO, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {}}]
-    path = saved(tmp_path, rows(("sent", batch)))
+    path = save_lines(tmp_path, rows(("sent", batch)))
     done = run("validate", "-r", "2025-03-26", path)
     assert done.code == 1
     assert done.out.startswith("1: request tools/call, client to server at /params/name: ")
@@ -143,19 +143,19 @@ def test_a_lost_message_is_a_problem_and_a_closed_connection_not(tmp_path: Path)
     failed = {"direction": "received", "channel": "client", "pid": 1, "error": "a line too long"}
     ended = {**failed, "error": "the other end closed the channel"}
     lines = [*rows(("sent", HELLO)), failed, *rows(("received", EMPTY)), ended]
-    done = run("validate", "-r", "2025-06-18", saved(tmp_path, lines))
+    done = run("validate", "-r", "2025-06-18", save_lines(tmp_path, lines))
     assert done.code == 1
     assert done.out.splitlines()[0] == "2: no message: a line too long"
     assert "3 messages, 1 answered request, 1 problem" in done.out
 
 
 def test_a_recording_that_names_no_revision_needs_one(tmp_path: Path) -> None:
-    done = run("validate", saved(tmp_path, rows(("sent", HELLO))))
+    done = run("validate", save_lines(tmp_path, rows(("sent", HELLO))))
     assert done.code == 2
     assert "expected --revision R" in done.err
 
 
 def test_a_revision_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
-    done = run("validate", "-r", "2020-01-01", saved(tmp_path, rows(("sent", HELLO))))
+    done = run("validate", "-r", "2020-01-01", save_lines(tmp_path, rows(("sent", HELLO))))
     assert done.code == 2
     assert "2020-01-01" in done.err

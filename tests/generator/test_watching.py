@@ -20,7 +20,7 @@ SMALLEST = schema.revisions()[0]
 
 
 @contextmanager
-def watched(root: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
+def watching_process(root: Path, *words: object) -> Iterator[subprocess.Popen[str]]:
     """mcpgen as a process that watches; ended at the end."""
     process = subprocess.Popen(
         [sys.executable, "-m", "mcpgen", *map(str, words), "--watch"],
@@ -54,7 +54,7 @@ def test_a_changed_schema_is_generated_again_until_an_interrupt(root: Path, tmp_
     document = json.loads((SMALLEST.folder / "schema.json").read_text())
     draft.write_text(json.dumps(document))
     package = tmp_path / "pkg"
-    with watched(root, "--schema", draft, "--parts", "types", "-o", package) as process:
+    with watching_process(root, "--schema", draft, "--parts", "types", "-o", package) as process:
         lines_until(process, "waiting for changes")
         assert "colour" not in (package / "r2030_01_01" / "models.py").read_text()
         document["definitions"]["Tool"]["properties"]["colour"] = {"type": "string"}

@@ -62,7 +62,7 @@ def member(type_: str, **options: Any) -> dict[str, Any]:
     return schema
 
 
-def saved(folder: Path, text: str, name: str = "schema.ts") -> Path:
+def save_text(folder: Path, text: str, name: str = "schema.ts") -> Path:
     """A file with a text."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)

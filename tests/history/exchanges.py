@@ -43,13 +43,13 @@ LAST = "resources/unsubscribe"
 """The message after which a server has no subscriptions."""
 
 
-def carried(value: Any) -> Any:
+def carried_members(value: Any) -> Any:
     """A value without the members that no field can name, which notes say are left out."""
     if isinstance(value, list):
-        return [carried(each) for each in value]
+        return [carried_members(each) for each in value]
     if not is_object(value):
         return value
-    return {wire: carried(each) for wire, each in value.items() if '"' not in wire}
+    return {wire: carried_members(each) for wire, each in value.items() if '"' not in wire}
 
 
 def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
         for tool in (result or {}).get("tools", ()):  # the client calls others as tasks by itself
             if "taskSupport" in tool.get("execution", {}):
                 tool["execution"]["taskSupport"] = "optional"
-        messages[method.sender][method.name] = [carried(params), carried(result)]
+        messages[method.sender][method.name] = [carried_members(params), carried_members(result)]
         items[method.name] = method.items
     values = {name: samples.of(reference(name)) for name in loaded.definitions}
     for side in messages:
@@ -87,7 +87,9 @@ def values_of(source: Source, definitions: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "messages": messages,
         "items": items,
-        "definitions": {name: carried(each) for name, each in values.items() if each is not ABSENT},
+        "definitions": {
+            name: carried_members(each) for name, each in values.items() if each is not ABSENT
+        },
         **{f"{side} capabilities": values[roles[f"{side}_capabilities"]] for side in messages},
     }
 

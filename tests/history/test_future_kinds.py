@@ -117,14 +117,16 @@ def test_all_of_a_revision_is_used_from_both_sides(base: str, tmp_path: Path) ->
 
 @pytest.mark.skipif(not WHOLE, reason="takes minutes; triples are a test of each run")
 @pytest.mark.parametrize("at", range(len(ALONE)))
-def test_what_one_change_adds_is_used_from_both_sides(at: int, tmp_path: Path) -> None:
+def test_additions_of_one_change_are_used_from_both_sides(at: int, tmp_path: Path) -> None:
     change, awkward = ALONE[at], AWKWARD[at % len(AWKWARD)]
     exchange(changed_base(BASES[at % len(BASES)], [(change, awkward)]), tmp_path)
 
 
 @pytest.mark.parametrize("at", TRIPLES)
 @pytest.mark.parametrize("base", BASES)
-def test_what_three_changes_add_is_used_from_both_sides(base: str, at: int, tmp_path: Path) -> None:
+def test_additions_of_three_changes_are_used_from_both_sides(
+    base: str, at: int, tmp_path: Path
+) -> None:
     chosen = random.Random(f"{base} {at}")
     names = (*AWKWARD, chosen.choice(NAMES_IN_USE))
     triple = [(change, chosen.choice(names)) for change in chosen.sample(EVERY, 3)]

@@ -105,7 +105,7 @@ def states() -> tuple[str, ...]:
         return tuple(sorted(name.stem for name in names if name.suffix == ".json"))
 
 
-def chosen() -> list[tuple[str, bool]]:
+def chosen_files() -> list[tuple[str, bool]]:
     """The files that are read, and whether the types of each are checked."""
     if os.environ.get("MCP_HISTORY") == "all":
         names = [f"{name}{suffix}" for name in states() for suffix in SUFFIXES]
@@ -120,7 +120,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "name" not in metafunc.fixturenames:
         return
     wanted = "not history" not in metafunc.config.getoption("markexpr")
-    files = chosen() if wanted else []
+    files = chosen_files() if wanted else []
     metafunc.parametrize(("name", "typed"), files, ids=[name for name, _ in files])
 
 

@@ -29,7 +29,7 @@ lasting = server.asgi(sse_path="/sse")
 mounted = Starlette(routes=[Mount(PREFIX, ours)])
 
 
-async def stripped(scope: Any, receive: Any, send: Any) -> None:
+async def stripped_app(scope: Any, receive: Any, send: Any) -> None:
     """The application as behind a proxy that takes the prefix away and says nothing of it."""
     if scope["type"] == "http":
         scope = {**scope, "path": scope["path"].removeprefix(PREFIX)}

@@ -267,7 +267,7 @@ class _Quiet(WSGIRequestHandler):
 
 
 @contextmanager
-def listening(app: Flask, place: Place) -> Iterator[None]:
+def run_app(app: Flask, place: Place) -> Iterator[None]:
     """Serve an application in a thread while the block runs."""
     descriptor = place.listener.fileno()
     server = make_server("127.0.0.1", 0, app, True, request_handler=_Quiet, fd=descriptor)

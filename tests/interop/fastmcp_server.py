@@ -39,14 +39,14 @@ def is_modern(ctx: Context) -> bool:
     return ctx.request_context.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def asking(method: str, params: dict[str, Any] | None) -> mcp.types.InputRequiredResult:
+def input_request(method: str, params: dict[str, Any] | None) -> mcp.types.InputRequiredResult:
     """The result that asks for one input."""
     return mcp.types.InputRequiredResult.model_validate(
         {"inputRequests": {"it": {"method": method, "params": params}}, "requestState": "asked"}
     )
 
 
-def answered(ctx: Context) -> Any:
+def previous_answer(ctx: Context) -> Any:
     """The answer to what the result before this one asked, if there was one."""
     answer = (ctx.input_responses or {}).get("it")
     return None if answer is None or ctx.request_state != "asked" else answer
@@ -99,11 +99,11 @@ async def book(ctx: Context) -> Any:
     if not is_modern(ctx):
         answer: Any = await ctx.elicit("Who is coming?", Guest)
         return f"booked for {answer.data.name} ({answer.data.nights})"
-    given = answered(ctx)
+    given = previous_answer(ctx)
     if given is None:
         schema = {"type": "object", "properties": {"name": {"type": "string"}}}
         params = {"mode": "form", "message": "Who is coming?", "requestedSchema": schema}
-        return asking("elicitation/create", params)
+        return input_request("elicitation/create", params)
     return f"booked for {given.content['name']} ({given.content['nights']})"
 
 
@@ -116,10 +116,10 @@ async def translate(text: str, ctx: Context) -> Any:
             [said], max_tokens=50, related_request_id=ctx.request_id
         )
     else:
-        answer = answered(ctx)
+        answer = previous_answer(ctx)
         if answer is None:
             message = said.model_dump(mode="json", by_alias=True, exclude_none=True)
-            return asking("sampling/createMessage", {"messages": [message], "maxTokens": 50})
+            return input_request("sampling/createMessage", {"messages": [message], "maxTokens": 50})
     return f"{answer.model} says: {answer.content.text}"
 
 

@@ -36,7 +36,7 @@ ENVIRONMENT: Mapping[str, str] = {
 
 
 @contextmanager
-def serving(
+def run_server(
     *command: str, says: re.Pattern[str] = _URL, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
     """Run a server while the block runs.
@@ -92,7 +92,7 @@ def serving(
         sys.stdout.write("".join(printed))  # pytest shows it with a test that failed
 
 
-async def listening(port: int) -> None:
+async def wait_until_listening(port: int) -> None:
     """Wait until a host listens: granian says that it serves before it does."""
     while True:
         try:
@@ -106,7 +106,7 @@ async def listening(port: int) -> None:
 @contextmanager
 def ours() -> Iterator[str]:
     """Our own server, over HTTP; yields its URL."""
-    with serving(*OURS, "127.0.0.1:0") as url:
+    with run_server(*OURS, "127.0.0.1:0") as url:
         yield url
 
 

@@ -16,7 +16,7 @@ from urllib.parse import urljoin
 import httpx2
 import uvicorn
 
-from interop.processes import HERE, serving
+from interop.processes import HERE, run_server
 from mcp_protocol import Context, MemoryStore, OAuth, Protected, Redirect, Server
 from mcp_protocol.auth.identifiers import canonical_resource
 from mcp_protocol.auth.token_endpoint import (
@@ -75,12 +75,12 @@ def in_thread(app: Any, place: Place) -> Iterator[None]:
 def nanoidp(resource: str) -> Iterator[str]:
     """An authorization server by nanoidp, in a process; yields its issuer identifier."""
     script, issuer = str(HERE / "nanoidp_server.py"), re.compile(r"http://127\.0\.0\.1:\d+")
-    with serving(sys.executable, script, resource, says=issuer) as url:
+    with run_server(sys.executable, script, resource, says=issuer) as url:
         yield url
 
 
 @contextmanager
-def protecting(auth: Protected, place: Place) -> Iterator[None]:
+def run_protected_server(auth: Protected, place: Place) -> Iterator[None]:
     """Our server, whose tools say who calls them."""
     server = Server("protected")
 

@@ -30,7 +30,7 @@ def is_modern(revision: str) -> bool:
 
 
 @contextmanager
-def offering(revision: str) -> Iterator[None]:
+def offer_revision(revision: str) -> Iterator[None]:
     """Have the official SDK offer a revision of its handshakes: by itself it offers its newest."""
     offered = HANDSHAKE_PROTOCOL_VERSIONS[0] if is_modern(revision) else revision
     with pytest.MonkeyPatch.context() as patched:

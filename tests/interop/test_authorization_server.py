@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import anyio
 import pytest
 
-from interop.processes import HERE, NPM, serving
+from interop.processes import HERE, NPM, run_server
 from interop.protected import (
     CALLBACK,
     browse,
     end_token,
     new_place,
-    protecting,
+    run_protected_server,
     signed_in,
     stored_token,
     text_of,
@@ -34,11 +34,11 @@ from mcp_protocol import (
     Redirect,
     connect,
 )
-from package.rules import holding
+from package.rules import revisions_holding
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]
 
-REVISIONS = holding("auth-server-metadata.as-metadata-both-client")
+REVISIONS = revisions_holding("auth-server-metadata.as-metadata-both-client")
 """Revisions whose clients read OpenID metadata, the only kind that oidc-provider has."""
 
 
@@ -62,22 +62,22 @@ class Services:
 
 
 @contextmanager
-def running(dpop: DpopValidation | None = None) -> Iterator[Services]:
+def run_services(dpop: DpopValidation | None = None) -> Iterator[Services]:
     """A protected server, and the authorization server that it trusts."""
     assert (NPM / "node_modules/oidc-provider").is_dir(), "run nox -s interop"
     script = str(HERE / "npm" / "authorization_server.mjs")
     origin = re.compile(r"http://127\.0\.0\.1:\d+")
-    with new_place() as place, serving("node", script, place.url, says=origin) as issuer:
+    with new_place() as place, run_server("node", script, place.url, says=origin) as issuer:
         auth = Protected(
             place.url, issuers=[issuer], verifier=JwtVerifier(), scopes=["mcp:read"], dpop=dpop
         )
-        with protecting(auth, place):
+        with run_protected_server(auth, place):
             yield Services(place.url, issuer)
 
 
 @pytest.fixture(scope="module")
 def services() -> Iterator[Services]:
-    with running() as both:
+    with run_services() as both:
         yield both
 
 
@@ -131,6 +131,6 @@ async def test_a_user_authorizes_on_another_device(services: Services) -> None:
 
 
 async def test_a_token_is_bound_to_a_key() -> None:
-    with running(DpopValidation(required=True)) as bound:
+    with run_services(DpopValidation(required=True)) as bound:
         async with connect(bound.url, auth=signed_in(user(), dpop=True)) as client:
             assert await text_of(client, "whoami") == "alice"

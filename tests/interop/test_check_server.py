@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from interop.processes import HERE, NPM, serving
+from interop.processes import HERE, NPM, run_server
 from interop.revisions import HANDSHAKE, STATELESS
 
 pytestmark = pytest.mark.interop
@@ -99,7 +99,7 @@ def target(name: str, transport: str) -> Iterator[str]:
         if transport == "stdio":
             yield shlex.join(COMMANDS[name])
         else:
-            yield running.enter_context(serving(*OVER_HTTP[name])) + PATHS[name]
+            yield running.enter_context(run_server(*OVER_HTTP[name])) + PATHS[name]
 
 
 def checked_revisions(name: str, transport: str) -> Sequence[str]:
@@ -107,7 +107,7 @@ def checked_revisions(name: str, transport: str) -> Sequence[str]:
     return SOME[name] if transport == "stdio" else REVISIONS[name]
 
 
-def checked(words: Sequence[str]) -> Checked:
+def run_check(words: Sequence[str]) -> Checked:
     """Run the command."""
     command = [sys.executable, "-m", "mcpgen", "check-server", *words, "--json"]
     done = subprocess.run(
@@ -119,7 +119,7 @@ def checked(words: Sequence[str]) -> Checked:
 def check(name: str, transport: str) -> Checked:
     """The findings of the command at a server."""
     with target(name, transport) as words:
-        return checked(
+        return run_check(
             [words, *(f"--revision={each}" for each in checked_revisions(name, transport))]
         )
 

@@ -17,9 +17,9 @@ from interop.enterprise import (
     Issuer,
     authorization_server,
     identity_provider,
-    listening,
+    run_app,
 )
-from interop.protected import Place, end_token, new_place, protecting, text_of
+from interop.protected import Place, end_token, new_place, run_protected_server, text_of
 from mcp_protocol import (
     EnterpriseManaged,
     JwtVerifier,
@@ -30,11 +30,11 @@ from mcp_protocol import (
     connect,
 )
 from mcp_protocol import IdentityProvider as Provider
-from package.rules import holding
+from package.rules import revisions_holding
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]
 
-REVISIONS = holding("auth-server-metadata.prm-used-by-client")
+REVISIONS = revisions_holding("auth-server-metadata.prm-used-by-client")
 KEY = PrivateKey.generate("ES256")
 
 
@@ -75,9 +75,9 @@ def enterprise() -> Iterator[Enterprise]:
             place.url, issuers=[issuer.url], verifier=JwtVerifier(typed=True), scopes=["mcp:read"]
         )
         with (
-            listening(identity_provider(provider), at_provider),
-            listening(authorization_server(issuer, provider), at_issuer),
-            protecting(auth, place),
+            run_app(identity_provider(provider), at_provider),
+            run_app(authorization_server(issuer, provider), at_issuer),
+            run_protected_server(auth, place),
         ):
             yield Enterprise(place, provider, issuer)
 

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from interop.hearing import Heard
-from interop.processes import HERE, NPM, serving
+from interop.processes import HERE, NPM, run_server
 from interop.revisions import HANDSHAKE
 from mcp_protocol import ClientHandlers, RemoteError, RequestContext, connect
 
@@ -68,7 +68,7 @@ def target_of() -> Iterator[Callable[[str], Any]]:
                 return ["node", str(SERVER), way]
             if way not in urls:
                 command = ("node", "--require", str(LOOPBACK), str(SERVER), way)
-                urls[way] = running.enter_context(serving(*command))
+                urls[way] = running.enter_context(run_server(*command))
             return urls[way] + PATHS[way]
 
         yield target

@@ -20,7 +20,7 @@ import pytest
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from interop.processes import ENVIRONMENT, HERE, NPM, OURS, serving
+from interop.processes import ENVIRONMENT, HERE, NPM, OURS, run_server
 from interop.revisions import HANDSHAKE, STATELESS
 from mcp_protocol import connect
 
@@ -94,7 +94,7 @@ def url_of() -> Iterator[Callable[[str], str]]:
             if name == "ours sse":
                 return url("ours http").replace("/mcp", "/sse")
             if name not in urls:
-                urls[name] = running.enter_context(serving(*commands[name]))
+                urls[name] = running.enter_context(run_server(*commands[name]))
             return urls[name]
 
         yield url
@@ -190,7 +190,7 @@ def gateway_to_ours(
 def serving_stdio(gateway: str, server: Sequence[str], environment: dict[str, str]) -> Any:
     """Run a gateway to a server over pipes; yields the URL up to the path."""
     command = ("node", "--require", LOOPBACK, *TO_STDIO[gateway], "--stdio", shlex.join(server))
-    return serving(*command, says=READY, environment=environment)
+    return run_server(*command, says=READY, environment=environment)
 
 
 def path_of(gateway: str) -> str:

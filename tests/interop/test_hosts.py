@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from interop.hearing import Heard
-from interop.processes import serving
+from interop.processes import run_server
 from interop.revisions import HANDSHAKE, STATELESS
 from mcp_protocol import ClientHandlers, RequestContext, connect
 
@@ -47,7 +47,7 @@ def anyio_backend() -> str:
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     """Where the host serves; `serving` sees that it ends when it is asked to."""
     command = (*HYPERCORN, "--worker-class", request.param, "interop.our_app:app")
-    with serving(*command) as served:
+    with run_server(*command) as served:
         yield served
 
 

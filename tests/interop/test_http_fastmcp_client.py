@@ -24,7 +24,7 @@ from interop.revisions import (
     PYTHON_WAYS,
     STRUCTURED_OUTPUT,
     is_modern,
-    offering,
+    offer_revision,
 )
 
 pytestmark = [
@@ -84,7 +84,7 @@ async def visit(url: str, transport: str, revision: str) -> AsyncIterator[Visit]
         roots=["file:///maps"],
     )
     async with AsyncExitStack() as entered:
-        with offering(revision):
+        with offer_revision(revision):
             await entered.enter_async_context(client)
         yield Visit(client, transport, revision, heard, logs, progress)
 

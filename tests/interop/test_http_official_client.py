@@ -27,7 +27,7 @@ from interop.revisions import (
     RESUMING,
     STRUCTURED_OUTPUT,
     is_modern,
-    offering,
+    offer_revision,
 )
 
 pytestmark = [
@@ -114,7 +114,7 @@ async def visit(url: str, transport: str, revision: str) -> AsyncIterator[Visit]
             list_roots_callback=roots,
             cache=None,
         )
-        with offering(revision):
+        with offer_revision(revision):
             await entered.enter_async_context(client)
         yield Visit(client, transport, revision, heard, logs, answers)
 

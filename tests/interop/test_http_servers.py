@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from interop.hearing import Heard
-from interop.processes import HERE, serving
+from interop.processes import HERE, run_server
 from interop.revisions import ELICITATION, HANDSHAKE, RESUMING, STATELESS, STRUCTURED_OUTPUT
 from mcp_protocol import ClientHandlers, RemoteError, RequestContext, connect, connect_sync
 
@@ -130,7 +130,7 @@ def url_of() -> Iterator[Callable[[str], str]]:
         def url(name: str) -> str:
             command = SERVERS[name].command
             if command not in urls:
-                urls[command] = running.enter_context(serving(*command))
+                urls[command] = running.enter_context(run_server(*command))
             return urls[command].replace("/mcp", "/sse") if name.endswith("sse") else urls[command]
 
         yield url

@@ -17,7 +17,7 @@ from interop.protected import (
     end_token,
     nanoidp,
     new_place,
-    protecting,
+    run_protected_server,
     signed_in,
     stored_token,
     text_of,
@@ -38,11 +38,11 @@ from mcp_protocol import (
 )
 from mcp_protocol.auth.identifiers import canonical_resource
 from mcp_protocol.auth.token_endpoint import grant_key
-from package.rules import holding
+from package.rules import revisions_holding
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]
 
-REVISIONS = holding("auth-server-metadata.prm-used-by-client")
+REVISIONS = revisions_holding("auth-server-metadata.prm-used-by-client")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ class Services:
 
 
 @contextmanager
-def running(introspects: bool = False) -> Iterator[Services]:
+def run_services(introspects: bool = False) -> Iterator[Services]:
     """A protected server, and the authorization server that it trusts."""
     with new_place() as place, nanoidp(place.url) as issuer:
         verifier = (
@@ -74,13 +74,13 @@ def running(introspects: bool = False) -> Iterator[Services]:
             else JwtVerifier()
         )
         auth = Protected(place.url, issuers=[issuer], verifier=verifier, scopes=["mcp:read"])
-        with protecting(auth, place):
+        with run_protected_server(auth, place):
             yield Services(place.url, issuer)
 
 
 @pytest.fixture(scope="module")
 def services() -> Iterator[Services]:
-    with running() as both:
+    with run_services() as both:
         yield both
 
 
@@ -181,7 +181,7 @@ async def test_a_token_for_another_server_is_refused(services: Services) -> None
 
 
 async def test_the_authorization_server_is_asked_about_tokens() -> None:
-    with running(introspects=True) as services:
+    with run_services(introspects=True) as services:
         async with connect(services.url, auth=signed_in(user(**ALICE))) as client:
             assert await text_of(client, "whoami") == "alice"
             assert "files:write" in (await text_of(client, "write")).split()

@@ -10,7 +10,7 @@ import pytest
 from mcp.client.sse import sse_client
 
 from interop.ending_apps import PREFIX
-from interop.processes import serving
+from interop.processes import run_server
 from interop.revisions import HANDSHAKE
 from mcp_protocol import connect
 
@@ -27,7 +27,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture(scope="module", params=["mounted", "stripped"])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
-    with serving(*HYPERCORN, f"interop.ending_apps:{request.param}") as served:
+    with run_server(*HYPERCORN, f"interop.ending_apps:{request.param}") as served:
         yield f"{served}{PREFIX}/sse"
 
 

@@ -39,7 +39,7 @@ from mcp_protocol import (
     Redirect,
     connect,
 )
-from package.rules import holding
+from package.rules import revisions_holding
 
 pytestmark = [
     pytest.mark.interop,
@@ -48,8 +48,10 @@ pytestmark = [
 ]
 
 SPOKEN = {*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS}
-ALL = [name for name in holding("auth-flow.bearer-header") if name in SPOKEN]
-WITH_METADATA = [name for name in holding("auth-server-metadata.prm-used-by-client") if name in ALL]
+ALL = [name for name in revisions_holding("auth-flow.bearer-header") if name in SPOKEN]
+WITH_METADATA = [
+    name for name in revisions_holding("auth-server-metadata.prm-used-by-client") if name in ALL
+]
 SCOPES = ["mcp:read"]
 
 
@@ -147,7 +149,7 @@ def without_metadata(place: Place, issuer: str | None) -> Any:
 
 
 @contextmanager
-def running(make: Any, is_resource_server: bool) -> Iterator[tuple[str, str]]:
+def run_peer(make: Any, is_resource_server: bool) -> Iterator[tuple[str, str]]:
     """A peer, and nanoidp where it needs an issuer; yields the URLs of both."""
     with ExitStack() as stack:
         place = stack.enter_context(new_place())
@@ -163,14 +165,14 @@ async def refuse(url: str) -> str:
 @pytest.fixture(scope="module", params=[official, fastmcp], ids=["official", "fastmcp"])
 def issuing_peer(request: pytest.FixtureRequest) -> Iterator[str]:
     """A server that is its own authorization server."""
-    with running(request.param, is_resource_server=False) as (url, _):
+    with run_peer(request.param, is_resource_server=False) as (url, _):
         yield url
 
 
 @pytest.fixture(scope="module", params=[official, fastmcp], ids=["official", "fastmcp"])
 def resource_peer(request: pytest.FixtureRequest) -> Iterator[tuple[str, bool]]:
     """A server that trusts nanoidp, and whether it puts a slash behind the issuer."""
-    with running(request.param, is_resource_server=True) as (url, _):
+    with run_peer(request.param, is_resource_server=True) as (url, _):
         yield url, request.param is fastmcp
 
 
@@ -208,7 +210,7 @@ async def test_a_user_signs_in_at_the_issuer_of_a_server(
 
 
 async def test_an_issuer_with_one_slash_more_is_another_by_default() -> None:
-    with running(fastmcp, is_resource_server=True) as (url, issuer):
+    with run_peer(fastmcp, is_resource_server=True) as (url, issuer):
         with pytest.raises(AuthorizationError, match="not the expected issuer"):
             async with connect(url, auth=signed_in(user(**ALICE))):
                 pass
@@ -219,7 +221,7 @@ async def test_an_issuer_with_one_slash_more_is_another_by_default() -> None:
 
 
 async def test_a_server_without_metadata_is_entered_by_settings() -> None:
-    with running(without_metadata, is_resource_server=True) as (url, issuer):
+    with run_peer(without_metadata, is_resource_server=True) as (url, issuer):
         machine = ClientCredentials("machine", "secret", issuer=issuer, scopes=SCOPES)
         async with connect(url, auth=machine) as client:
             assert "mcp:read" in await text_of(client, "whoami")

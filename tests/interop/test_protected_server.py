@@ -26,8 +26,16 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSI
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 
-from interop.protected import ALICE, CALLBACK, browse, in_thread, nanoidp, new_place, protecting
-from interop.revisions import is_modern, offering
+from interop.protected import (
+    ALICE,
+    CALLBACK,
+    browse,
+    in_thread,
+    nanoidp,
+    new_place,
+    run_protected_server,
+)
+from interop.revisions import is_modern, offer_revision
 from mcp_protocol import JwtVerifier, Principal, Protected
 from package.server.auth.issuer import LoopbackIssuer, serving_issuer
 
@@ -73,13 +81,13 @@ def issuer() -> Iterator[LoopbackIssuer]:
 
 
 @contextmanager
-def protected(issuer: LoopbackIssuer) -> Iterator[str]:
+def protected_url(issuer: LoopbackIssuer) -> Iterator[str]:
     """The URL of our server, in a thread."""
     with new_place() as place:
         auth = Protected(
             place.url, issuers=[issuer.url], verifier=JwtVerifier(), scopes=["mcp:read"]
         )
-        with protecting(auth, place):
+        with run_protected_server(auth, place):
             yield place.url
 
 
@@ -88,7 +96,7 @@ def url() -> Iterator[str]:
     """Our server, whose users sign in at nanoidp."""
     with new_place() as place, nanoidp(place.url) as idp:
         auth = Protected(place.url, issuers=[idp], verifier=JwtVerifier(), scopes=["mcp:read"])
-        with protecting(auth, place):
+        with run_protected_server(auth, place):
             yield place.url
 
 
@@ -122,12 +130,12 @@ def user_of(url: str) -> OAuthClientProvider:
 async def test_the_official_client_gets_a_token_and_steps_up(
     issuer: LoopbackIssuer, revision: str
 ) -> None:
-    with protected(issuer) as url:
+    with protected_url(issuer) as url:
         auth = ClientCredentialsOAuthProvider(url, Memory(), "robot", "secret")
         async with httpx2.AsyncClient(auth=auth, timeout=30) as http:
             way = streamable_http_client(url, http_client=http)
             client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
-            with offering(revision):
+            with offer_revision(revision):
                 await client.__aenter__()
             try:
                 assert client.protocol_version == revision
@@ -143,7 +151,7 @@ async def test_a_user_signs_in_by_the_official_client(url: str, revision: str) -
     async with httpx2.AsyncClient(auth=user_of(url), timeout=30) as http:
         way = streamable_http_client(url, http_client=http)
         client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
-        with offering(revision):
+        with offer_revision(revision):
             await client.__aenter__()
         try:
             assert client.protocol_version == revision
@@ -162,7 +170,7 @@ async def test_a_user_signs_in_by_the_client_of_fastmcp(
         mode: Any = "auto" if is_modern(revision) else "legacy"
         transport = StreamableHttpTransport(url, auth=auth)
         client = fastmcp.Client(transport, mode=mode)
-        with offering(revision):
+        with offer_revision(revision):
             await client.__aenter__()
         try:
             assert await text_of(client, "whoami") == "alice"
@@ -189,7 +197,7 @@ def agreeing_browser(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[threading
 
 
 @contextmanager
-def limiting(*session_scopes: str) -> Iterator[str]:
+def run_limiting_server(*session_scopes: str) -> Iterator[str]:
     """Our server, whose authorization server grants clients the scopes of their registration only.
 
     The authorization server is that of the official SDK; its users agree at once.
@@ -212,7 +220,7 @@ def limiting(*session_scopes: str) -> Iterator[str]:
             scopes=["mcp:read"],
             session_scopes=session_scopes,
         )
-        with in_thread(Starlette(routes=routes), issuing), protecting(auth, place):
+        with in_thread(Starlette(routes=routes), issuing), run_protected_server(auth, place):
             yield place.url
 
 
@@ -220,11 +228,11 @@ def limiting(*session_scopes: str) -> Iterator[str]:
 async def test_the_official_client_has_session_scopes_from_the_start(
     revision: str,
 ) -> None:
-    with limiting("files:write") as url:
+    with run_limiting_server("files:write") as url:
         async with httpx2.AsyncClient(auth=user_of(url), timeout=30) as http:
             way = streamable_http_client(url, http_client=http)
             client = mcp.Client(way, mode="auto" if is_modern(revision) else "legacy", cache=None)
-            with offering(revision):
+            with offer_revision(revision):
                 await client.__aenter__()
             try:
                 assert await text_of(client, "write") == "files:write mcp:read"
@@ -237,11 +245,11 @@ async def test_the_official_client_has_session_scopes_from_the_start(
 async def test_the_fastmcp_client_has_session_scopes_from_the_start(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with limiting("files:write") as url, agreeing_browser(monkeypatch) as visits:
+    with run_limiting_server("files:write") as url, agreeing_browser(monkeypatch) as visits:
         transport = StreamableHttpTransport(url, auth=OAuth(callback_host="127.0.0.1"))
         mode: Any = "auto" if is_modern(revision) else "legacy"
         client = fastmcp.Client(transport, mode=mode)
-        with offering(revision):
+        with offer_revision(revision):
             await client.__aenter__()
         try:
             assert await text_of(client, "write") == "files:write mcp:read"
@@ -254,7 +262,7 @@ async def test_the_fastmcp_client_has_session_scopes_from_the_start(
 async def test_a_client_without_credentials_is_refused(
     issuer: LoopbackIssuer, revision: str
 ) -> None:
-    with protected(issuer) as url:
+    with protected_url(issuer) as url:
         async with httpx2.AsyncClient(timeout=30) as http:
             reply = await http.post(url, json={}, headers={"accept": "application/json"})
             assert reply.status_code == 401

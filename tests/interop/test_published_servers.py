@@ -237,7 +237,7 @@ OWN_WORDS = {"!tool", "!Error", "!1 vali", "!No ch", "!Canno", "No cha"}
 """Beginnings of texts whose rest each server says in its own words."""
 
 
-def masked(text: str, folder: Path) -> str:
+def mask_paths(text: str, folder: Path) -> str:
     text = re.sub(r"\b[0-9a-f]{7,40}\b", "<hash>", text.replace(f"{folder}", "<folder>"))
     text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ?\S+", "<date>", text)
     return text[:6] if text[:6] in OWN_WORDS else text
@@ -250,7 +250,7 @@ async def test_a_repository_is_read_and_changed_alike(tmp_path: Path) -> None:
             texts = []
             for session, folder in zip((pair.ours, pair.theirs), folders, strict=True):
                 result = await session.call_tool(tool, {"repo_path": str(folder), **arguments})
-                texts.append(masked(text_of(result), folder))
+                texts.append(mask_paths(text_of(result), folder))
             if tool == "git_add" and arguments["files"] == []:
                 assert all(text.startswith("!") for text in texts)
             else:

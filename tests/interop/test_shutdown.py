@@ -10,7 +10,7 @@ import time
 import anyio
 import pytest
 
-from interop.processes import listening, serving
+from interop.processes import run_server, wait_until_listening
 from interop.revisions import HANDSHAKE, STATELESS
 from mcp_protocol import connect
 from mcp_protocol.errors import McpError
@@ -54,7 +54,7 @@ async def test_a_running_call_does_not_hold_up_the_end(host: str, revision: str)
     async def call() -> None:
         try:
             with anyio.fail_after(20):
-                await listening(port)
+                await wait_until_listening(port)
             async with connect(f"http://127.0.0.1:{port}/mcp", revision=revision) as client:
                 await client.call_tool(
                     "last", {"seconds": 600}, on_progress=lambda *progress: begun.set()
@@ -65,7 +65,7 @@ async def test_a_running_call_does_not_hold_up_the_end(host: str, revision: str)
 
     command = [part.format(port=port) for part in HOSTS[host]]
     async with anyio.create_task_group() as tasks:
-        with serving(sys.executable, "-m", *command, says=SERVES):
+        with run_server(sys.executable, "-m", *command, says=SERVES):
             tasks.start_soon(call)
             with anyio.fail_after(20):
                 await begun.wait()

@@ -12,7 +12,7 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from interop.revisions import is_modern, offering
+from interop.revisions import is_modern, offer_revision
 from mcp_protocol import Context, Server
 
 pytestmark = [
@@ -59,7 +59,7 @@ async def test_the_official_client_needs_no_session(revision: str) -> None:
             cache=None,
         )
         async with AsyncExitStack() as entered:
-            with offering(revision):
+            with offer_revision(revision):
                 await entered.enter_async_context(client)
             assert len((await client.list_tools()).tools) == 2
             result = await client.call_tool("population", {"city": "Oslo"})

@@ -54,7 +54,7 @@ def test_each_kind_of_mistake_is_one_change(text: str, kind: str, mutated: str) 
         "a = b.iter_chunked(64 * 1024)",
     ],
 )
-def test_what_no_test_can_see_stays(text: str) -> None:
+def test_code_without_observable_effect_is_not_mutated(text: str) -> None:
     assert changes(text) == set()
 
 

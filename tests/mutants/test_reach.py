@@ -192,7 +192,7 @@ OF_THIS_FILE = "tests/mutants/test_reach.py::test_maps_of_workers_add_up"
     ],
 )
 def test_a_change_concerns_what_reaches_or_imports_it(path: str, files: set[str]) -> None:
-    functions = changed.concerned([path], map_of("a::x"))
+    functions = changed.concerned_tests([path], map_of("a::x"))
     assert {name.partition("::")[0] for name in functions} == files
 
 
@@ -210,7 +210,7 @@ def test_a_change_concerns_what_reaches_or_imports_it(path: str, files: set[str]
     ],
 )
 def test_a_change_that_the_map_lacks_concerns_its_room(path: str, function: str) -> None:
-    assert any(name.startswith(function) for name in changed.concerned([path], reach.Reach()))
+    assert any(name.startswith(function) for name in changed.concerned_tests([path], reach.Reach()))
 
 
 def test_every_listed_place_of_tests_exists(root: Path) -> None:

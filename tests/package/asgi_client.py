@@ -23,7 +23,7 @@ import anyio.abc
 
 from mcp_protocol.server.asgi.settings import ServerHttpOptions
 from package.asgi_stream import SECONDS, App, Reply, Stream
-from package.wire import HANDSHAKE, INITIALIZED, encoded, facts, initialize, request
+from package.wire import HANDSHAKE, INITIALIZED, encode_message, facts, initialize, request
 
 ALONE = frozenset({"shared", "sessions", "stateless", "sse_path", "events"})
 """Options of servers that have one worker in any case."""
@@ -121,7 +121,7 @@ class Http:
             fields: Header fields; `None` to leave one out that `Http.fields` has.
         """
         if parts is None:
-            parts = [b"" if message is None else encoded(message)]
+            parts = [b"" if message is None else encode_message(message)]
         stream = Stream(parts, unfinished)
         self._tasks.start_soon(stream.run, self.app, self.scope_of(method, path, fields))
         try:

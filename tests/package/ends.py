@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from mcp_protocol.channel import RequestId
 from mcp_protocol.facts import Role
 from mcp_protocol.revisions import REVISIONS
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
 from package.wire import ClientEnd, ServerEnd, request
 
@@ -28,10 +28,10 @@ def end_of(revision: str, role: Role) -> End:
 def both(*ids: str) -> list[tuple[str, Role]]:
     """The revisions in which the entries hold, with each end."""
     roles: tuple[Role, ...] = ("server", "client")
-    return [(revision, role) for revision in holding(*ids) for role in roles]
+    return [(revision, role) for revision in revisions_holding(*ids) for role in roles]
 
 
-def answering(*ids: str) -> list[tuple[str, Role]]:
+def answering_ends(*ids: str) -> list[tuple[str, Role]]:
     """The revisions in which the entries hold, with each end that answers requests there."""
     return [
         (revision, role)
@@ -40,7 +40,7 @@ def answering(*ids: str) -> list[tuple[str, Role]]:
     ]
 
 
-def asking(*ids: str) -> list[tuple[str, Role]]:
+def asking_ends(*ids: str) -> list[tuple[str, Role]]:
     """The revisions in which the entries hold, with each end that sends requests there."""
     return [
         (revision, role)

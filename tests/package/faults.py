@@ -90,7 +90,7 @@ async def client_of(server: HttpProcess, revision: str, **how: Any) -> AsyncIter
             yield client
 
 
-async def called(client: Any, tool: str, **arguments: Any) -> str:
+async def call_text(client: Any, tool: str, **arguments: Any) -> str:
     """The text of a tool's answer."""
     text: str = (await client.call_tool(tool, arguments)).content[0].text
     return text

@@ -171,7 +171,7 @@ def discover_result(*revisions: str) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def scripted(script: Script, **how: Any) -> AsyncIterator[tuple[Any, HttpServer]]:
+async def connect_scripted(script: Script, **how: Any) -> AsyncIterator[tuple[Any, HttpServer]]:
     """An open client, and the server that it is connected with.
 
     Args:

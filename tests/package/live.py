@@ -23,7 +23,7 @@ from mcp_protocol.server.serving import Service, serve
 from mcp_protocol.server.toolkit.features import new_connection
 from mcp_protocol.transports.memory import memory_pair
 from package.samples import EVERY_SERVER_CAPABILITY
-from package.wire import HANDSHAKE, described, encoded
+from package.wire import HANDSHAKE, describe_as, encode_message
 
 
 class Recorded(Channel):
@@ -131,7 +131,7 @@ class FakeServer(Channel):
 
     async def say(self, message: Any) -> None:
         """Send a message as it is."""
-        await self._ours.send(OutgoingMessage(encoded(message)))
+        await self._ours.send(OutgoingMessage(encode_message(message)))
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
         """Send a notification."""
@@ -199,7 +199,7 @@ class App:
         drain: float = 0,
     ) -> None:
         self._answer = answer
-        describe = described(capabilities, "app")
+        describe = describe_as(capabilities, "app")
         self.service = Service(self, revisions, describe, new_connection, drain=drain)
         self.noted: list[str] = []
 

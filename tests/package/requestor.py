@@ -27,7 +27,7 @@ from mcp_protocol.runtime.request_context import ANONYMOUS, PRINCIPAL
 from mcp_protocol.transports.memory import memory_pair
 from package.asgi_client import Http, asgi
 from package.asgi_stream import SECONDS, Stream
-from package.wire import INITIALIZED, encoded, initialize
+from package.wire import INITIALIZED, encode_message, initialize
 
 REVISION = "2025-11-25"
 RELATED = "io.modelcontextprotocol/related-task"
@@ -224,7 +224,7 @@ async def _in_memory(
     near, far = memory_pair()
 
     async def post(message: Any) -> None:
-        await near.send(OutgoingMessage(encoded(message)))
+        await near.send(OutgoingMessage(encode_message(message)))
 
     async def read() -> None:
         while True:
@@ -251,12 +251,12 @@ async def _over_http(
     auth: Any = StaticTokens({f"token-{subject}": subject}) if subject else None
     async with asgi(server, auth=auth) as http:
         http.fields["authorization"] = f"Bearer token-{subject}" if subject else None
-        async with requesting(http, revision, capabilities) as client:
+        async with connect_requestor(http, revision, capabilities) as client:
             yield client
 
 
 @asynccontextmanager
-async def requesting(
+async def connect_requestor(
     http: Http, revision: str = REVISION, capabilities: Mapping[str, Any] = FORMS
 ) -> AsyncIterator[Requestor]:
     """A session over a client, with a stream that it holds open by GET."""
@@ -305,7 +305,7 @@ async def asking_server(
     near, far = memory_pair()
 
     async def post(message: Any) -> None:
-        await far.send(OutgoingMessage(encoded(message)))
+        await far.send(OutgoingMessage(encode_message(message)))
 
     async def read() -> None:
         opening = json.loads(await far.receive())

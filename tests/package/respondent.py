@@ -32,7 +32,7 @@ USE = {"type": "tool_use", "id": "u1", "name": "clock", "input": {"zone": "UTC"}
 ROOTS: Mapping[str, Any] = {"roots": [{"uri": "file:///top", "name": "Top"}]}
 
 
-def accepted(**content: Any) -> dict[str, Any]:
+def accept_result(**content: Any) -> dict[str, Any]:
     """The answer of a user who filled in a form."""
     return {"action": "accept", "content": content}
 
@@ -110,7 +110,7 @@ class Respondent:
 
 
 @asynccontextmanager
-async def responding(
+async def connect_respondent(
     server: Any,
     revision: str,
     answers: Mapping[str, Answer] | None = None,

@@ -10,7 +10,7 @@ from mcp_protocol.revisions import REVISIONS
 from requirements.entries import ledger
 
 
-def holding(*ids: str) -> tuple[str, ...]:
+def revisions_holding(*ids: str) -> tuple[str, ...]:
     """The revisions in which all of these entries hold; none at all is a mistake of the test."""
     entries = [ledger()[id] for id in ids]
     revisions = tuple(

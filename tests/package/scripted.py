@@ -43,7 +43,7 @@ class ScriptedServer(FakeServer):
 
 
 @asynccontextmanager
-async def scripted(
+async def connect_scripted(
     revision: str,
     /,
     *answers: Mapping[str, Any],

@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_protocol.protocol.jsonrpc import InvalidMessage, parse
 from package.processes import PACKAGE_ROOT
-from package.wire import HANDSHAKE, INITIALIZED, encoded, initialize, request
+from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 
 SCRIPT = Path(__file__).parent / "stdio_server.py"
 PATHS = {"PYTHONPATH": str(PACKAGE_ROOT)}
@@ -46,7 +46,7 @@ class Process:
     def say(self, *messages: Any) -> None:
         """Write messages, each a line, all at once."""
         assert self._process.stdin is not None
-        self._process.stdin.write(b"".join(encoded(message) + b"\n" for message in messages))
+        self._process.stdin.write(b"".join(encode_message(message) + b"\n" for message in messages))
         self._process.stdin.flush()
 
     def hear(self) -> dict[str, Any]:

@@ -112,6 +112,6 @@ def _range(least: float | None, most: float | None) -> tuple[int, int]:
 
 
 @cache
-def described(revision: str) -> Described:
+def describe_revision(revision: str) -> Described:
     """The JSON of a revision, made once."""
     return Described(revision)

@@ -88,7 +88,7 @@ def of(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("library", [name], indirect=True)
 
 
-def structured(result: Any) -> Any:
+def structured_value(result: Any) -> Any:
     """The structured value, unwrapped."""
     value = result.structured_content
     return value["result"] if isinstance(value, dict) and set(value) == {"result"} else value
@@ -102,7 +102,7 @@ async def test_the_tools_do_what_they_say(
     (tmp_path / "cover.png").write_bytes(b"dot")
     async with connected(library.server) as pair:
         for name, arguments, expected in TOOLS:
-            assert structured(await pair.client.call_tool(name, arguments)) == expected, name
+            assert structured_value(await pair.client.call_tool(name, arguments)) == expected, name
         images: Any = await pair.client.call_tool("covers")
         assert [block.type for block in images.content] == ["image", "text"]
         failed: Any = await pair.client.call_tool("average", {"days": 1, "books": 0})
@@ -162,10 +162,10 @@ async def test_the_context_has_what_a_tool_wants(library: Any, revision: str) ->
     async with connected(library.server, handlers=Reader(), revision=revision) as pair:
         client: Any = pair.client
         for name, arguments, expected in CONTEXT:
-            assert structured(await client.call_tool(name, arguments)) == expected, name
+            assert structured_value(await client.call_tool(name, arguments)) == expected, name
         for name, arguments, text in CONTEXT_TEXTS:
             assert (await client.call_tool(name, arguments)).content[0].text == text, name
-        asks = structured(await client.call_tool("who"))
+        asks = structured_value(await client.call_tool("who"))
         assert asks["client"]["name"] == "mcp_protocol"
 
 
@@ -213,7 +213,7 @@ async def test_servers_are_made_of_others(library: Any) -> None:
         assert branches.contents[0].text == '["Oslo","Bergen"]'
 
 
-def counted(source: str) -> int:
+def count_lines(source: str) -> int:
     """Lines of code, without imports and docstrings."""
     left_out: set[int] = set()
     for node in ast.walk(ast.parse(source)):
@@ -230,7 +230,7 @@ def test_examples_have_the_counted_lines_and_no_more_than_theirs() -> None:
     for name in LIBRARY:
         parts = re.split(r"^# (.+)$", examples()[f"library_{name}.py"], flags=re.MULTILINE)
         pairs = zip(parts[1::2], parts[2::2], strict=True)
-        here += [[title, str(counted(text))] for title, text in pairs]
+        here += [[title, str(count_lines(text))] for title, text in pairs]
     rows = [row for row in tables_of(COMING_FROM) if len(row) > 2 and row[1].isdecimal()]
     assert [[row[0], row[2]] for row in rows] == here
     assert [row[0] for row in rows if int(row[2]) > int(row[1])] == []

@@ -26,14 +26,14 @@ from mcpgen.model import parts
 from mcpgen.render import tree
 from package.forks import SESSION, Forks, forks
 from package.respondent import refusal_code
-from package.rules import holding
-from package.server.auth.guarded import protected
+from package.rules import revisions_holding
+from package.server.auth.guarded import protected_settings
 from package.wire import ALL
-from package_single import BOOKED, FORECAST, NO_FORMS, serving
+from package_single import BOOKED, FORECAST, NO_FORMS, serve_module
 
 pytestmark = pytest.mark.anyio
 
-FORMS = holding("elicitation.message-required")
+FORMS = revisions_holding("elicitation.message-required")
 NO_SEAT = {"action": "decline"}
 AISLE = {"action": "accept", "content": {"row": 12}}
 WINDOW = {"action": "accept", "content": {"row": 3, "side": "window"}}
@@ -58,7 +58,7 @@ def city(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 @pytest.fixture
-def booking(monkeypatch: pytest.MonkeyPatch) -> Server:
+def booking_server(monkeypatch: pytest.MonkeyPatch) -> Server:
     """The server that asks its client."""
     server: Server = example("booking", monkeypatch).server
     return server
@@ -123,10 +123,10 @@ class Guest(ClientHandlers):
     ],
 )
 async def test_the_booking_asks_its_client(
-    booking: Server, revision: str, answer: Any, said: str
+    booking_server: Server, revision: str, answer: Any, said: str
 ) -> None:
     guest = Guest(answer)
-    async with connected(booking, revision=revision, handlers=guest) as pair:
+    async with connected(booking_server, revision=revision, handlers=guest) as pair:
         client: Any = pair.client
         result = await client.call_tool("book", {"flight": "SK 4035"})
     assert result.content[0].text == said
@@ -134,9 +134,11 @@ async def test_the_booking_asks_its_client(
 
 
 @pytest.mark.parametrize("revision", ALL)
-async def test_the_booking_asks_nobody_who_can_not_be_asked(booking: Server, revision: str) -> None:
+async def test_the_booking_asks_nobody_who_can_not_be_asked(
+    booking_server: Server, revision: str
+) -> None:
     handlers = ClientHandlers() if revision in FORMS else Guest(AISLE)
-    async with connected(booking, revision=revision, handlers=handlers) as pair:
+    async with connected(booking_server, revision=revision, handlers=handlers) as pair:
         client: Any = pair.client
         with pytest.raises(RemoteError) as refused:
             await client.call_tool("book", {"flight": "SK 4035"})
@@ -180,19 +182,19 @@ def fork(folder: Path) -> Iterator[Forks]:
         yield warm
 
 
-def activated() -> dict[str, str]:
+def activated_environment() -> dict[str, str]:
     """The environment in which `python` is the one of the tests, as `activate` makes it."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
     return {**os.environ, "PATH": path}
 
 
-def printed(folder: Path, *words: str) -> str:
+def python_output(folder: Path, *words: str) -> str:
     """Run Python in a folder and return its output."""
     command = [sys.executable, *words]
     done = subprocess.run(
         command,
         cwd=folder,
-        env=activated(),
+        env=activated_environment(),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -202,23 +204,23 @@ def printed(folder: Path, *words: str) -> str:
 
 
 def test_the_readme_client_starts_the_server_and_calls_its_tool(folder: Path) -> None:
-    lines = printed(folder, "client.py").splitlines()
+    lines = python_output(folder, "client.py").splitlines()
     assert lines == ["forecast: Weather forecast for a city.", FORECAST]
 
 
 def test_of_two_calls_one_is_cancelled(folder: Path) -> None:
-    lines = printed(folder, "calls.py").splitlines()
+    lines = python_output(folder, "calls.py").splitlines()
     assert lines == [FORECAST, "Bergen was cancelled"]
 
 
 def test_the_blocking_client_calls_the_server_over_http(folder: Path) -> None:
-    with serving("server:server", folder) as url:
-        assert printed(folder, "remote.py", url) == f"{ALL[-1]} {FORECAST}\n"
+    with serve_module("server:server", folder) as url:
+        assert python_output(folder, "remote.py", url) == f"{ALL[-1]} {FORECAST}\n"
 
 
 def test_the_guest_answers_the_booking_over_http(folder: Path) -> None:
-    with serving("booking:server", folder) as url:
-        assert printed(folder, "guest.py", url) == f"{BOOKED}\n"
+    with serve_module("booking:server", folder) as url:
+        assert python_output(folder, "guest.py", url) == f"{BOOKED}\n"
 
 
 def test_inputs_of_a_configuration_are_asked_by_a_function(folder: Path) -> None:
@@ -230,16 +232,16 @@ def test_inputs_of_a_configuration_are_asked_by_a_function(folder: Path) -> None
         "import io, runpy, sys; sys.argv[:] = ['inputs.py', 'inputs.json']; "
         "sys.stdin = io.StringIO('server.py\\n'); runpy.run_path('inputs.py', run_name='__main__')"
     )
-    assert printed(folder, "-c", code) == "Server: forecast\n"
+    assert python_output(folder, "-c", code) == "Server: forecast\n"
 
 
 def test_messages_are_read_with_the_types_alone(folder: Path) -> None:
-    assert printed(folder, "read_messages.py") == outputs()["read_messages.py"]
+    assert python_output(folder, "read_messages.py") == outputs()["read_messages.py"]
 
 
 def test_the_tests_of_the_documents_pass(folder: Path) -> None:
     words = ("-m", "pytest", "-q", "-c", "/dev/null", "--rootdir", f"{folder}", "test_weather.py")
-    assert "4 passed" in printed(folder, *words)
+    assert "4 passed" in python_output(folder, *words)
 
 
 async def test_a_server_in_another_application_has_the_documented_path(
@@ -271,7 +273,7 @@ async def test_fixed_tokens_open_a_server(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_route_beside_the_endpoint_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    app = example("health", monkeypatch).server.asgi(auth=protected())
+    app = example("health", monkeypatch).server.asgi(auth=protected_settings())
     async with httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as http:
         assert (await http.get("http://127.0.0.1/health")).json() == {"status": "ok"}
         assert (await http.post("http://127.0.0.1/orders")).status_code == 401
@@ -384,7 +386,7 @@ NEED_MORE = {
 def test_a_file_of_the_documents_runs_as_it_is_printed(
     fork: Forks, folder: Path, name: str
 ) -> None:
-    fork.printed(name, folder, activated())
+    fork.printed(name, folder, activated_environment())
 
 
 NEED_A_SIGN_IN = {"docs/authorization.md"}
@@ -395,7 +397,7 @@ authorization server. The set may only shrink."""
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)
 def test_a_block_of_python_runs_as_it_is_printed(block: Block, fork: Forks, folder: Path) -> None:
     (folder / "block.py").write_text(block.text, "utf-8")
-    fork.printed("block.py", folder, activated())
+    fork.printed("block.py", folder, activated_environment())
 
 
 @pytest.mark.parametrize("block", snippets(), ids=lambda block: block.place)

@@ -24,7 +24,7 @@ HARMFUL = [
 ]
 
 
-def nested(depth: int) -> object:
+def nested_value(depth: int) -> object:
     value: object = 1
     for _ in range(depth):
         value = [{"a": value}]
@@ -64,7 +64,7 @@ def test_a_long_text_is_cut_and_its_length_told(size: int) -> None:
 @pytest.mark.parametrize(
     "value_of",
     [
-        lambda: nested(50_000),
+        lambda: nested_value(50_000),
         lambda: [0] * 1_000_000,
         lambda: {str(n): n for n in range(100_000)},
         lambda: 10**20_000,

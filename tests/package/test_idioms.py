@@ -209,7 +209,7 @@ class SyncAnswers(SyncClientHandlers):
         return {"action": "accept", "content": {"value": "12a"}}
 
 
-def asking() -> Server:
+def asking_server() -> Server:
     server = Server("asking")
 
     @server.tool
@@ -227,7 +227,7 @@ def asking() -> Server:
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, ALL[-1]])
 async def test_handlers_may_be_a_class_and_an_answer_has_data(revision: str) -> None:
-    async with connect(asking(), handlers=Answers, revision=revision) as client:
+    async with connect(asking_server(), handlers=Answers, revision=revision) as client:
         seat: Any = await client.call_tool("seat")
         said: Any = await client.call_tool("say")
     assert (seat.content[0].text, said.content[0].text) == ("12a", "1024 tokens")
@@ -249,7 +249,7 @@ async def test_servers_of_a_configuration_share_a_handler_class(
 
 
 def test_handlers_of_the_blocking_client_may_be_a_class() -> None:
-    with connect_sync(asking(), handlers=SyncAnswers) as client:
+    with connect_sync(asking_server(), handlers=SyncAnswers) as client:
         seat: Any = client.call_tool("seat")
     assert seat.content[0].text == "12a"
 

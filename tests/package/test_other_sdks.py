@@ -86,7 +86,7 @@ def path_of(path: str) -> str:
         (lambda: CONNECT_SYNC("x", timeout=5), r"^connect_sync: .* use timeouts=Timeouts"),
     ],
 )
-def test_what_does_not_exist_is_refused_with_what_does(use: Any, alternative: str) -> None:
+def test_names_of_other_sdks_are_refused_with_an_alternative(use: Any, alternative: str) -> None:
     with pytest.raises(TypeError, match=alternative):
         use()
 

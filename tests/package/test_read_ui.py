@@ -24,7 +24,7 @@ from mcp_protocol import (
 )
 from mcp_protocol.apps import MIME_TYPE
 from mcp_protocol.client.sync_client import connect_sync
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
@@ -89,7 +89,7 @@ def test_a_blocking_client_reads_it_too() -> None:
         assert client.read_ui(tool).html == HTML
 
 
-def listed(name: str, **meta: Any) -> dict[str, Any]:
+def listed_tool(name: str, **meta: Any) -> dict[str, Any]:
     """A tool as a server of another make lists it."""
     return {"name": name, "inputSchema": {"type": "object"}, "_meta": meta}
 
@@ -99,7 +99,7 @@ def contents(**members: Any) -> dict[str, Any]:
     return {"contents": [{"uri": VIEW, "mimeType": MIME_TYPE, **members}]}
 
 
-TOOLS = {"tools": [listed("forecast", ui={"resourceUri": VIEW})]}
+TOOLS = {"tools": [listed_tool("forecast", ui={"resourceUri": VIEW})]}
 RESOURCES = {"resources": [{"uri": VIEW, "name": "view", "_meta": META}]}
 ENCODED = base64.b64encode(HTML.encode()).decode()
 GIVEN: dict[str, tuple[tuple[dict[str, Any], ...], UiResource]] = {
@@ -116,9 +116,9 @@ GIVEN: dict[str, tuple[tuple[dict[str, Any], ...], UiResource]] = {
 
 @having
 @pytest.mark.parametrize("answers", GIVEN)
-async def test_what_servers_give_is_read_as_far_as_it_is_known(revision: str, answers: str) -> None:
+async def test_known_members_of_a_ui_resource_are_read(revision: str, answers: str) -> None:
     given, expected = GIVEN[answers]
-    async with scripted(revision, TOOLS, *given) as (client, _):
+    async with connect_scripted(revision, TOOLS, *given) as (client, _):
         [tool] = await client.list_tools()
         assert await client.read_ui(tool) == expected
 
@@ -134,8 +134,8 @@ REFUSED: dict[str, dict[str, Any]] = {
 
 @having
 @pytest.mark.parametrize("expected", REFUSED)
-async def test_what_is_no_document_is_refused(revision: str, expected: str) -> None:
-    async with scripted(revision, TOOLS, REFUSED[expected]) as (client, _):
+async def test_resources_that_are_no_documents_are_refused(revision: str, expected: str) -> None:
+    async with connect_scripted(revision, TOOLS, REFUSED[expected]) as (client, _):
         [tool] = await client.list_tools()
         with pytest.raises(RemoteProtocolError, match="ui://weather/view") as caught:
             await client.read_ui(tool)
@@ -144,8 +144,11 @@ async def test_what_is_no_document_is_refused(revision: str, expected: str) -> N
 
 @having
 async def test_the_older_name_of_the_uri_is_known(revision: str) -> None:
-    tools = [listed("a", **{"ui/resourceUri": VIEW}), listed("b", ui={"resourceUri": "https://b"})]
-    async with scripted(revision, {"tools": tools}) as (client, _):
+    tools = [
+        listed_tool("a", **{"ui/resourceUri": VIEW}),
+        listed_tool("b", ui={"resourceUri": "https://b"}),
+    ]
+    async with connect_scripted(revision, {"tools": tools}) as (client, _):
         assert [ui_of(tool).resource_uri for tool in await client.list_tools()] == [VIEW, None]
 
 
@@ -171,7 +174,7 @@ async def test_a_model_that_names_such_a_tool_calls_nothing(revision: str) -> No
 
 async def test_other_errors_of_a_read_are_those_of_the_server() -> None:
     answer = {"error": {"code": -32602, "message": "no such resource"}}
-    async with scripted(HAVING[-1], TOOLS, answer) as (client, _):
+    async with connect_scripted(HAVING[-1], TOOLS, answer) as (client, _):
         [tool] = await client.list_tools()
         with pytest.raises(RemoteError, match="no such resource"):
             await client.read_ui(tool)

@@ -13,7 +13,7 @@ from mcp_protocol.client.card_reader import CARD_BYTES
 from mcp_protocol.errors import FrameError
 from mcp_protocol.server_card import CARD_SCHEMA, CARD_TYPE
 from package.asgi_client import asgi
-from package.server.auth.guarded import protected
+from package.server.auth.guarded import protected_settings
 
 PLACE = "/mcp/server-card"
 URL = f"http://127.0.0.1:8000{PLACE}"
@@ -52,7 +52,7 @@ def client_of(server: Server) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=httpx2.ASGITransport(app=server.asgi()))
 
 
-def serving(body: Any, kind: str = CARD_TYPE) -> httpx2.AsyncClient:
+def card_client(body: Any, kind: str = CARD_TYPE) -> httpx2.AsyncClient:
     """A client of a server whose card has this body."""
 
     def respond(request: httpx2.Request) -> httpx2.Response:
@@ -69,7 +69,7 @@ async def test_a_card_says_what_the_server_declares() -> None:
 
 
 async def test_anybody_may_read_a_card_from_any_origin() -> None:
-    async with asgi(weather(), auth=protected()) as http:
+    async with asgi(weather(), auth=protected_settings()) as http:
         reply = await http.get(PLACE, origin="https://elsewhere.example")
         assert (reply.status, json.loads(reply.body)) == (200, CARD)
         assert reply.fields["content-type"] == CARD_TYPE
@@ -139,19 +139,19 @@ def test_a_malformed_card_is_not_published(
     ids=range(6),
 )
 async def test_other_documents_are_refused(body: Any, error: str) -> None:
-    async with serving(body) as http:
+    async with card_client(body) as http:
         with pytest.raises(RemoteProtocolError, match=error):
             await read_server_card(URL, http_client=http)
 
 
 async def test_a_card_has_a_greatest_length() -> None:
-    async with serving(b" " * CARD_BYTES + b"{}") as http:
+    async with card_client(b" " * CARD_BYTES + b"{}") as http:
         with pytest.raises(FrameError, match=f"at most {CARD_BYTES} bytes"):
             await read_server_card(URL, http_client=http)
 
 
 async def test_another_media_type_is_refused() -> None:
-    async with serving(CARD, "text/html") as http:
+    async with card_client(CARD, "text/html") as http:
         with pytest.raises(RemoteProtocolError, match=f"expected {CARD_TYPE}".replace("+", r"\+")):
             await read_server_card(URL, http_client=http)
 
@@ -163,7 +163,7 @@ async def test_a_card_from_afar_is_read_over_https_alone() -> None:
 
 async def test_connect_takes_a_card_and_says_which_values_it_needs() -> None:
     package = {"registryType": "npm", "identifier": "evil", "transport": {"type": "stdio"}}
-    async with serving(CARD | {"packages": [package]}) as http:
+    async with card_client(CARD | {"packages": [package]}) as http:
         card = await read_server_card(URL, http_client=http)
     assert "packages" not in card
     with pytest.raises(ValueError, match=r"it needs X-Key \(required, secret\)"):

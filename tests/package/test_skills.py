@@ -64,7 +64,7 @@ def folder(tmp_path: Path) -> Path:
     )
 
 
-def serving(folder: Path, **settings: Any) -> Server:
+def skills_server(folder: Path, **settings: Any) -> Server:
     server = Server("shop", **settings)
     server.skills(folder)
     return server
@@ -72,7 +72,7 @@ def serving(folder: Path, **settings: Any) -> Server:
 
 @every
 async def test_skills_are_listed_with_all_files_and_digests(revision: str, folder: Path) -> None:
-    async with connect(serving(folder), revision=revision) as client:
+    async with connect(skills_server(folder), revision=revision) as client:
         assert client.server_capabilities["extensions"] == {SKILLS: {"directoryRead": True}}
         refunds, review = await client.list_skills()
         assert await client.get_skill(REFUNDS) == refunds
@@ -96,7 +96,7 @@ async def test_skills_are_listed_with_all_files_and_digests(revision: str, folde
 
 @every
 async def test_files_of_skills_are_ordinary_resources(revision: str, folder: Path) -> None:
-    async with connect(serving(folder), revision=revision) as client:
+    async with connect(skills_server(folder), revision=revision) as client:
         listed = {each.uri: each for each in await client.list_resources()}
         skill = await client.get_skill(REFUNDS)
         files = [await client.read_skill(skill, name) for name in ("forms/a b.md", "logo.png")]
@@ -110,7 +110,7 @@ async def test_files_of_skills_are_ordinary_resources(revision: str, folder: Pat
 
 @every
 async def test_a_directory_has_its_direct_children(revision: str, folder: Path) -> None:
-    async with connect(serving(folder, page_size=2), revision=revision) as client:
+    async with connect(skills_server(folder, page_size=2), revision=revision) as client:
         children = await client.read_directory("skill://acme/refunds")
         inside = await client.read_directory("skill://acme/refunds/forms")
         for uri in ("skill://acme", REFUNDS, "skill://acme/refunds/", "skill://acme/ref"):
@@ -141,7 +141,7 @@ async def test_results_are_complete_and_say_how_long_they_last(folder: Path) -> 
 
 
 async def test_pages_of_skills_are_followed(folder: Path) -> None:
-    async with connect(serving(folder, page_size=1)) as client:
+    async with connect(skills_server(folder, page_size=1)) as client:
         first = await client.request("skills/list")
         assert len(first["skills"]) == 1
         assert [each.name for each in await client.list_skills()] == ["refunds", "review"]
@@ -149,9 +149,9 @@ async def test_pages_of_skills_are_followed(folder: Path) -> None:
 
 @every
 async def test_mounts_and_proxies_rewrite_the_uris_of_skills(revision: str, folder: Path) -> None:
-    outer = serving(put(folder.parent / "own", {"SKILL.md": TEXT.format("own")}))
-    outer.mount(serving(folder), prefix="a")
-    outer.mount(Server.proxy(serving(folder)), prefix="b")
+    outer = skills_server(put(folder.parent / "own", {"SKILL.md": TEXT.format("own")}))
+    outer.mount(skills_server(folder), prefix="a")
+    outer.mount(Server.proxy(skills_server(folder)), prefix="b")
     shell = Server("without skills of its own")
     shell.mount(outer)
     async with connect(shell, revision=revision) as client:
@@ -171,7 +171,7 @@ async def test_mounts_and_proxies_rewrite_the_uris_of_skills(revision: str, fold
 
 
 async def test_a_proxy_passes_skills_on_as_they_are(folder: Path) -> None:
-    async with connect(Server.proxy(serving(folder))) as client:
+    async with connect(Server.proxy(skills_server(folder))) as client:
         assert [each.name for each in await client.list_skills()] == ["refunds", "review"]
         assert await client.read_skill(await client.get_skill(REFUNDS), "logo.png") == PICTURE
 
@@ -203,7 +203,7 @@ async def test_a_skill_may_need_scopes(folder: Path) -> None:
 async def test_a_nested_skill_is_itself_and_part_of_its_outer_one(tmp_path: Path) -> None:
     names = ("outer/SKILL.md", "outer/inner/SKILL.md", "outer/inner/x.txt")
     put(tmp_path, {name: TEXT.format(Path(name).parent.name) for name in names})
-    async with connect(serving(tmp_path)) as client:
+    async with connect(skills_server(tmp_path)) as client:
         outer, inner = await client.list_skills()
         assert (outer.name, inner.name) == ("outer", "inner")
         assert {*inner.resources} < {*outer.resources}
@@ -307,7 +307,7 @@ def test_a_folder_without_skills_is_an_error(tmp_path: Path) -> None:
         Server("shop").skills(tmp_path)
 
 
-def served(entry: Mapping[str, Any], text: str) -> Server:
+def server_with_entry(entry: Mapping[str, Any], text: str) -> Server:
     """A server that says of a skill what it wants."""
     server = Server("other", capabilities={"extensions": {SKILLS: {}}})
 
@@ -353,10 +353,10 @@ async def read_by(client: Client, **options: Any) -> bytes:
         ({"frontmatter": {**FRONTMATTER, "license": "X"}}, OURS, "got {'name': 'refunds'"),
     ],
 )
-async def test_what_differs_from_the_entry_is_refused(
+async def test_skills_that_differ_from_their_entry_are_refused(
     changes: Mapping[str, Any], text: str, expected: str
 ) -> None:
-    async with connect(served({**ENTRY, **changes}, text)) as client:
+    async with connect(server_with_entry({**ENTRY, **changes}, text)) as client:
         with pytest.raises(RemoteProtocolError) as caught:
             await read_by(client)
     assert expected in str(caught.value)
@@ -364,7 +364,7 @@ async def test_what_differs_from_the_entry_is_refused(
 
 
 async def test_only_listed_files_within_the_skill_are_read() -> None:
-    async with connect(served(ENTRY, OURS)) as client:
+    async with connect(server_with_entry(ENTRY, OURS)) as client:
         assert await read_by(client) == OURS.encode()
         for path in ("other.md", "../x", "/etc/passwd", "a/%2e%2e/x", ""):
             with pytest.raises(ValueError, match="path: expected"):
@@ -374,7 +374,7 @@ async def test_only_listed_files_within_the_skill_are_read() -> None:
 
 
 async def test_a_dynamic_skill_is_read_only_if_asked_to() -> None:
-    async with connect(served({**ENTRY, "resources": "dynamic"}, OURS)) as client:
+    async with connect(server_with_entry({**ENTRY, "resources": "dynamic"}, OURS)) as client:
         with pytest.raises(ValueError, match="expected one with digests, got a dynamic one"):
             await read_by(client)
         assert await read_by(client, allow_dynamic=True) == OURS.encode()
@@ -404,7 +404,7 @@ OTHER = {**FILE, "uri": "skill://acme/refunds/a.md"}
 async def test_an_entry_that_breaks_a_rule_is_left_out_or_refused(
     changes: Mapping[str, Any], expected: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with connect(served({**ENTRY, **changes}, OURS)) as client:
+    async with connect(server_with_entry({**ENTRY, **changes}, OURS)) as client:
         assert await client.list_skills() == []
         with pytest.raises(RemoteProtocolError) as caught:
             await client.get_skill(REFUNDS)
@@ -413,7 +413,7 @@ async def test_an_entry_that_breaks_a_rule_is_left_out_or_refused(
 
 
 def test_a_blocking_client_reads_skills_too(folder: Path) -> None:
-    with connect_sync(serving(folder)) as client:
+    with connect_sync(skills_server(folder)) as client:
         [refunds, _] = client.list_skills()
         assert client.get_skill(REFUNDS) == refunds
         assert client.read_skill(refunds, "logo.png") == PICTURE

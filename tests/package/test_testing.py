@@ -40,7 +40,7 @@ async def test_a_pair_speaks_the_revision_that_is_asked_for(revision: str) -> No
     assert result.content[0].text == "Oslo: sun"
 
 
-async def test_what_passes_is_kept_as_it_is_on_the_wire(weather: Pair) -> None:
+async def test_messages_are_recorded_as_sent_on_the_wire(weather: Pair) -> None:
     with pytest.raises(RemoteError):
         await weather.client.call_tool("no such tool")
     asked, answered = weather.sent[-1], weather.received[-1]

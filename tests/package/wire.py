@@ -112,7 +112,7 @@ CHANGED = {
 ALL_LISTS = dict.fromkeys(CHANGED, True)
 
 
-def cancelled(id: Any, **more: Any) -> dict[str, Any]:
+def cancelled_notification(id: Any, **more: Any) -> dict[str, Any]:
     """The notification that takes a request back."""
     return {"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": id, **more}}
 
@@ -130,15 +130,15 @@ def stream_message(revision: str, method: str, id: Any, **params: Any) -> dict[s
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
-def encoded(message: Any) -> bytes:
+def encode_message(message: Any) -> bytes:
     """A message as bytes; bytes as they are."""
     return message if isinstance(message, bytes) else json.dumps(message).encode()
 
 
-def outgoing(revision: str, message: Mapping[str, Any]) -> OutgoingMessage:
+def outgoing_message(revision: str, message: Mapping[str, Any]) -> OutgoingMessage:
     """A request or notification as a channel is given it."""
     kind: MessageKind = "request" if "id" in message else "notification"
-    data, params = encoded(message), message.get("params")
+    data, params = encode_message(message), message.get("params")
     return OutgoingMessage(
         data, kind, message.get("id"), message["method"], REVISIONS[revision], None, params
     )
@@ -149,7 +149,7 @@ def sent_messages(events: list[Event]) -> list[dict[str, Any]]:
     return [json.loads(event.message.data) for event in events if isinstance(event, Send)]
 
 
-def described(capabilities: Mapping[str, Any], name: str) -> Any:
+def describe_as(capabilities: Mapping[str, Any], name: str) -> Any:
     def describe(revision: Revision) -> Description:
         return Description({"name": name, "version": "1"}, capabilities, "be kind")
 
@@ -175,7 +175,7 @@ class ServerEnd:
         speaks: str | None = None,
     ) -> None:
         spoken = REVISIONS if speaks is None else REVISIONS.only(speaks)
-        self.connection = ServerConnection(spoken, described(capabilities, "server"))
+        self.connection = ServerConnection(spoken, describe_as(capabilities, "server"))
         self.events: list[Event] = []
         self.revision = revision
         self.client = client
@@ -186,7 +186,7 @@ class ServerEnd:
 
     def say(self, message: Any) -> list[dict[str, Any]]:
         """Have the client send something; gives what the connection answers by itself."""
-        events = self.connection.receive(encoded(message))
+        events = self.connection.receive(encode_message(message))
         self.events += events
         return sent_messages(events)
 
@@ -219,7 +219,7 @@ class ClientEnd:
         *,
         extensions: Mapping[str, Method] | None = None,
     ) -> None:
-        spoken, describe = REVISIONS.only(revision), described(capabilities, "client")
+        spoken, describe = REVISIONS.only(revision), describe_as(capabilities, "client")
         self.connection = ClientConnection(spoken, describe, extensions)
         self.revision = revision
         self.opening = json.loads(self.connection.open().data)
@@ -242,7 +242,7 @@ class ClientEnd:
 
     def say(self, message: Any) -> list[dict[str, Any]]:
         """Have the server send something; gives what the connection answers by itself."""
-        self.events = self.connection.receive(encoded(message))
+        self.events = self.connection.receive(encode_message(message))
         return sent_messages(self.events)
 
     def ask(self, method: str, params: Any = None, **how: Any) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class RawEnd:
 
     async def send(self, message: Any) -> None:
         """Send a message as it is."""
-        await self.channel.send(OutgoingMessage(encoded(message)))
+        await self.channel.send(OutgoingMessage(encode_message(message)))
 
     async def receive(self) -> dict[str, Any]:
         """The next message of the server."""

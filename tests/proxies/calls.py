@@ -17,7 +17,7 @@ from package.asgi_client import BOTH, JSON, SSE, fields_of
 from package.faults import Outcome
 from package.http_process import HttpProcess
 from package.server.raw_http import Raw, head, raw
-from package.wire import encoded, request
+from package.wire import encode_message, request
 from proxies.programs import Proxy, Route
 
 Ending: TypeAlias = Literal["answered", "cancelled", "streamed", "refused"]
@@ -56,10 +56,10 @@ async def run_all(
 ) -> dict[str, Outcome]:
     """Make all calls; how each ended, by key."""
     make: dict[Ending, Callable[..., Awaitable[str]]] = {
-        "answered": _answered,
-        "cancelled": _cancelled,
-        "streamed": _streamed,
-        "refused": _refused,
+        "answered": _answer_call,
+        "cancelled": _cancel_call,
+        "streamed": _stream_call,
+        "refused": _refuse_call,
     }
     outcomes: dict[str, Outcome] = {}
     async with anyio.create_task_group() as tasks:
@@ -72,7 +72,7 @@ async def run_all(
     return outcomes
 
 
-async def _answered(scenario: Scenario, url: str, server: HttpProcess) -> str:
+async def _answer_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
     """Make a call, and let it end after its silence."""
     outcome = Outcome()
     async with (
@@ -86,7 +86,7 @@ async def _answered(scenario: Scenario, url: str, server: HttpProcess) -> str:
     return await outcome.text()
 
 
-async def _cancelled(scenario: Scenario, url: str, server: HttpProcess) -> str:
+async def _cancel_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
     """Cancel a call, and wait until the server has heard of it; the session goes on meanwhile."""
     cancelled = f"cancelled {scenario.key}"
     async with connect(url, revision=scenario.revision) as client:
@@ -100,9 +100,9 @@ async def _cancelled(scenario: Scenario, url: str, server: HttpProcess) -> str:
     return "cancelled" if server.said(cancelled) else "not cancelled"
 
 
-async def _streamed(scenario: Scenario, url: str, server: HttpProcess) -> str:
+async def _stream_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
     """Make a call, and read until the client has the head of a stream and a comment."""
-    async with _posted(scenario, url, BOTH) as connection:
+    async with _post_call(scenario, url, BOTH) as connection:
         with anyio.fail_after(scenario.seconds):
             response = await connection.until(b"\r\n\r\n")
             await connection.until(encode_comment())
@@ -110,22 +110,22 @@ async def _streamed(scenario: Scenario, url: str, server: HttpProcess) -> str:
     return "streamed" if f"content-type: {SSE}".encode() in response.lower() else f"{response!r}"
 
 
-async def _refused(scenario: Scenario, url: str, server: HttpProcess) -> str:
+async def _refuse_call(scenario: Scenario, url: str, server: HttpProcess) -> str:
     """Make a call whose answer has to be JSON; the status that the proxy answers with."""
-    async with _posted(scenario, url, JSON) as connection:
+    async with _post_call(scenario, url, JSON) as connection:
         await server.until(f"working {scenario.key}")
         await anyio.sleep(scenario.seconds)
         return str(await connection.status())
 
 
 @asynccontextmanager
-async def _posted(scenario: Scenario, url: str, accept: str) -> AsyncIterator[Raw]:
+async def _post_call(scenario: Scenario, url: str, accept: str) -> AsyncIterator[Raw]:
     """Make a call over a socket, in a revision without sessions."""
     place = urlsplit(url)
     assert place.port is not None
     params = {"name": "look", "arguments": {"key": scenario.key}}
     message = request(scenario.revision, "tools/call", params)
-    body = encoded(message)
+    body = encode_message(message)
     fields = {"Accept": accept, "Content-Length": str(len(body))}
     first = head(place.port, fields_of(scenario.revision, message) | fields)
     async with raw(place.port) as connection:

@@ -99,7 +99,7 @@ access_log off;
 """)
     program = os.environ["MCP_NGINX"]
     files = ("-e", "stderr", "-p", f"{folder}", "-c", f"{folder}/nginx.conf")
-    with _running((program, *files, *words), port) as process:
+    with _run_process((program, *files, *words), port) as process:
         yield process
 
 
@@ -133,7 +133,7 @@ frontend clients
 {backends}
 """)
     command = (os.environ["MCP_HAPROXY"], "-db", "-f", f"{folder}/haproxy.cfg")
-    with _running(command, port) as process:
+    with _run_process(command, port) as process:
         yield Proxy(process, port)
 
 
@@ -148,7 +148,7 @@ backend {route.name}
 
 
 @contextmanager
-def _running(command: Sequence[str], port: int) -> Iterator[Process]:
+def _run_process(command: Sequence[str], port: int) -> Iterator[Process]:
     libraries = os.environ.get("MCP_PROXY_LIBRARIES")
     process = Process(command, {} if libraries is None else {"LD_LIBRARY_PATH": libraries})
     try:

@@ -78,7 +78,7 @@ def idle_claims(made: Iterable[Claim], known: AbstractSet[Proof]) -> list[Claim]
     return [claim for claim in made if (claim.id, claim.file, claim.test) not in by_test | by_file]
 
 
-def excepted(entries: Mapping[str, Entry]) -> set[Pair]:
+def excepted_pairs(entries: Mapping[str, Entry]) -> set[Pair]:
     """The rules and revisions that `exceptions.toml` excepts."""
     return {
         (id, revision)
@@ -157,7 +157,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 1
     tested = {proof.pair for proof in known}
-    waived = excepted(entries)
+    waived = excepted_pairs(entries)
     print(table(rows(entries, tested, waived)))
     print(
         "\nruntime entries with a test that passed / all; first MUST and MUST NOT, then (SHOULD "

@@ -87,7 +87,7 @@ def faulty_claims(cases: Iterable[pytest.Item]) -> list[str]:
     """Why claims of the cases of one test count in no revision of their rule."""
     counted: dict[str, bool] = {}
     for case in cases:
-        for marker in _claiming(case):
+        for marker in _claiming_markers(case):
             counted |= {id: counted.get(id, False) for id in marker.args}
             for claim in claims_by(marker, case):
                 id, _, revision = claim.partition("\t")
@@ -98,7 +98,7 @@ def faulty_claims(cases: Iterable[pytest.Item]) -> list[str]:
     return [_fault(id) for id, counts in counted.items() if not counts]
 
 
-def _claiming(case: pytest.Item) -> Iterator[pytest.Mark]:
+def _claiming_markers(case: pytest.Item) -> Iterator[pytest.Mark]:
     """The markers that claim for a case, most of which have none."""
     parent = case.parent
     marks = case.own_markers + (list(parent.iter_markers("requirement")) if parent else [])

@@ -21,7 +21,7 @@ HEAD = """\
 """
 
 
-def named() -> list[str]:
+def named_rules() -> list[str]:
     """The ids that checks name in their source, sorted."""
     sources = sorted(FILE.parent.glob("*_checks.py"))
     trees = (ast.parse(path.read_text("utf-8")) for path in sources)
@@ -38,7 +38,7 @@ def _ids(node: ast.AST) -> Iterator[str]:
 
 def text() -> str:
     """The expected text of the file of rules."""
-    checked = set(named())
+    checked = set(named_rules())
     chosen = [entry for id, entry in ledger().items() if id in checked]
     return "\n".join([HEAD, *map(_row, chosen)])
 

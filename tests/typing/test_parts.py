@@ -27,7 +27,7 @@ from generator.selections import (
     OLDEST,
     PAIRWISE,
     rendered,
-    written,
+    write_package,
 )
 from mcpgen.model.parts import FEATURES
 from mcpgen.render.closure import imported_files
@@ -87,7 +87,7 @@ def modules_in(package: Path) -> dict[str, str]:
     return {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in files}
 
 
-def unseen(folder: Path) -> Iterator[str]:
+def unseen_modules(folder: Path) -> Iterator[str]:
     """Modules of packages that pyright has not seen, in the committed package or those before."""
     seen: set[tuple[str, ...]] = set()
     for package in (COMMITTED, *(folder / name for name in OF_THE_NEWEST)):
@@ -102,7 +102,7 @@ def unseen(folder: Path) -> Iterator[str]:
 
 def run_pyright(folder: Path) -> dict[str, list[str]]:
     """The errors of each package."""
-    names = [*unseen(folder), WRONG]
+    names = [*unseen_modules(folder), WRONG]
     settings = {"include": names, "typeCheckingMode": "strict", "reportPrivateUsage": False}
     (folder / "pyrightconfig.json").write_text(json.dumps(settings))
     output = run(folder, "pyright", "--outputjson", "--pythonpath", sys.executable)
@@ -119,8 +119,8 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with every package, as it is rendered: layout means nothing to type checkers."""
     folder = tmp_path_factory.mktemp("packages").resolve()
     for name, choice in PACKAGES.items():
-        written(rendered(*choice), folder, name)
-    return written({"__init__.py": "number: int = 'text'\n"}, folder, WRONG)
+        write_package(rendered(*choice), folder, name)
+    return write_package({"__init__.py": "number: int = 'text'\n"}, folder, WRONG)
 
 
 Checker = Callable[[Path], Mapping[str, list[str]]]

@@ -205,7 +205,7 @@ def test_public_addresses_are_used_as_they_are(url: str) -> None:
         ("nonsense", False),
     ],
 )
-def test_what_a_name_resolves_to_is_checked_too(address: str, permitted: bool) -> None:
+def test_resolved_addresses_are_checked(address: str, permitted: bool) -> None:
     assert REMOTE.permits(address) is permitted
 
 

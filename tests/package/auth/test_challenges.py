@@ -79,7 +79,7 @@ _VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0x7E), max_siz
 
 @requirement("auth-resource-server.challenge-quoting", revisions=EVERY_REVISION)
 @given(st.lists(st.dictionaries(st.sampled_from(["realm", "scope", "error"]), _VALUES), max_size=3))
-def test_what_is_written_is_read_again(rows: list[dict[str, str]]) -> None:
+def test_formatted_challenges_parse_to_the_same_challenges(rows: list[dict[str, str]]) -> None:
     challenges = tuple(Challenge("Bearer", row) for row in rows)
     assert parse_challenges(format_challenges(challenges)) == challenges
 
@@ -101,7 +101,7 @@ def test_a_challenge_is_written_with_quotes() -> None:
         Challenge("Bearer", {"scope": "\xe9"}),
     ],
 )
-def test_what_no_header_can_hold_is_not_written(challenge: Challenge) -> None:
+def test_challenges_that_no_header_can_hold_are_refused(challenge: Challenge) -> None:
     with pytest.raises(ValueError, match="expected") as caught:
         format_challenge(challenge)
     assert "Cookie" not in str(caught.value)

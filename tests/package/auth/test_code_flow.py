@@ -45,12 +45,12 @@ from package.auth.answers import (
     serve_issuer,
     world_of,
 )
-from package.rules import holding
+from package.rules import revisions_holding
 from requirements import EVERY_REVISION, requirement
 
 PROFILE = ClientProfile("Agent")
-WITH_RESOURCE = holding("auth-flow.resource-implemented")
-with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-recorded"))
+WITH_RESOURCE = revisions_holding("auth-flow.resource-implemented")
+with_iss = pytest.mark.parametrize("revision", revisions_holding("auth-flow.iss-recorded"))
 
 
 def request_in(world: World, revision: str = NEWEST, /, **metadata: Any) -> CodeRequest:
@@ -60,7 +60,7 @@ def request_in(world: World, revision: str = NEWEST, /, **metadata: Any) -> Code
     return world.run(begin_code_flow(around(revision), PROFILE, server, ("a", "b")))
 
 
-def finished(world: World, request: CodeRequest, returned: str) -> Grant:
+def finish_flow(world: World, request: CodeRequest, returned: str) -> Grant:
     return world.run(finish_code_flow(around(), PROFILE, request, returned))
 
 
@@ -75,7 +75,7 @@ def test_a_verifier_is_new_each_time_and_hashed_as_challenge() -> None:
 
 @requirement("auth-flow.pkce", "auth-flow.pkce-s256", "auth-flow.token-request-form")
 @pytest.mark.parametrize("secret", [None, "hidden"])
-@pytest.mark.parametrize("revision", holding("auth-flow.pkce"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.pkce"))
 def test_every_client_proves_that_the_code_is_for_itself(revision: str, secret: str | None) -> None:
     world = world_of(revision)
     server = discover_server(world, revision)
@@ -132,7 +132,9 @@ def test_both_requests_name_the_resource_and_fit_each_other(revision: str) -> No
 
 
 @requirement("auth-server-metadata.legacy-defaults-other-rules")
-@pytest.mark.parametrize("revision", holding("auth-server-metadata.legacy-default-endpoints"))
+@pytest.mark.parametrize(
+    "revision", revisions_holding("auth-server-metadata.legacy-default-endpoints")
+)
 def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> None:
     base = "https://mcp.example"
     world = World({f"POST {base}/register": json_response({"client_id": "x"}, 201)})
@@ -155,7 +157,7 @@ def test_default_endpoints_are_used_with_pkce_and_no_resource(revision: str) -> 
     "auth-flow.pkce-absent-oidc",
 )
 @pytest.mark.parametrize("methods", [None, [], ["plain"], "S256"])
-@pytest.mark.parametrize("revision", holding("auth-flow.pkce-support-verified"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.pkce-support-verified"))
 @pytest.mark.parametrize("openid", [True, False])
 def test_a_server_without_pkce_is_refused_before_registration(
     methods: object, revision: str, openid: bool
@@ -170,7 +172,7 @@ def test_a_server_without_pkce_is_refused_before_registration(
 
 
 @requirement("auth-flow.state-mismatch-discarded")
-@pytest.mark.parametrize("revision", holding("auth-flow.state-mismatch-discarded"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.state-mismatch-discarded"))
 @pytest.mark.parametrize(
     "returned",
     [
@@ -187,7 +189,7 @@ def test_a_return_with_another_state_is_discarded(returned: str, revision: str) 
     request = request_in(world, revision)
     world.asked.clear()
     with pytest.raises(AuthorizationError, match="another `state`") as caught:
-        finished(world, request, returned)
+        finish_flow(world, request, returned)
     assert world.asked == []
     assert "stolen" not in str(caught.value)
     assert "foreign" not in str(caught.value)
@@ -197,7 +199,7 @@ def test_a_return_that_repeats_a_parameter_is_discarded() -> None:
     world = World()
     request = request_in(world)
     with pytest.raises(AuthorizationError, match="repeats"):
-        finished(world, request, comes_back(request.url) + "&code=another")
+        finish_flow(world, request, comes_back(request.url) + "&code=another")
 
 
 @pytest.mark.parametrize("code", ["", "code=&"])
@@ -206,7 +208,7 @@ def test_a_return_without_a_code_asks_for_no_token(code: str) -> None:
     request = request_in(world)
     world.asked.clear()
     with pytest.raises(AuthorizationError, match="has no code"):
-        finished(world, request, f"{REDIRECT_URI}?{code}state={request.state}&iss={SAME}")
+        finish_flow(world, request, f"{REDIRECT_URI}?{code}state={request.state}&iss={SAME}")
     assert world.asked == []
 
 
@@ -214,7 +216,7 @@ def test_the_state_of_an_earlier_request_is_not_accepted() -> None:
     world = World()
     first, second = request_in(world), request_in(world)
     with pytest.raises(AuthorizationError, match="another `state`"):
-        finished(world, second, comes_back(first.url))
+        finish_flow(world, second, comes_back(first.url))
 
 
 SAME = "https%3A%2F%2Fas.example"
@@ -236,7 +238,7 @@ def test_a_return_of_the_recorded_issuer_is_accepted(
     request = request_in(world, revision, authorization_response_iss_parameter_supported=advertised)
     assert request.grant.issuer == ISSUER
     more = {} if iss is None else {"iss": iss}
-    assert finished(world, request, comes_back(request.url, **more)).token is not None
+    assert finish_flow(world, request, comes_back(request.url, **more)).token is not None
 
 
 @requirement(
@@ -275,7 +277,7 @@ def test_a_return_of_another_issuer_sends_no_code_and_is_hidden(
     world.asked.clear()
     suffix = "" if iss is None else f"&iss={iss}"
     with pytest.raises(AuthorizationError, match=r"issuer|lacks `iss`") as caught:
-        finished(world, request, f"{REDIRECT_URI}?{what}&state={request.state}{suffix}")
+        finish_flow(world, request, f"{REDIRECT_URI}?{what}&state={request.state}{suffix}")
     assert not isinstance(caught.value, OAuthError)
     assert "evil" not in str(caught.value)
     assert world.asked == []
@@ -295,10 +297,10 @@ def test_an_issuer_with_a_path_is_compared_as_text(
     request = replace(request, grant=replace(request.grant, issuer=f"{ISSUER}/~a"))
     back = comes_back(request.url, iss=quote(issuer, safe=""))
     if accepted:
-        assert finished(world, request, back).token is not None
+        assert finish_flow(world, request, back).token is not None
         return
     with pytest.raises(AuthorizationError, match="another issuer"):
-        finished(world, request, back)
+        finish_flow(world, request, back)
 
 
 @requirement("auth-flow.iss-record-per-request")
@@ -318,10 +320,10 @@ def test_two_authorizations_at_once_keep_their_own_issuers(revision: str) -> Non
     for issuer, other in ((two, one), (one, two)):  # the callbacks come in reverse order
         request = requests[issuer]
         with pytest.raises(AuthorizationError, match="another issuer"):
-            finished(world, request, comes_back(request.url, iss=quote(other, safe="")))
+            finish_flow(world, request, comes_back(request.url, iss=quote(other, safe="")))
         assert world.asked == []
         back = comes_back(request.url, iss=quote(issuer, safe=""))
-        assert finished(world, request, back).issuer == issuer
+        assert finish_flow(world, request, back).issuer == issuer
         assert world.urls() == [f"POST {issuer}/token"]
         world.asked.clear()
 
@@ -331,12 +333,12 @@ def test_a_user_who_says_no_is_an_error_with_its_code() -> None:
     request = request_in(world)
     back = f"{REDIRECT_URI}?error=access_denied&error_description=no%0athanks&state={request.state}"
     with pytest.raises(OAuthError, match=r"access_denied: no\\nthanks") as caught:
-        finished(world, request, back)
+        finish_flow(world, request, back)
     assert caught.value.code == "access_denied"
 
 
 @requirement("auth-flow.offline-access-allowed", "auth-flow.offline-access-only-if-listed")
-@pytest.mark.parametrize("revision", holding("auth-flow.offline-access-allowed"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.offline-access-allowed"))
 @pytest.mark.parametrize("listed", [["a", OFFLINE_ACCESS], ["a"], None])
 def test_offline_access_is_asked_for_where_the_issuer_lists_it(
     revision: str, listed: list[str] | None
@@ -380,7 +382,7 @@ def test_an_endpoint_keeps_its_own_query() -> None:
         7,
     ],
 )
-@pytest.mark.parametrize("revision", holding("auth-flow.as-endpoints-https"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.as-endpoints-https"))
 def test_an_endpoint_that_may_not_be_used_ends_the_flow(
     revision: str, member: str, url: Any
 ) -> None:
@@ -407,7 +409,7 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
     }
     world = World({f"POST {ISSUER}/register": json_response(registered, 201)})
     request = request_in(world)
-    grant = finished(world, request, comes_back(request.url))
+    grant = finish_flow(world, request, comes_back(request.url))
     shown = repr((request, grant, world.asked, ClientProfile("x", "i", "hide")))
     credentials = world.asked[-1].fields["Authorization"].removeprefix("Basic ")
     secrets = ("hide", "access-1", "refresh-1", "the-code", credentials)

@@ -24,13 +24,13 @@ from package.auth.answers import (
     json_response,
     metadata_of,
 )
-from package.rules import holding
+from package.rules import revisions_holding
 from requirements import EVERY_REVISION, requirement
 
 ROOT_PRM = "https://mcp.example/.well-known/oauth-protected-resource"
 CUSTOM = "https://mcp.example/custom/metadata.json"
 TENANT = f"{ISSUER}/tenant1"
-WITH_PRM = holding("auth-server-metadata.prm-used-by-client")
+WITH_PRM = revisions_holding("auth-server-metadata.prm-used-by-client")
 
 
 def challenge(**parameters: str) -> Any:
@@ -112,7 +112,9 @@ def test_the_root_is_asked_after_the_path(revision: str) -> None:
 
 
 @requirement("auth-server-metadata.prm-probe-root-endpoint")
-@pytest.mark.parametrize("revision", holding("auth-server-metadata.prm-probe-root-endpoint"))
+@pytest.mark.parametrize(
+    "revision", revisions_holding("auth-server-metadata.prm-probe-root-endpoint")
+)
 def test_at_the_root_of_a_host_there_is_one_place_to_ask(revision: str) -> None:
     world = World()
     with pytest.raises(AuthorizationError, match="no metadata"):
@@ -264,7 +266,7 @@ def test_a_server_can_make_the_client_fetch_nothing_private(
     assert world.urls() == ([] if member == "challenge" else [f"GET {PRM_URL}"])
 
 
-ORIGIN = holding("auth-server-metadata.legacy-base-url")
+ORIGIN = revisions_holding("auth-server-metadata.legacy-base-url")
 LEGACY = "https://mcp.example/.well-known/oauth-authorization-server"
 
 
@@ -374,8 +376,8 @@ def test_scopes_come_from_the_challenge_or_the_metadata(
 @pytest.mark.parametrize(
     ("revision", "scopes"),
     [
-        *((name, ("basic", "write")) for name in holding("auth-scope.step-up-union")),
-        *((name, ("write",)) for name in holding("auth-scope.step-up-scopes-2025-11-25")),
+        *((name, ("basic", "write")) for name in revisions_holding("auth-scope.step-up-union")),
+        *((name, ("write",)) for name in revisions_holding("auth-scope.step-up-scopes-2025-11-25")),
     ],
 )
 def test_a_step_up_asks_for_the_scopes_that_the_revision_says(

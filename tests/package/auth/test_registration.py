@@ -42,7 +42,7 @@ from package.auth.answers import (
     serve_issuer,
     world_of,
 )
-from package.rules import holding
+from package.rules import revisions_holding
 from requirements import EVERY_REVISION, requirement
 
 CLIENT = "https://me.example/client.json"
@@ -67,7 +67,7 @@ def run_whole(world: World, profile: ClientProfile, revision: str) -> None:
     world.run(code_flow(around(revision), profile, server, ()))
 
 
-def sent(world: World) -> dict[str, Any]:
+def sent_metadata(world: World) -> dict[str, Any]:
     body = world.asked[-1].body
     assert body is not None
     value: dict[str, Any] = json.loads(body)
@@ -85,7 +85,7 @@ def sent(world: World) -> dict[str, Any]:
 @pytest.mark.parametrize("given", ["id", None])
 @pytest.mark.parametrize("supported", [True, False, "true", None])
 @pytest.mark.parametrize("endpoint", [f"{ISSUER}/register", None])
-@pytest.mark.parametrize("revision", holding("auth-registration.priority-order"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-registration.priority-order"))
 def test_the_first_way_to_an_id_that_applies_is_taken(
     given: str | None, supported: object, endpoint: str | None, revision: str
 ) -> None:
@@ -115,7 +115,7 @@ def test_the_first_way_to_an_id_that_applies_is_taken(
     "auth-registration.application-type-web",
     "auth-flow.refresh-grant-type-metadata",
 )
-@pytest.mark.parametrize("revision", holding("auth-registration.dcr-request-format"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-registration.dcr-request-format"))
 @pytest.mark.parametrize(
     ("redirect", "kind"), [(REDIRECT_URI, "native"), ("https://app.example/cb", "web")]
 )
@@ -125,10 +125,10 @@ def test_a_registration_says_what_the_revision_asks_for(
     world = World({"POST https://mcp.example/register": json_response({"client_id": "r"}, 201)})
     identity(world, ClientProfile("Agent"), revision, redirect)
     assert world.asked[-1].fields["Content-Type"] == "application/json"
-    request = sent(world)
+    request = sent_metadata(world)
     typed = request.pop("application_type", None)
     assert typed == (
-        kind if revision in holding("auth-registration.application-type-sent") else None
+        kind if revision in revisions_holding("auth-registration.application-type-sent") else None
     )
     assert request == {
         "client_name": "Agent",
@@ -140,8 +140,8 @@ def test_a_registration_says_what_the_revision_asks_for(
 
 
 @requirement("auth-registration.dcr-response-used")
-@pytest.mark.parametrize("revision", holding("auth-registration.dcr-response-used"))
-def test_what_was_registered_counts_and_not_what_was_requested(revision: str) -> None:
+@pytest.mark.parametrize("revision", revisions_holding("auth-registration.dcr-response-used"))
+def test_registered_metadata_overrides_the_requested_metadata(revision: str) -> None:
     answer = {
         "client_id": "given",
         "client_secret": "s",
@@ -160,13 +160,13 @@ def test_registration_requests_the_server_scopes_and_more() -> None:
         {f"GET {PRM_URL}": json_response({**RESOURCE, "scopes_supported": ["read", "write"]})}
     )
     identity(world, ClientProfile(), scopes=("admin", "read"))
-    assert sent(world)["scope"] == "admin read write"
+    assert sent_metadata(world)["scope"] == "admin read write"
     world.asked.clear()
     identity(world, ClientProfile(), scopes=("write",))
     assert world.asked == []
 
 
-def registering(*, names_scopes: bool, limits: bool = False) -> World:
+def registering_world(*, names_scopes: bool, limits: bool = False) -> World:
     """An authorization server that counts its clients.
 
     Args:
@@ -204,7 +204,7 @@ def clients_of(world: World) -> list[str]:
 
 
 def test_a_step_up_keeps_a_client_whose_scopes_have_no_limit() -> None:
-    world = registering(names_scopes=False)
+    world = registering_world(names_scopes=False)
     sign_in(world, "read")
     sign_in(world, "read", "write")
     assert clients_of(world) == ["client-0", "client-0"]
@@ -217,7 +217,7 @@ def test_a_step_up_keeps_a_client_whose_scopes_have_no_limit() -> None:
 def test_a_client_is_registered_anew_for_scopes_beyond_its_limit(
     names_scopes: bool, clients: list[str]
 ) -> None:
-    world = registering(names_scopes=names_scopes, limits=True)
+    world = registering_world(names_scopes=names_scopes, limits=True)
     sign_in(world, "read")
     sign_in(world, "read", "write")
     assert clients_of(world) == clients
@@ -226,7 +226,7 @@ def test_a_client_is_registered_anew_for_scopes_beyond_its_limit(
 
 
 def test_scopes_that_a_new_client_is_refused_too_end_the_attempt() -> None:
-    world = registering(names_scopes=False)
+    world = registering_world(names_scopes=False)
     world.returned = lambda url: comes_back(url).replace("code=", "error=invalid_scope&x=")
     with pytest.raises(OAuthError, match="invalid_scope"):
         sign_in(world, "read")
@@ -238,7 +238,7 @@ LOOPBACK = ["http://127.0.0.1:{}/callback", "http://[::1]:{}/callback", "http://
 
 @pytest.mark.parametrize("template", LOOPBACK)
 def test_another_port_on_loopback_keeps_the_client(template: str) -> None:
-    world = registering(names_scopes=True)
+    world = registering_world(names_scopes=True)
     ports = (4001, 4002, 4002, 4003)
     for port in ports:
         world.redirect_uri = template.format(port)
@@ -252,7 +252,7 @@ def test_another_port_on_loopback_keeps_the_client(template: str) -> None:
 
 @pytest.mark.parametrize("template", LOOPBACK)
 def test_a_refused_port_leads_to_another_registration(template: str) -> None:
-    world = registering(names_scopes=True)
+    world = registering_world(names_scopes=True)
 
     def refuses_other_ports(url: str) -> str:
         number = int(query_of(url)["client_id"].removeprefix("client-"))
@@ -286,7 +286,7 @@ def test_a_refused_port_leads_to_another_registration(template: str) -> None:
     ],
 )
 def test_only_the_port_of_a_redirect_uri_on_loopback_may_differ(other: str) -> None:
-    world = registering(names_scopes=True)
+    world = registering_world(names_scopes=True)
     for uri in (REDIRECT_URI, other, "https://app.example/callback"):
         world.redirect_uri = uri
         sign_in(world, "read")
@@ -321,7 +321,7 @@ def test_a_client_registers_without_scopes_if_they_are_refused() -> None:
     "auth-registration.registration-failure-surfaced",
 )
 @pytest.mark.parametrize("code", ["invalid_redirect_uri", "invalid_client_metadata"])
-@pytest.mark.parametrize("revision", holding("auth-registration.dcr-response-used"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-registration.dcr-response-used"))
 def test_a_refused_registration_says_why(revision: str, code: str) -> None:
     refusal = {"error": code, "error_description": "no loopback"}
     world = world_of(revision)
@@ -356,7 +356,9 @@ def test_no_client_is_registered_that_could_not_authenticate() -> None:
     "auth-registration.no-reuse-after-as-change",
     "auth-registration.reregister-after-as-change",
 )
-@pytest.mark.parametrize("revision", holding("auth-registration.credentials-keyed-by-issuer"))
+@pytest.mark.parametrize(
+    "revision", revisions_holding("auth-registration.credentials-keyed-by-issuer")
+)
 def test_a_registration_is_used_again_at_its_issuer_only(revision: str) -> None:
     world, ids = World(), {ISSUER: "of-a", "https://b.example": "of-b"}
     for issuer, identifier in ids.items():
@@ -402,7 +404,7 @@ def test_a_registration_that_does_not_fit_any_more_is_made_anew(known: Registrat
     "auth-registration.cimd-no-shared-secret",
     "auth-registration.cimd-portable",
 )
-@pytest.mark.parametrize("revision", holding("auth-registration.cimd-no-shared-secret"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-registration.cimd-no-shared-secret"))
 def test_a_metadata_url_is_the_id_of_a_client_without_secret(revision: str) -> None:
     profile = ClientProfile(metadata_url=CLIENT, client_secret="of nobody")
     world = World()
@@ -420,7 +422,7 @@ def test_a_metadata_url_is_the_id_of_a_client_without_secret(revision: str) -> N
 
 
 @requirement("auth-registration.cimd-private-key-jwt")
-@pytest.mark.parametrize("revision", holding("auth-registration.cimd-private-key-jwt"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-registration.cimd-private-key-jwt"))
 def test_the_key_of_a_published_document_verifies_assertions(revision: str) -> None:
     key = PrivateKey.generate()
     document = client_metadata_document(

@@ -47,10 +47,10 @@ from package.auth.answers import (
     json_response,
     world_of,
 )
-from package.rules import holding
+from package.rules import revisions_holding
 from requirements import EVERY_REVISION, requirement
 
-with_extensions = pytest.mark.parametrize("revision", holding("auth-ext.baseline-holds"))
+with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.baseline-holds"))
 
 ENDPOINT = f"POST {ISSUER}/token"
 PUBLIC = ClientIdentity("me", method="none")
@@ -59,7 +59,7 @@ GRANT = Grant(
 )
 
 
-def verified(token: str, key: PrivateKey) -> Any:
+def verify_token(token: str, key: PrivateKey) -> Any:
     """A signed token, checked against a key."""
     return jwt.decode(token, JWKRegistry.import_key(key.public_jwk()), [key.algorithm])
 
@@ -121,7 +121,7 @@ def test_an_assertion_is_signed_by_the_client_for_the_issuer(
     assert fields == {}
     assert form.keys() == {"client_assertion_type", "client_assertion"}
     assert form["client_assertion_type"] == ASSERTION_TYPE
-    claims = verified(form["client_assertion"], key).claims
+    claims = verify_token(form["client_assertion"], key).claims
     assert (claims["iss"], claims["sub"], claims["aud"]) == ("me", "me", audience or ISSUER)
     assert claims["iat"] == NOW
     assert claims["exp"] > NOW
@@ -335,7 +335,7 @@ def proof_key() -> ProofKey:
 def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
     proofs = proof_key()
     first, second = (proofs.proof(method, "https://h/mcp?x=1#y", "token") for _ in range(2))
-    decoded = verified(first, proofs.key)
+    decoded = verify_token(first, proofs.key)
     assert (decoded.header["typ"], decoded.header["alg"]) == ("dpop+jwt", "ES256")
     assert decoded.header["jwk"] == proofs.key.public_jwk()
     assert decoded.header["jwk"].keys() == {"kty", "crv", "x", "y"}  # nothing of the private key
@@ -346,7 +346,7 @@ def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
         "iat": NOW,
         "ath": "PEaenWxYddN6Q_NT1PiOYfz4EsZu7jRXRlpAsNpBU-A",
     }
-    assert verified(second, proofs.key).claims["jti"] != decoded.claims["jti"]
+    assert verify_token(second, proofs.key).claims["jti"] != decoded.claims["jti"]
 
 
 @requirement("auth-ext.dpop-token-request-proof", "auth-ext.dpop-as-nonce")
@@ -355,7 +355,7 @@ def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof(revision: str) -> 
     proofs, seen = proof_key(), []
 
     def endpoint(step: Fetch) -> Fetched:
-        seen.append(verified(step.fields["DPoP"], proofs.key).claims)
+        seen.append(verify_token(step.fields["DPoP"], proofs.key).claims)
         if "nonce" not in seen[-1]:
             return json_response({"error": "use_dpop_nonce"}, 400, dpop_nonce="n-1")
         return json_response({**TOKEN, "token_type": "DPoP"})
@@ -374,15 +374,15 @@ def test_nonces_of_two_servers_are_kept_apart() -> None:
     proofs = proof_key()
     assert proofs.take_nonce("https://a.example/x", "of-a")
     assert not proofs.take_nonce("https://a.example/y", "of-a")
-    assert "nonce" not in verified(proofs.proof("POST", SERVER), proofs.key).claims
-    claims = verified(proofs.proof("POST", "https://a.example/z"), proofs.key).claims
+    assert "nonce" not in verify_token(proofs.proof("POST", SERVER), proofs.key).claims
+    claims = verify_token(proofs.proof("POST", "https://a.example/z"), proofs.key).claims
     assert claims["nonce"] == "of-a"
 
 
 def test_a_nonce_has_a_greatest_length() -> None:
     proofs = proof_key()
     assert not proofs.take_nonce(SERVER, "n" * 4097)
-    assert "nonce" not in verified(proofs.proof("POST", SERVER), proofs.key).claims
+    assert "nonce" not in verify_token(proofs.proof("POST", SERVER), proofs.key).claims
     assert proofs.take_nonce(SERVER, "n" * 4096)
 
 
@@ -453,7 +453,7 @@ def test_client_credentials_may_be_an_assertion_in_the_form(revision: str) -> No
     key = PrivateKey.generate()
     world.run(client_credentials(around(revision), ClientIdentity("me", key=key), server, ()))
     form = world.form()
-    claims = verified(form.pop("client_assertion"), key).claims
+    claims = verify_token(form.pop("client_assertion"), key).claims
     assert (claims["iss"], claims["sub"], claims["aud"]) == ("me", "me", ISSUER)
     assert form == {
         "grant_type": "client_credentials",

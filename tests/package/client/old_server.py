@@ -56,7 +56,7 @@ def close_output() -> None:
     hang()
 
 
-def probed(failure: str, message: dict[str, Any]) -> None:
+def react_to_probe(failure: str, message: dict[str, Any]) -> None:
     """Reaction of the server to a message before `initialize`, by the kind of failure."""
     print(f"no such method: {message['method']}", file=sys.stderr, flush=True)
     act: dict[str, Callable[[], object]] = {
@@ -96,7 +96,7 @@ def main(failure: str) -> None:
             say(message, result={})
         elif "id" in message:
             was_probed = True
-            probed(failure, message)
+            react_to_probe(failure, message)
 
 
 if __name__ == "__main__":

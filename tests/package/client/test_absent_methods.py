@@ -20,7 +20,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def lacked(client: object, name: str) -> Any:
+def absent_attribute(client: object, name: str) -> Any:
     """An attribute that type checkers would refuse."""
     return getattr(client, name)
 
@@ -39,7 +39,7 @@ async def test_a_missing_message_names_what_to_use_instead(
 ) -> None:
     async with connect(Server("s"), revision=revision) as narrow:
         with pytest.raises(AttributeError) as missing:
-            lacked(narrow, name)
+            absent_attribute(narrow, name)
         assert not hasattr(narrow, name)
     handshake = "handshake" if revision != NEWEST else None
     async with connect(Server("s"), revision=handshake) as wide:
@@ -69,16 +69,16 @@ async def test_messages_that_a_client_sends_itself_are_no_methods(
 ) -> None:
     async with connect(Server("s"), revision=revision) as client:
         with pytest.raises(AttributeError, match=f"no attribute '{name}': use .*{instead}"):
-            lacked(client, name)
+            absent_attribute(client, name)
 
 
 async def test_a_missing_message_names_the_revisions_that_have_it() -> None:
     async with connect(Server("s"), revision="2025-06-18") as client:
         text = r"^2025-06-18 has no list_tasks\(\) \(tasks/list\); it is in 2025-11-25$"
         with pytest.raises(AbsentMethodError, match=text):
-            lacked(client, "list_tasks")
+            absent_attribute(client, "list_tasks")
         with pytest.raises(AttributeError, match="object has no attribute 'call_tol'") as info:
-            lacked(client, "call_tol")
+            absent_attribute(client, "call_tol")
     assert (type(info.value), info.value.name, info.value.obj) == (
         AttributeError,
         "call_tol",
@@ -91,7 +91,7 @@ def test_the_blocking_client_says_the_same() -> None:
         connect_sync(Server("s"), revision=NEWEST) as client,
         pytest.raises(AbsentMethodError, match="ask_for_logs"),
     ):
-        lacked(client, "set_level")
+        absent_attribute(client, "set_level")
 
 
 async def test_a_request_by_its_wire_name_names_the_revision() -> None:

@@ -17,11 +17,11 @@ from mcp_protocol.errors import ConnectionClosedError, RemoteError
 from mcp_protocol.revisions import REVISIONS
 from package.client.cached import Clock, cacheable_result, names, tools
 from package.live import FakeServer
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import CHANGED, UPDATED
 
-CACHING = holding("caching.freshness-formula")
+CACHING = revisions_holding("caching.freshness-formula")
 caching = pytest.mark.parametrize("revision", CACHING)
 Ask = Callable[[Any], Any]
 
@@ -70,7 +70,7 @@ async def test_a_result_is_used_while_fresh_and_fetched_again_later(
 ) -> None:
     ask = CACHEABLE[method]
     answers = [cacheable_result(method, 2000, scope)] * 2
-    async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
+    async with connect_scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
         first = await ask(client)
         clock.pass_ms(1999)
         again = await ask(client)
@@ -86,7 +86,7 @@ async def test_a_result_is_used_while_fresh_and_fetched_again_later(
 
 @pytest.mark.requirement("caching.freshness-formula")
 @caching
-async def test_what_a_server_says_of_itself_is_kept_as_well(revision: str, clock: Clock) -> None:
+async def test_discovery_results_are_cached(revision: str, clock: Clock) -> None:
     class Discovered(FakeServer):
         async def _agree(self, message: Mapping[str, Any]) -> None:
             result = {"supportedVersions": [revision], "capabilities": {}}
@@ -113,7 +113,7 @@ async def test_without_a_valid_lifetime_a_result_is_stale_at_once(
 ) -> None:
     without = {name: value for name, value in cacheable_result(method).items() if name != "ttlMs"}
     answers = [without if ttl is None else cacheable_result(method, ttl)] * 2
-    async with scripted(revision, *answers) as (client, server):
+    async with connect_scripted(revision, *answers) as (client, server):
         for _ in range(2):
             await CACHEABLE[method](client)
     assert len(server.heard) == 2
@@ -124,7 +124,7 @@ async def test_without_a_valid_lifetime_a_result_is_stale_at_once(
 @pytest.mark.parametrize("scope", ["secret", "PUBLIC", 5, None])
 async def test_an_unknown_scope_is_a_private_one(revision: str, scope: Any, clock: Clock) -> None:
     odd = tools("a", scope=scope)
-    async with scripted(revision, odd, odd, cache=Caching(clock=clock)) as (client, server):
+    async with connect_scripted(revision, odd, odd, cache=Caching(clock=clock)) as (client, server):
         page = await client.list_tools_page()
         assert page.cache_scope == "private"
         await client.list_tools_page()
@@ -136,12 +136,18 @@ async def test_an_unknown_scope_is_a_private_one(revision: str, scope: Any, cloc
 
 @pytest.mark.requirement("caching.private-not-shared", "caching.public-shareable")
 @caching
-async def test_what_is_private_is_used_for_one_user_only(revision: str, clock: Clock) -> None:
+async def test_private_results_are_used_for_one_user_only(revision: str, clock: Clock) -> None:
     settings = Caching(clock=clock)
     read = cacheable_result("resources/read")
     async with (
-        scripted(revision, tools("a", scope="public"), read, read, cache=settings) as (mine, asked),
-        scripted(revision, tools("b", scope="public"), read, cache=settings) as (yours, other),
+        connect_scripted(revision, tools("a", scope="public"), read, read, cache=settings) as (
+            mine,
+            asked,
+        ),
+        connect_scripted(revision, tools("b", scope="public"), read, cache=settings) as (
+            yours,
+            other,
+        ),
     ):
         for client in (mine, yours):
             await client.list_tools()
@@ -165,7 +171,7 @@ async def test_a_result_answers_the_same_request_and_no_other(revision: str, clo
         text: str = (await client.read_resource(uri, **how)).contents[0].text
         return text
 
-    async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
+    async with connect_scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
         tenants = ({"com.example/tenant": 1}, {"com.example/tenant": 2})
         for _ in range(2):
             assert [await read("m://1"), await read("m://2")] == ["a", "b"]
@@ -181,8 +187,8 @@ async def test_a_result_answers_the_same_request_and_no_other(revision: str, clo
 
 
 @caching
-async def test_what_is_sent_by_its_wire_name_is_always_sent(revision: str) -> None:
-    async with scripted(revision, *[tools("a")] * 4) as (client, server):
+async def test_requests_by_wire_name_are_always_sent(revision: str) -> None:
+    async with connect_scripted(revision, *[tools("a")] * 4) as (client, server):
         await client.list_tools()
         await client.request("tools/list")
         await client.request_raw("tools/list")
@@ -192,7 +198,7 @@ async def test_what_is_sent_by_its_wire_name_is_always_sent(revision: str) -> No
 
 @pytest.mark.requirement("caching.input-required-no-hints", "caching.no-cache-of-retries")
 @caching
-async def test_what_took_input_to_get_is_not_kept(revision: str) -> None:
+async def test_results_that_required_input_are_not_cached(revision: str) -> None:
     class Rooted(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:
             return {"roots": []}
@@ -201,7 +207,7 @@ async def test_what_took_input_to_get_is_not_kept(revision: str) -> None:
     asks = {**wants, "inputRequests": {"r": {"method": "roots/list"}}}
     read = cacheable_result("resources/read")
     answers = (wants, read, asks, read, read)
-    async with scripted(revision, *answers, handlers=Rooted()) as (client, server):
+    async with connect_scripted(revision, *answers, handlers=Rooted()) as (client, server):
         for _ in range(4):
             await client.read_resource("memo://one")
     assert len(server.heard) == len(answers)
@@ -228,7 +234,7 @@ async def test_a_notification_makes_what_it_speaks_of_stale(
     answers += [
         answer for method, answer in zip(CACHEABLE, answers, strict=True) if method in stale
     ]
-    async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
+    async with connect_scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
         for ask in CACHEABLE.values():
             await ask(client)
         await server.notify(notification, params)
@@ -268,7 +274,7 @@ async def test_each_page_of_a_list_is_kept_for_itself(revision: str, clock: Cloc
         tools("a2", ttl=1000, nextCursor="two"),
         tools("c2"),
     )
-    async with scripted(revision, *pages, cache=Caching(clock=clock)) as (client, server):
+    async with connect_scripted(revision, *pages, cache=Caching(clock=clock)) as (client, server):
         for _ in range(2):
             assert names(await client.list_tools()) == ["a", "b", "c", "a"]
         clock.pass_ms(2000)
@@ -289,7 +295,7 @@ async def test_an_outdated_cursor_has_the_whole_list_fetched_anew(
         tools("c", nextCursor="new"),
         {"error": {"code": -32602, "message": "no such cursor either"}},
     )
-    async with scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
+    async with connect_scripted(revision, *answers, cache=Caching(clock=clock)) as (client, server):
         await client.list_tools()
         clock.pass_ms(2000)
         with pytest.raises(RemoteError, match="either"):
@@ -301,7 +307,7 @@ async def test_an_outdated_cursor_has_the_whole_list_fetched_anew(
 @caching
 async def test_to_see_a_list_as_a_whole_one_clears_the_cache(revision: str) -> None:
     pages = (tools("a", nextCursor="x"), tools("a"), tools("b"))
-    async with scripted(revision, *pages) as (client, server):
+    async with connect_scripted(revision, *pages) as (client, server):
         assert names(await client.list_tools()) == ["a", "a"]
         client.cache.clear()
         assert names(await client.list_tools()) == ["b"]
@@ -313,7 +319,7 @@ async def test_to_see_a_list_as_a_whole_one_clears_the_cache(revision: str) -> N
 async def test_a_result_requested_before_a_drop_is_not_kept(revision: str, drop: str) -> None:
     words = {"forget": ("tools/list",), "forget_resource": ("memo://one",)}.get(drop, ())
     method = "resources/read" if drop == "forget_resource" else "tools/list"
-    async with scripted(revision) as (client, server):
+    async with connect_scripted(revision) as (client, server):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(CACHEABLE[method], client)
             await anyio.wait_all_tasks_blocked()
@@ -338,7 +344,7 @@ async def test_a_server_that_forgot_its_list_is_asked_for_it_again(
     unknown = {"error": {"code": -32602, "message": "unknown"}}
     busy = {"error": {"code": -32603, "message": "busy"}}
     listed = cacheable_result(listing)
-    async with scripted(revision, listed, busy, unknown, listed) as (client, server):
+    async with connect_scripted(revision, listed, busy, unknown, listed) as (client, server):
         await CACHEABLE[listing](client)
         for _ in range(2):
             with pytest.raises(RemoteError):
@@ -350,15 +356,18 @@ async def test_a_server_that_forgot_its_list_is_asked_for_it_again(
 @caching
 @pytest.mark.parametrize("off", [False, Caching(entries=0), Caching(size=0)])
 async def test_keeping_results_can_be_turned_off(revision: str, off: Any) -> None:
-    async with scripted(revision, tools("a"), tools("b"), cache=off) as (client, _):
+    async with connect_scripted(revision, tools("a"), tools("b"), cache=off) as (client, _):
         assert [names(await client.list_tools()) for _ in range(2)] == [["a"], ["b"]]
         assert len(client.cache) == 0
 
 
 @caching
-async def test_what_is_not_used_for_longest_goes_first(revision: str) -> None:
+async def test_the_least_recently_used_result_is_evicted_first(revision: str) -> None:
     read = cacheable_result("resources/read")
-    async with scripted(revision, *[read] * 9, cache=Caching(entries=2)) as (client, server):
+    async with connect_scripted(revision, *[read] * 9, cache=Caching(entries=2)) as (
+        client,
+        server,
+    ):
         for name in "ababcab":
             await client.read_resource(f"m://{name}")
         assert len(client.cache) == 2
@@ -366,12 +375,12 @@ async def test_what_is_not_used_for_longest_goes_first(revision: str) -> None:
 
 
 @caching
-async def test_what_is_kept_is_bounded_in_bytes(revision: str) -> None:
+async def test_cached_results_are_bounded_in_bytes(revision: str) -> None:
     def sized(size: int) -> dict[str, Any]:
         return cacheable_result("resources/read", contents=[{"uri": "m://x", "text": "x" * size}])
 
     answers = [sized(size) for size in (400, 400, 2000, 400)]
-    async with scripted(revision, *answers, cache=Caching(size=1200)) as (client, server):
+    async with connect_scripted(revision, *answers, cache=Caching(size=1200)) as (client, server):
         for name in "abcaba":
             await client.read_resource(f"m://{name}")
             assert len(client.cache) <= 2
@@ -379,8 +388,8 @@ async def test_what_is_kept_is_bounded_in_bytes(revision: str) -> None:
 
 
 @caching
-async def test_what_is_given_is_the_callers_own(revision: str) -> None:
-    async with scripted(revision, tools("a")) as (client, _):
+async def test_changes_by_a_caller_do_not_reach_the_cache(revision: str) -> None:
+    async with connect_scripted(revision, tools("a")) as (client, _):
         (await client.list_tools_page()).tools.clear()
         (await client.list_tools_page()).tools.clear()
         assert names(await client.list_tools()) == ["a"]
@@ -388,7 +397,7 @@ async def test_what_is_given_is_the_callers_own(revision: str) -> None:
 
 @caching
 async def test_a_closed_client_answers_nothing_from_memory(revision: str) -> None:
-    async with scripted(revision, tools("a")) as (client, _):
+    async with connect_scripted(revision, tools("a")) as (client, _):
         await client.list_tools()
         await client.close()
         with pytest.raises(ConnectionClosedError):

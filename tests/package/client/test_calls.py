@@ -21,7 +21,7 @@ from mcp_protocol import (
     connect_sync,
 )
 from package.http_script import Script
-from package.http_script import scripted as over_http
+from package.http_script import connect_scripted as over_http
 from package.http_server import Asked, Reply
 from package.live import live, text_of
 from package.wire import ALL, CANCELLED, HANDSHAKE, PER_REQUEST, facts

@@ -130,7 +130,7 @@ async def test_a_command_has_to_be_a_list_of_words(target: Any) -> None:
 
 
 @every
-async def test_what_was_agreed_can_be_read(revision: str) -> None:
+async def test_negotiated_values_can_be_read(revision: str) -> None:
     server = Server("told", "3", instructions="be kind")
     server.tool("one")(lambda: "1")
     async with live(server, revision, name="teller", version="2") as (client, record):
@@ -145,7 +145,7 @@ async def test_what_was_agreed_can_be_read(revision: str) -> None:
 
 
 @every
-async def test_what_the_revision_lacks_is_an_error_and_not_sent(revision: str) -> None:
+async def test_methods_absent_from_the_revision_are_not_sent(revision: str) -> None:
     server = FakeServer(revision)
     async with connect(server) as client:
         missing = "ping" if revision in PER_REQUEST else "server/discover"

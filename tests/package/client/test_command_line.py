@@ -154,7 +154,7 @@ def output(folder: Path, *words: str) -> str:
 
 
 @pytest.mark.parametrize("revision", [min(REVISIONS), max(REVISIONS)])
-def test_what_a_server_has_is_listed_in_a_revision(folder: Path, revision: str) -> None:
+def test_items_of_a_server_are_listed_in_a_revision(folder: Path, revision: str) -> None:
     listed = output(folder, "list", "weather:server", "--revision", revision)
     assert listed.startswith(f"weather 1.0, {revision}\n")
     assert "  forecast(city: string, days: integer = 3)\n      Weather forecast for a" in listed
@@ -227,7 +227,7 @@ def test_a_terminal_acts_on_nothing_that_a_server_says(folder: Path) -> None:
     assert "\x1b" not in encoded
 
 
-def test_what_is_no_text_is_named_with_its_size(folder: Path) -> None:
+def test_binary_content_is_named_with_its_size(folder: Path) -> None:
     assert output(folder, "call", "weather:server", "picture") == "[image, image/png, 4 bytes]\n"
     read = output(folder, "read", "weather:server", "weather://map")
     assert read == "[weather://map, image/png, 5 bytes]\n"
@@ -273,7 +273,7 @@ def at_terminal(folder: Path, typed: str, *words: str) -> subprocess.CompletedPr
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs terminals of POSIX")
 @pytest.mark.parametrize("revision", ["2025-06-18", max(REVISIONS)])
-def test_what_a_server_asks_is_asked_at_the_terminal(folder: Path, revision: str) -> None:
+def test_requests_of_a_server_are_shown_at_the_terminal(folder: Path, revision: str) -> None:
     words = ("call", "weather:server", "book", "--revision", revision)
     done = at_terminal(folder, "y\nten\n12\nno\n\n", *words)
     assert done.stdout == "accept Seat(row=12, window=False, meal='fish')\n"

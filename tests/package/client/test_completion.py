@@ -13,8 +13,8 @@ import pytest
 from mcp_protocol.errors import InvalidParamsError, RemoteProtocolError
 from mcp_protocol.server.toolkit.server import Server
 from package.live import live
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import ALL, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -23,7 +23,7 @@ PROMPT = {"type": "ref/prompt", "name": "greet"}
 TEMPLATE = {"type": "ref/resource", "uri": "memo://{name}"}
 ARGUMENT = {"name": "name", "value": "o"}
 NEWEST: Any = import_module(f"mcp_protocol.r{ALL[-1].replace('-', '_')}.models")
-WITH_CONTEXT = holding("completion.context-arguments")
+WITH_CONTEXT = revisions_holding("completion.context-arguments")
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def completing() -> Server:
+def completing_server() -> Server:
     """A server that completes an argument of a prompt and a variable of a template."""
     server = Server("completing")
 
@@ -66,7 +66,7 @@ def done(**more: Any) -> dict[str, Any]:
 async def test_a_request_names_what_it_is_about_and_what_was_typed(
     revision: str, ref: dict[str, str]
 ) -> None:
-    async with scripted(revision, done(), done()) as (client, server):
+    async with connect_scripted(revision, done(), done()) as (client, server):
         await client.complete(ARGUMENT, ref)
         typed = NEWEST.PromptReference if ref is PROMPT else NEWEST.ResourceTemplateReference
         rest = {name: value for name, value in ref.items() if name != "type"}
@@ -78,7 +78,7 @@ async def test_a_request_names_what_it_is_about_and_what_was_typed(
 @pytest.mark.requirement("completion.ref-prompt", "completion.ref-resource")
 @every
 async def test_the_reference_decides_who_completes(revision: str) -> None:
-    async with live(completing(), revision) as (client, _):
+    async with live(completing_server(), revision) as (client, _):
         for ref, value in ((PROMPT, "person o"), (TEMPLATE, "memo o")):
             assert (await client.complete(ARGUMENT, ref)).completion.values == [value]
 
@@ -99,11 +99,11 @@ MALFORMED: list[tuple[Any, Any]] = [
 async def test_a_malformed_request_is_refused_by_either_side(
     revision: str, argument: Any, ref: Any
 ) -> None:
-    async with scripted(revision) as (client, server):
+    async with connect_scripted(revision) as (client, server):
         with pytest.raises(InvalidParamsError, match=r"^completion/complete: "):
             await client.complete(argument, ref)
     assert server.heard == []
-    async with speaking_to(completing(), revision) as end:
+    async with speaking_to(completing_server(), revision) as end:
         answer = await end.ask("completion/complete", {"argument": argument, "ref": ref})
         assert answer["error"]["code"] == -32602
 
@@ -114,7 +114,7 @@ async def test_settled_arguments_are_sent_where_the_revision_has_them(
     revision: str,
 ) -> None:
     settled = {"arguments": {"country": "Norway"}}
-    async with scripted(revision, done(), revision=None) as (client, server):
+    async with connect_scripted(revision, done(), revision=None) as (client, server):
         if revision in WITH_CONTEXT:
             await client.complete(ARGUMENT, PROMPT, settled)
             assert server.asked() == [{"argument": ARGUMENT, "ref": PROMPT, "context": settled}]
@@ -127,7 +127,7 @@ async def test_settled_arguments_are_sent_where_the_revision_has_them(
 @pytest.mark.requirement("completion.client-partial-results")
 @every
 async def test_a_result_may_say_less_than_it_could(revision: str) -> None:
-    async with scripted(revision, done(), done(values=[]), done(total=7, hasMore=True)) as (
+    async with connect_scripted(revision, done(), done(values=[]), done(total=7, hasMore=True)) as (
         client,
         _,
     ):
@@ -142,7 +142,7 @@ async def test_a_result_may_say_less_than_it_could(revision: str) -> None:
 @every
 @pytest.mark.parametrize("bad", [{}, {"completion": {}}, done(values="Oslo")], ids=str)
 async def test_a_result_without_values_fails_its_call_alone(revision: str, bad: Any) -> None:
-    async with scripted(revision, bad, done()) as (client, _):
+    async with connect_scripted(revision, bad, done()) as (client, _):
         with pytest.raises(RemoteProtocolError, match="completion/complete: result"):
             await client.complete(ARGUMENT, PROMPT)
         assert (await client.complete(ARGUMENT, PROMPT)).completion.values == ["Oslo"]

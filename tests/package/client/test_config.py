@@ -328,7 +328,7 @@ def package(kind: str, identifier: str, **members: Any) -> dict[str, Any]:
     }
 
 
-def registered(content: dict[str, Any], **inputs: str) -> ServerEntry:
+def registered_entry(content: dict[str, Any], **inputs: str) -> ServerEntry:
     [(name, entry)] = config_servers(content, inputs).items()
     assert name == "weather"
     if isinstance(entry, Exception):
@@ -387,7 +387,7 @@ def test_a_package_is_started_by_the_command_of_its_registry(
     described: dict[str, Any], command: list[str], env: dict[str, str]
 ) -> None:
     needs = "API_KEY" in json.dumps(described)
-    entry = registered(document(packages=[described]), **({"API_KEY": "k"} if needs else {}))
+    entry = registered_entry(document(packages=[described]), **({"API_KEY": "k"} if needs else {}))
     assert entry == ServerEntry(command, env=env)
 
 
@@ -408,23 +408,23 @@ REMOTE = {
 
 def test_a_remote_is_taken_before_a_package() -> None:
     content = document(remotes=[REMOTE], packages=[package("npm", "weather")])
-    entry = registered(content, region="eu", token="t")
+    entry = registered_entry(content, region="eu", token="t")
     assert entry == ServerEntry(
         "https://eu.example.com/mcp",
         transport="streamable-http",
         headers={"Authorization": "Bearer t"},
     )
-    assert registered(content, region="us", **{"X-Trace": "1"}).headers == {
+    assert registered_entry(content, region="us", **{"X-Trace": "1"}).headers == {
         "Authorization": "Bearer hidden",
         "X-Trace": "1",
     }
     with pytest.raises(ValueError, match="inputs: 'region': expected one of eu, us"):
-        registered(content, region="mars")
+        registered_entry(content, region="mars")
 
 
 def test_the_values_that_are_needed_are_shown_at_once() -> None:
     with pytest.raises(ValueError, match="config: it needs") as caught:
-        registered(document(remotes=[REMOTE]))
+        registered_entry(document(remotes=[REMOTE]))
     assert str(caught.value) == (
         "config: it needs region (required, one of eu, us): Where; token (required, secret); "
         "X-Trace (optional): Optional; inputs= of connect() gives them"

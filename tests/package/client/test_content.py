@@ -12,8 +12,8 @@ import pytest
 from mcp_protocol._wire import to_builtins
 from mcp_protocol.errors import RemoteProtocolError
 from package.live import TEXT, text_of
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import ALL
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -31,7 +31,7 @@ SINCE = {"audio": "content.audio-shape", "resource_link": "content.resource-link
 KNOWN = [
     (revision, kind)
     for kind in BLOCKS
-    for revision in (holding(SINCE[kind]) if kind in SINCE else ALL)
+    for revision in (revisions_holding(SINCE[kind]) if kind in SINCE else ALL)
 ]
 UNKNOWN = [(revision, kind) for revision in ALL for kind in BLOCKS if (revision, kind) not in KNOWN]
 
@@ -43,7 +43,7 @@ def anyio_backend() -> str:
 
 async def read(revision: str, block: Any) -> Any:
     """The block as a client reads it in a tool's result; the session has to live on."""
-    async with scripted(revision, {"content": [block]}, TEXT) as (client, _):
+    async with connect_scripted(revision, {"content": [block]}, TEXT) as (client, _):
         try:
             return (await client.call_tool("t")).content[0]
         finally:
@@ -69,7 +69,11 @@ async def test_each_kind_of_block_is_read_as_what_it_is(revision: str, kind: str
 @pytest.mark.requirement("content.meta-optional", "content.annotations-last-modified")
 @pytest.mark.parametrize(
     ("revision", "kind"),
-    [(revision, kind) for revision, kind in KNOWN if revision in holding("content.meta-optional")],
+    [
+        (revision, kind)
+        for revision, kind in KNOWN
+        if revision in revisions_holding("content.meta-optional")
+    ],
 )
 async def test_blocks_keep_their_meta_and_the_text_of_their_dates(revision: str, kind: str) -> None:
     for date in ("2025-01-12T15:00:58Z", "last week"):
@@ -78,7 +82,7 @@ async def test_blocks_keep_their_meta_and_the_text_of_their_dates(revision: str,
 
 
 @pytest.mark.requirement("content.embedded-annotations-place")
-@pytest.mark.parametrize("revision", holding("content.embedded-annotations-place"))
+@pytest.mark.parametrize("revision", revisions_holding("content.embedded-annotations-place"))
 async def test_annotations_inside_an_embedded_resource_do_no_harm(revision: str) -> None:
     inner = {"uri": "x://a", "text": "hello", "annotations": {"priority": 0.5}}
     content = await read(revision, {"type": "resource", "resource": inner})
@@ -139,7 +143,7 @@ async def test_a_block_of_a_later_revision_is_none_here(revision: str, kind: str
 async def test_a_message_of_an_unknown_role_fails_its_call_alone(revision: str, role: Any) -> None:
     good = {"messages": [{"role": "assistant", "content": BLOCKS["text"]}]}
     bad = {"messages": [{"role": role, "content": BLOCKS["text"]}]}
-    async with scripted(revision, bad, good) as (client, _):
+    async with connect_scripted(revision, bad, good) as (client, _):
         with pytest.raises(RemoteProtocolError, match=r"prompts/get: result: .*role"):
             await client.get_prompt("p")
         assert (await client.get_prompt("p")).messages[0].role == "assistant"
@@ -148,6 +152,6 @@ async def test_a_message_of_an_unknown_role_fails_its_call_alone(revision: str, 
 @every
 async def test_an_unreadable_result_can_still_be_passed_on_raw(revision: str) -> None:
     block = BAD["unknown type"]
-    async with scripted(revision, {"content": [BLOCKS["text"]], "x": block}) as (client, _):
+    async with connect_scripted(revision, {"content": [BLOCKS["text"]], "x": block}) as (client, _):
         raw = bytes(await client.request_raw("tools/call", {"name": "t"}))
     assert b'"video"' in raw

@@ -17,12 +17,14 @@ from mcp_protocol.errors import LocalProtocolError, RemoteError, RemoteProtocolE
 from mcp_protocol.runtime.request_context import RequestContext
 from package.client.questioner import KEY, Outcome, ask_client, declared_capabilities
 from package.live import TEXT, FakeServer
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST
 
-with_forms = pytest.mark.parametrize("revision", holding("elicitation.result-action"))
-with_modes = pytest.mark.parametrize("revision", holding("elicitation.mode-default-form"))
-with_ids = pytest.mark.parametrize("revision", holding("elicitation.complete-ignore-unknown"))
+with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.result-action"))
+with_modes = pytest.mark.parametrize("revision", revisions_holding("elicitation.mode-default-form"))
+with_ids = pytest.mark.parametrize(
+    "revision", revisions_holding("elicitation.complete-ignore-unknown")
+)
 
 ELICIT = "elicitation/create"
 FORM: dict[str, Any] = {
@@ -67,7 +69,7 @@ class User(ClientHandlers):
 )
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_client_declares_what_its_handlers_answer(revision: str) -> None:
-    has = revision in holding("elicitation.result-action")
+    has = revision in revisions_holding("elicitation.result-action")
     user = await ask_client(revision, "roots/list", None, User())
     assert ("elicitation" in declared_capabilities(user)) is has
     nobody = await ask_client(revision, "roots/list", None, ClientHandlers())
@@ -145,7 +147,7 @@ async def test_a_list_is_a_value_where_the_revision_has_them(revision: str) -> N
     content = {"city": "Oslo", "tags": ["a", "b"]}
     answer = {"action": "accept", "content": content}
     outcome = await ask_client(revision, ELICIT, FORM, User(answer))
-    if revision in holding("elicitation.content-value-types"):
+    if revision in revisions_holding("elicitation.content-value-types"):
         assert outcome.answer["content"] == content
     else:
         assert says(outcome)
@@ -154,7 +156,7 @@ async def test_a_list_is_a_value_where_the_revision_has_them(revision: str) -> N
 @pytest.mark.requirement("elicitation.content-only-on-accept")
 @with_forms
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-async def test_what_the_user_did_not_agree_to_send_stays(revision: str, action: str) -> None:
+async def test_content_of_a_declined_form_is_not_sent(revision: str, action: str) -> None:
     answer = {"action": action, "content": {"city": "Oslo"}}
     outcome = await ask_client(revision, ELICIT, FORM, User(answer))
     assert outcome.answer == {"action": action}

@@ -28,7 +28,7 @@ FAILURES: list[Callable[[], BaseException]] = [
 
 @pytest.mark.parametrize("failure", FAILURES)
 @pytest.mark.parametrize("target", ["server", "channel"])
-async def test_what_the_body_raises_leaves_as_it_is(
+async def test_errors_of_the_body_propagate_unchanged(
     failure: Callable[[], BaseException], target: str
 ) -> None:
     raised = failure()

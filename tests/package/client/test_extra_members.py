@@ -39,8 +39,8 @@ from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.testing import connected
 from package.client.cached import cacheable_result
 from package.protocol.pair import Pair as Ends
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import ALL
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -91,7 +91,7 @@ def own(revision: str, module: str = "models") -> Any:
     return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.{module}")
 
 
-def having(name: str) -> list[str]:
+def revisions_having(name: str) -> list[str]:
     """The revisions that have a type."""
     return [revision for revision in ALL if hasattr(own(revision), name)]
 
@@ -105,7 +105,7 @@ def unknown_to(kind: StructType, wire: Mapping[str, Any]) -> dict[str, Any]:
 @every
 async def test_a_client_that_asks_reads_members_unknown_to_revisions(revision: str) -> None:
     kind = own(revision).Tool
-    async with scripted(revision, {"tools": TOOLS}, extra=True) as (client, _):
+    async with connect_scripted(revision, {"tools": TOOLS}, extra=True) as (client, _):
         shell, click, plain = await client.list_tools()
     assert shell.extra == unknown_to(kind, SHELL)
     assert shell.extra["searchHint"] == "run shell commands"
@@ -123,7 +123,7 @@ async def test_a_client_that_asks_reads_members_unknown_to_revisions(revision: s
     "revision", [name for name in ALL if hasattr(own(name), "ToolAnnotations")]
 )
 async def test_extra_members_of_inner_objects_are_read_the_same_way(revision: str) -> None:
-    async with scripted(revision, {"tools": TOOLS}, extra=True) as (client, _):
+    async with connect_scripted(revision, {"tools": TOOLS}, extra=True) as (client, _):
         shell, click, _ = await client.list_tools()
     assert shell.annotations is None
     assert click.annotations.extra["category"] == "input"
@@ -134,7 +134,7 @@ async def test_extra_members_of_inner_objects_are_read_the_same_way(revision: st
 @every
 async def test_pages_and_calls_have_them_too(revision: str) -> None:
     page = {"tools": TOOLS, "total": 3}
-    async with scripted(revision, page, CALLED, extra=True) as (client, _):
+    async with connect_scripted(revision, page, CALLED, extra=True) as (client, _):
         assert (await client.list_tools_page()).extra == {"total": 3}
         called = await client.call_tool("Bash", {"command": "ls"})
     assert called.extra == {"elapsedMs": 12}
@@ -144,7 +144,7 @@ async def test_pages_and_calls_have_them_too(revision: str) -> None:
 
 @every
 async def test_without_the_option_extra_is_empty_and_objects_are_plain(revision: str) -> None:
-    async with scripted(revision, {"tools": TOOLS}, CALLED) as (client, _):
+    async with connect_scripted(revision, {"tools": TOOLS}, CALLED) as (client, _):
         tools = await client.list_tools()
         called = await client.call_tool("Bash", {})
     assert [tool.extra for tool in tools] == [{}, {}, {}]
@@ -161,7 +161,7 @@ def test_without_asking_an_object_has_no_field_for_extra_members(revision: str) 
     assert "extra" not in to_builtins(decoder(tool)(json.dumps(SHELL).encode()))
 
 
-def listing(revision: str) -> Server:
+def listing_server(revision: str) -> Server:
     """A server that lists the tools as they are."""
     decode = extra_result_decoder(REVISIONS[revision].client_requests["tools/list"])
 
@@ -174,7 +174,7 @@ def listing(revision: str) -> Server:
 
 @every
 def test_a_client_without_an_event_loop_has_them(revision: str) -> None:
-    server = listing(revision)
+    server = listing_server(revision)
     with connect_sync(server, revision=revision, extra=True) as client:
         assert client.list_tools()[0].extra["searchHint"] == "run shell commands"
     with connect_sync(server, revision=revision) as client:
@@ -182,7 +182,7 @@ def test_a_client_without_an_event_loop_has_them(revision: str) -> None:
 
 
 @every
-def test_what_was_decoded_encodes_to_the_same_json(revision: str) -> None:
+def test_decoded_results_encode_to_the_same_json(revision: str) -> None:
     row = REVISIONS[revision].client_requests["tools/list"]
     page = {"tools": TOOLS, "total": 3}
     decoded = extra_result_decoder(row)(json.dumps(page).encode())
@@ -196,7 +196,7 @@ def test_what_was_decoded_encodes_to_the_same_json(revision: str) -> None:
 async def test_a_list_with_a_bad_item_keeps_those_of_the_others(revision: str) -> None:
     bad = {"name": "bad", "inputSchema": {"properties": {}}}
     page = {"tools": [bad, CLICK, bad, SHELL], "total": 4, "nextCursor": None}
-    async with scripted(revision, page, extra=True) as (client, _):
+    async with connect_scripted(revision, page, extra=True) as (client, _):
         listed = await client.list_tools_page()
     assert [tool.extra for tool in listed.tools] == [
         unknown_to(own(revision).Tool, CLICK),
@@ -205,13 +205,16 @@ async def test_a_list_with_a_bad_item_keeps_those_of_the_others(revision: str) -
     assert listed.extra["total"] == 4
 
 
-@pytest.mark.parametrize("revision", holding("caching.ttl-positive-fresh"))
+@pytest.mark.parametrize("revision", revisions_holding("caching.ttl-positive-fresh"))
 @pytest.mark.parametrize("ttl", [60_000, -1])
 async def test_a_result_from_the_cache_has_them_as_the_first_one_had(
     revision: str, ttl: int
 ) -> None:
     page = cacheable_result("tools/list", ttl, tools=TOOLS, total=3)
-    async with scripted(revision, page, page, extra=True, cache=Caching()) as (client, server):
+    async with connect_scripted(revision, page, page, extra=True, cache=Caching()) as (
+        client,
+        server,
+    ):
         pages = [await client.list_tools_page() for _ in range(2)]
     assert len(server.asked()) == (1 if ttl > 0 else 2)
     assert pages[0] == pages[1]
@@ -233,12 +236,12 @@ def proxy(upstream: Any, revision: str) -> Server:
 
 
 @asynccontextmanager
-async def proxied(
+async def proxied_client(
     upstream: str, revision: str, *answers: Mapping[str, Any]
 ) -> AsyncIterator[tuple[Any, Any]]:
     """A client with both members and a record of what it gets, behind a proxy."""
     async with (
-        scripted(upstream, *answers, extra=True) as (client, _),
+        connect_scripted(upstream, *answers, extra=True) as (client, _),
         connected(proxy(client, revision), revision=revision, extra=True) as pair,
     ):
         yield pair.client, pair
@@ -246,7 +249,7 @@ async def proxied(
 
 @every
 async def test_a_proxy_passes_them_on(revision: str) -> None:
-    async with proxied(revision, revision, {"tools": TOOLS}, CALLED) as (client, pair):
+    async with proxied_client(revision, revision, {"tools": TOOLS}, CALLED) as (client, pair):
         tools = await client.list_tools()
         listed = pair.received[-1]["result"]
         called = await client.call_tool("Bash", {"command": "ls"})
@@ -261,7 +264,7 @@ async def test_a_proxy_passes_them_on(revision: str) -> None:
 @pytest.mark.parametrize("upstream", ALL)
 @every
 async def test_a_proxy_passes_them_on_into_any_other_revision(upstream: str, revision: str) -> None:
-    async with proxied(upstream, revision, {"tools": TOOLS}) as (client, pair):
+    async with proxied_client(upstream, revision, {"tools": TOOLS}) as (client, pair):
         tools = await client.list_tools()
         listed = pair.received[-1]["result"]["tools"]
     assert [tool.extra.get("searchHint") for tool in tools] == ["run shell commands", None, None]
@@ -325,7 +328,7 @@ def test_an_object_with_extra_members_does_not_change(revision: str) -> None:
         made.extra = {}
 
 
-@pytest.mark.parametrize("revision", having("Annotations"))
+@pytest.mark.parametrize("revision", revisions_having("Annotations"))
 def test_rules_of_a_type_hold_for_an_object_with_extra_members(revision: str) -> None:
     made = extra_decoder(own(revision).Annotations)(b'{"priority": 0.5, "colour": "red"}')
     with pytest.raises(ValueError, match="expected 0 to 1"):
@@ -391,6 +394,6 @@ async def test_params_that_a_client_passes_on_are_sent_with_them(revision: str) 
     decode = extra_decoder(own(revision).PromptReference)
     reference = decode(b'{"type": "ref/prompt", "name": "a", "origin": "b"}')
     completed: dict[str, Any] = {"completion": {"values": []}}
-    async with scripted(revision, completed) as (client, server):
+    async with connect_scripted(revision, completed) as (client, server):
         await client.complete(ref=reference, argument={"name": "c", "value": "d"})
     assert server.asked()[-1]["ref"] == {"type": "ref/prompt", "name": "a", "origin": "b"}

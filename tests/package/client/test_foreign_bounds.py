@@ -106,7 +106,7 @@ TEXT_FIELD = {"type": "string"}
     ],
     ids=str.split("list deep format enum choice text large small infinite number boolean"),
 )
-def test_what_is_wrong_with_a_form_is_said_in_short(field: Any, value: Any) -> None:
+def test_errors_in_a_form_are_described_in_short(field: Any, value: Any) -> None:
     wrong = client_features.content_complaint({"properties": {LONG: field}}, {LONG: value})
     assert wrong is not None
     assert is_shown_safely(wrong)
@@ -139,7 +139,7 @@ def state(**limits: int) -> ServerState:
     return kept
 
 
-def test_what_is_kept_of_tools_is_bounded() -> None:
+def test_state_kept_of_tools_is_bounded() -> None:
     kept = state(tools=7)
     outputs, headers = kept.output_schemas, kept.param_headers
     call = REVISIONS[ALL[-1]].client_requests["tools/call"].facts

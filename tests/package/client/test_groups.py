@@ -294,7 +294,7 @@ async def test_a_client_of_several_servers_closes_them_all() -> None:
             raise ValueError("mine")
 
 
-async def test_what_a_group_lacks_is_explained() -> None:
+async def test_members_absent_from_a_group_are_explained() -> None:
     async with connect(two()) as client:
         with pytest.raises(AbsentMethodError, match=r"use client\.ask_for_logs\(level\)"):
             await client.set_level("info")

@@ -22,12 +22,12 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def opened(handlers: Any, revision: str | None = None) -> Any:
+def prepare_session(handlers: Any, revision: str | None = None) -> Any:
     """A session that is ready to be opened."""
     return connect(Server("s"), revision=revision, handlers=handlers)
 
 
-def named(name: str, function: Any, base: type = ClientHandlers) -> Any:
+def handlers_with(name: str, function: Any, base: type = ClientHandlers) -> Any:
     """An object of a class `Guest` with one attribute."""
     return type("Guest", (base,), {name: function})()
 
@@ -65,7 +65,7 @@ def test_a_misnamed_handler_is_an_error_that_names_the_right_one(
     name: str, right: str, base: type
 ) -> None:
     with pytest.raises(TypeError, match=rf"^handlers: Guest\.{name} is no handler: write {right}"):
-        opened(named(name, usual, base))
+        prepare_session(handlers_with(name, usual, base))
 
 
 def test_a_misnamed_handler_with_wrong_parameters_is_an_error() -> None:
@@ -73,7 +73,7 @@ def test_a_misnamed_handler_with_wrong_parameters_is_an_error() -> None:
         return ANSWER
 
     with pytest.raises(TypeError, match=r"write elicit\(params, ctx\)"):
-        opened(named("elicitation", elicitation))
+        prepare_session(handlers_with("elicitation", elicitation))
 
 
 class NoContext(ClientHandlers):
@@ -96,11 +96,11 @@ def test_other_parameters_are_an_error(handlers: Any) -> None:
     name = type(handlers).__name__
     text = rf"^handlers: {name}\.elicit: expected a method with the parameters \(params, ctx\), got"
     with pytest.raises(TypeError, match=text):
-        opened(handlers)
+        prepare_session(handlers)
 
 
 def test_the_error_comes_from_blocking_clients_and_groups_too() -> None:
-    wrong = named("elicit", lambda self: ANSWER)
+    wrong = handlers_with("elicit", lambda self: ANSWER)
     group = {"mcpServers": {"a": Server("a"), "b": Server("b")}}
     for target in (Server("s"), group):
         with pytest.raises(TypeError, match=r"Guest\.elicit: expected a method"):
@@ -110,12 +110,12 @@ def test_the_error_comes_from_blocking_clients_and_groups_too() -> None:
 
 
 @pytest.mark.parametrize("handlers", [{"elicit": usual}, "elicit", usual, 1])
-def test_what_has_no_handlers_is_an_error(handlers: Any) -> None:
+def test_handlers_of_another_type_are_an_error(handlers: Any) -> None:
     with pytest.raises(TypeError, match="handlers: expected an object of a class that is derived"):
-        opened(handlers)
+        prepare_session(handlers)
 
 
-def logged(function: Any) -> Any:
+def log_calls(function: Any) -> Any:
     """A decorator that says nothing of parameters."""
 
     @wraps(function)
@@ -142,7 +142,7 @@ class Answering:
         return ANSWER
 
 
-async def tagged(tag: str, params: Any, ctx: Any) -> Any:
+async def tagged_handler(tag: str, params: Any, ctx: Any) -> Any:
     return ANSWER
 
 
@@ -153,7 +153,7 @@ class Everything(ClientHandlers):
     roots = ("file:///a",)
     progress = 0  # type: ignore[assignment]  # data under the name of a handler
     cancelled = False  # type: ignore[assignment]  # data, as above
-    create_message = staticmethod(partial(tagged, "a"))
+    create_message = staticmethod(partial(tagged_handler, "a"))
     logging_message = Answering()
 
     class Sampling:
@@ -167,7 +167,7 @@ class Everything(ClientHandlers):
     async def elicit(self, params: Any) -> Any:
         return ANSWER
 
-    @logged
+    @log_calls
     async def list_roots(self, params: Any, ctx: Any) -> Any:
         return {"roots": []}
 
@@ -213,7 +213,7 @@ class Mixed(Beside, Everything):  # type: ignore[misc]  # one is a helper, one i
 @pytest.mark.parametrize("revision", [None, *ALL])
 @pytest.mark.parametrize("handlers", [Everything(), Beside(), Mixed(), ClientHandlers()])
 async def test_valid_handlers_are_never_refused(handlers: Any, revision: str | None) -> None:
-    async with opened(handlers, revision) as client:
+    async with prepare_session(handlers, revision) as client:
         assert client.revision == (revision or ALL[-1])
 
 
@@ -228,7 +228,7 @@ class Own:
 
 async def test_objects_that_choose_their_own_handlers_are_not_checked() -> None:
     own: Handlers = Own()
-    async with opened(own) as client:
+    async with prepare_session(own) as client:
         assert client.revision == ALL[-1]
 
 

@@ -18,7 +18,7 @@ from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import TEXT, App, FakeServer, live, text_of
 from package.samples import PARAMS
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import ALL, PER_REQUEST
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -111,7 +111,7 @@ async def test_a_server_that_never_stops_asking_is_an_error(revision: str) -> No
 @modern
 async def test_how_often_a_server_may_ask_can_be_set(revision: str) -> None:
     again = wants(requestState="again")
-    async with scripted(revision, *[again] * 9, TEXT) as (client, server):
+    async with connect_scripted(revision, *[again] * 9, TEXT) as (client, server):
         assert client.input_rounds == ClientLimits().input_rounds
         client.input_rounds = 2
         with pytest.raises(RemoteProtocolError, match="asked for input 2 times"):
@@ -126,7 +126,7 @@ async def test_how_often_a_server_may_ask_can_be_set(revision: str) -> None:
 async def test_a_server_that_wants_no_input_is_not_asked_again(
     revision: str,
 ) -> None:
-    async with scripted(revision, wants(), TEXT) as (client, server):
+    async with connect_scripted(revision, wants(), TEXT) as (client, server):
         with pytest.raises(RemoteProtocolError):
             await client.call_tool("any")
     assert len(server.heard) == 1
@@ -147,7 +147,7 @@ async def test_input_that_the_client_never_offered_is_not_given(revision: str) -
 
 
 @modern
-async def test_what_the_users_handler_raises_leaves_through_the_call(revision: str) -> None:
+async def test_errors_of_a_handler_propagate_through_the_call(revision: str) -> None:
     class Refuses(ClientHandlers):
         async def elicit(self, params: Any, ctx: RequestContext) -> Any:
             raise LookupError("mine")

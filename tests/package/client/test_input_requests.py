@@ -12,22 +12,22 @@ import pytest
 from mcp_protocol import Context, Server
 from mcp_protocol.client.async_client import ClientHandlers
 from package.live import TEXT, text_of
-from package.respondent import ROOTS, SAMPLED, accepted, responding, text_in
-from package.rules import holding
-from package.scripted import scripted
+from package.respondent import ROOTS, SAMPLED, accept_result, connect_respondent, text_in
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import facts
 
-modern = pytest.mark.parametrize("revision", holding("mrtr.input-request-kinds"))
+modern = pytest.mark.parametrize("revision", revisions_holding("mrtr.input-request-kinds"))
 
 FORM = {"type": "object", "properties": {"city": {"type": "string"}}}
 ANSWERS: dict[str, Any] = {
-    "elicitation/create": accepted(city="Oslo"),
+    "elicitation/create": accept_result(city="Oslo"),
     "sampling/createMessage": SAMPLED,
     "roots/list": ROOTS,
 }
 
 
-def asking() -> Server:
+def asking_server() -> Server:
     """A server whose tool asks in each of the three ways."""
     server = Server("asking")
 
@@ -44,7 +44,7 @@ def asking() -> Server:
 @pytest.mark.requirement("mrtr.input-request-kinds")
 @modern
 async def test_questions_leave_as_method_and_params_and_nothing_else(revision: str) -> None:
-    async with responding(asking(), revision, ANSWERS) as client:
+    async with connect_respondent(asking_server(), revision, ANSWERS) as client:
         assert text_in(await client.call("ask")) == "accept Paris 1"
         rounds = client.rounds
     questions = [each for result in rounds for each in result["inputRequests"].values()]
@@ -85,7 +85,7 @@ async def test_each_kind_of_question_goes_to_its_own_handler(
         "r": {"method": "roots/list"} | ({"params": {}} if with_params else {}),
     }
     wanted = {"resultType": "input_required", "inputRequests": questions}
-    async with scripted(revision, wanted, TEXT, handlers=User()) as (client, server):
+    async with connect_scripted(revision, wanted, TEXT, handlers=User()) as (client, server):
         assert text_of(await client.call_tool("any")) == "done"
         _, retry = server.asked()
     assert retry["inputResponses"] == dict(zip("esr", ANSWERS.values(), strict=True))

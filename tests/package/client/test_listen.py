@@ -35,7 +35,7 @@ from mcp_protocol.errors import (
 from mcp_protocol.runtime.pending_requests import NOTIFICATIONS
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import (
     ACKNOWLEDGED,
     ALL,
@@ -258,7 +258,7 @@ async def test_a_stream_that_stays_lost_is_an_error_in_the_end(revision: str) ->
 @pytest.mark.parametrize(
     "loss", [HttpStatusError("http://x", 401, "Unauthorized"), RemoteError(-32603, "no")]
 )
-async def test_what_will_not_pass_is_not_tried_again(revision: str, loss: McpError) -> None:
+async def test_permanent_errors_are_not_retried(revision: str, loss: McpError) -> None:
     server = Losing(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(server.agree)
@@ -289,7 +289,7 @@ async def test_an_iteration_cancelled_while_opening_can_go_on(
 
 @pytest.mark.requirement("caching.notification-invalidates")
 @modern
-async def test_what_is_kept_is_forgotten_with_a_stream(revision: str) -> None:
+async def test_cached_results_are_dropped_with_a_stream(revision: str) -> None:
     server = Losing(revision)
     caching = Caching(clock=lambda: 0.0)
 
@@ -332,7 +332,7 @@ async def test_in_a_session_unused_resources_are_unsubscribed(
     revision: str,
 ) -> None:
     async with (
-        scripted(revision, *[{}] * 6) as (client, server),
+        connect_scripted(revision, *[{}] * 6) as (client, server),
         client.listen(uris=["memo://a", "memo://b"]),
         client.listen(uris=["memo://b", "memo://b"]) as changes,
     ):
@@ -350,7 +350,7 @@ async def test_in_a_session_an_unknown_resource_is_an_error(
     revision: str,
 ) -> None:
     error = {"error": {"code": -32602, "message": "no such resource"}}
-    async with scripted(revision, {}, error, {}, {}) as (client, server):
+    async with connect_scripted(revision, {}, error, {}, {}) as (client, server):
         with pytest.raises(RemoteError, match="no such resource"):
             async with client.listen(uris=["memo://a", "memo://none"]):
                 pytest.fail("one of them is none")

@@ -40,7 +40,7 @@ from mcp_protocol.client.strict_schemas import (
     without_absent,
 )
 from mcp_protocol.client.sync_client import connect_sync
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import ALL, PER_REQUEST
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -85,7 +85,7 @@ def weather() -> Server:
     return server
 
 
-def saying(text: str) -> Callable[[], str]:
+def constant_function(text: str) -> Callable[[], str]:
     """A function that returns a text."""
 
     def say() -> str:
@@ -242,7 +242,7 @@ async def test_names_that_apis_refuse_are_altered_and_lead_back(
     server = Server("names")
     names = ["a.b", "a_b", "a-b", "1st", "x" * 100, "x" * 101]
     for name in names:
-        server.add_tool(saying(name), name=name)
+        server.add_tool(constant_function(name), name=name)
     async with connect(server, revision=revision) as client:
         functions = schemas("openai", await client.tools_for("openai"))
         assert len(functions) == len(names)
@@ -259,12 +259,12 @@ async def test_names_that_apis_refuse_are_altered_and_lead_back(
 async def test_a_name_like_the_altered_one_of_another_tool_is_no_clash(revision: str) -> None:
     long = "x" * 100
     server = Server("names")
-    server.add_tool(saying(long), name=long)
+    server.add_tool(constant_function(long), name=long)
     async with connect(server, revision=revision) as client:
         [altered] = schemas("openai", await client.tools_for("openai"))
     both = Server("names")
     for name in (altered, long):
-        both.add_tool(saying(name), name=name)
+        both.add_tool(constant_function(name), name=name)
     async with connect(both, revision=revision) as client:
         functions = schemas("openai", await client.tools_for("openai"))
         assert max(map(len, functions)) <= 64
@@ -284,7 +284,7 @@ async def test_schema_rules_that_apis_refuse_are_in_the_description(
     }
     tool = {"name": "either", "description": "A or b.", "inputSchema": schema}
     listed = {"tools": [tool], "ttlMs": 0, "cacheScope": "private"}
-    async with scripted(revision, listed) as (client, _):
+    async with connect_scripted(revision, listed) as (client, _):
         (function,) = await client.tools_for("anthropic")
     assert set(function["input_schema"]) == {"type", "properties"}
     assert function["description"].startswith("A or b.\n\n")
@@ -312,7 +312,7 @@ async def test_objects_of_the_providers_libraries_are_calls_too(revision: str) -
 
 
 @newest
-async def test_what_is_no_call_and_an_unknown_api_are_refused(revision: str) -> None:
+async def test_invalid_calls_and_unknown_apis_are_refused(revision: str) -> None:
     async with connect(weather(), revision=revision) as client:
         for wrong in ({"type": "text"}, {"type": "web_search_call"}, "forecast", None):
             with pytest.raises(TypeError, match="expected a function_call"):
@@ -551,23 +551,25 @@ async def test_schemas_of_other_servers_are_reduced(
             "ttlMs": 0,
             "cacheScope": "private",
         }
-        async with scripted(revision, listed) as (client, _):
+        async with connect_scripted(revision, listed) as (client, _):
             tools = await client.tools_for(api, strict=True)
         assert declarations(api, tools)["f"][PARAMETERS[api]]["properties"]["a"] == reduced
 
 
-def nested(levels: int) -> dict[str, Any]:
+def nested_lists(levels: int) -> dict[str, Any]:
     """Lists within lists."""
-    return {"type": "array", "items": nested(levels - 1)} if levels else {"type": "string"}
+    return {"type": "array", "items": nested_lists(levels - 1)} if levels else {"type": "string"}
 
 
 @newest
 async def test_a_strict_schema_of_openai_has_ten_levels(revision: str) -> None:
     tools = [
-        {"name": str(n), "inputSchema": {"type": "object", "properties": {"a": nested(n)}}}
+        {"name": str(n), "inputSchema": {"type": "object", "properties": {"a": nested_lists(n)}}}
         for n in (8, 9)
     ]
-    async with scripted(revision, {"tools": tools, "ttlMs": 0, "cacheScope": "private"}) as (c, _):
+    async with connect_scripted(
+        revision, {"tools": tools, "ttlMs": 0, "cacheScope": "private"}
+    ) as (c, _):
         declared = await c.tools_for("openai", strict=True)
     assert [tool["strict"] for tool in declared] == [True, False]
     assert declared.notes["9"][-1].endswith("more than 10 levels")
@@ -601,7 +603,7 @@ async def test_a_tool_that_no_api_can_be_held_to_is_declared_as_it_is(
             "ttlMs": 0,
             "cacheScope": "private",
         }
-        async with scripted(revision, listed) as (client, _):
+        async with connect_scripted(revision, listed) as (client, _):
             tools = await client.tools_for(api, strict=True)
         function = declarations(api, tools)["f"]
         key = "parametersJsonSchema" if api == "gemini" else PARAMETERS[api]
@@ -627,7 +629,10 @@ async def test_deferred_tools_come_with_the_search_of_the_api(revision: str) -> 
     for tools in (openai, anthropic):
         assert [each["name"] for each in tools[1:]] == ["forecast", "grow", "label", "nothing"]
         assert all(each["defer_loading"] is True for each in tools[1:])
-    async with scripted(revision, {"tools": [], "ttlMs": 0, "cacheScope": "private"}) as (none, _):
+    async with connect_scripted(revision, {"tools": [], "ttlMs": 0, "cacheScope": "private"}) as (
+        none,
+        _,
+    ):
         assert await none.tools_for("openai", defer=True) == []
 
 

@@ -14,12 +14,12 @@ from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.runtime.request_context import RequestContext
 from package.live import TEXT, FakeServer, text_of
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import HANDSHAKE
 
-modern = pytest.mark.parametrize("revision", holding("mrtr.result-type-known-set"))
+modern = pytest.mark.parametrize("revision", revisions_holding("mrtr.result-type-known-set"))
 
 FORM = {"method": "elicitation/create", "params": PARAMS["elicitation/create"]}
 ACCEPTED = {"action": "accept", "content": {"city": "Oslo"}}
@@ -37,7 +37,7 @@ def wants(state: str | None = None, **requests: Any) -> dict[str, Any]:
 @modern
 @pytest.mark.parametrize("kind", ["foo", "task", "Complete", "", 5, None, ["complete"]])
 async def test_a_result_of_a_kind_that_nobody_agreed_on_is_none(revision: str, kind: Any) -> None:
-    async with scripted(revision, {**TEXT, "resultType": kind}, TEXT) as (client, _):
+    async with connect_scripted(revision, {**TEXT, "resultType": kind}, TEXT) as (client, _):
         with pytest.raises(RemoteProtocolError):
             await client.call_tool("any")
         assert text_of(await client.call_tool("any")) == "done"
@@ -59,14 +59,14 @@ async def test_a_result_that_says_no_kind_is_complete(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_where_results_have_no_kind_the_word_means_nothing(revision: str) -> None:
-    async with scripted(revision, {**TEXT, "resultType": "input_required"}) as (client, _):
+    async with connect_scripted(revision, {**TEXT, "resultType": "input_required"}) as (client, _):
         assert text_of(await client.call_tool("any")) == "done"
 
 
 @pytest.mark.requirement("mrtr.at-least-one-field")
 @modern
 async def test_a_question_without_a_question_is_an_error(revision: str) -> None:
-    async with scripted(revision, wants(), TEXT) as (client, server):
+    async with connect_scripted(revision, wants(), TEXT) as (client, server):
         with pytest.raises(RemoteProtocolError, match="not for what"):
             await client.call_tool("any")
         assert len(server.heard) == 1
@@ -89,7 +89,7 @@ async def test_a_question_of_another_kind_fails_the_call(revision: str, asked: A
         async def elicit(self, params: Any, ctx: RequestContext) -> Any:
             raise AssertionError("it was asked")
 
-    opening = scripted(revision, wants(k=asked), TEXT, handlers=Eager())
+    opening = connect_scripted(revision, wants(k=asked), TEXT, handlers=Eager())
     async with opening as (client, server):
         with pytest.raises(RemoteProtocolError):
             await client.call_tool("any")
@@ -102,7 +102,7 @@ async def test_a_question_of_another_kind_fails_the_call(revision: str, asked: A
 async def test_a_request_that_may_not_be_asked_back_is_not_sent_again(
     revision: str, method: str
 ) -> None:
-    async with scripted(revision, wants("s", k=FORM), TEXT) as (client, server):
+    async with connect_scripted(revision, wants("s", k=FORM), TEXT) as (client, server):
         with pytest.raises(RemoteProtocolError):
             await client.request(method, PARAMS[method])
         assert len(server.heard) == 1
@@ -130,7 +130,7 @@ async def test_nothing_is_sent_before_all_is_answered(revision: str) -> None:
     slow = Slow()
     both = wants(a={"method": "roots/list"}, b=FORM)
     async with (
-        scripted(revision, both, TEXT, handlers=slow) as (client, server),
+        connect_scripted(revision, both, TEXT, handlers=slow) as (client, server),
         anyio.create_task_group() as tasks,
     ):
         tasks.start_soon(client.call_tool, "any")

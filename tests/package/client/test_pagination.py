@@ -19,8 +19,8 @@ from mcp_protocol.errors import (
     RequestTimeoutError,
 )
 from mcp_protocol.revisions import REVISIONS
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import ALL
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -70,7 +70,7 @@ async def test_a_list_is_followed_to_the_page_without_a_cursor(
     revision: str, method: str, cursors: tuple[str, ...]
 ) -> None:
     pages = [page(method, "ab", nextCursor=cursor) for cursor in cursors] + [page(method, "ab")]
-    async with scripted(revision, *pages) as (client, server):
+    async with connect_scripted(revision, *pages) as (client, server):
         items = await getattr(client, CALLS[method])()
     assert [item.name for item in items] == ["a", "b"] * len(pages)
     assert {request["method"] for request in server.heard} == {method}
@@ -87,7 +87,7 @@ def test_these_are_all_lists_but_that_of_an_experiment(revision: str) -> None:
 @every
 async def test_pages_of_any_size_make_one_list(revision: str) -> None:
     pages = [tools("abc", nextCursor="1"), tools("", nextCursor="2"), tools("defgh")]
-    async with scripted(revision, *pages) as (client, _):
+    async with connect_scripted(revision, *pages) as (client, _):
         assert [tool.name for tool in await client.list_tools()] == list("abcdefgh")
 
 
@@ -96,7 +96,7 @@ async def test_pages_of_any_size_make_one_list(revision: str) -> None:
 @every
 async def test_a_cursor_is_sent_back_as_it_came(revision: str) -> None:
     pages = [tools(str(n), nextCursor=cursor) for n, cursor in enumerate(ODD)]
-    async with scripted(revision, *pages, tools("")) as (client, server):
+    async with connect_scripted(revision, *pages, tools("")) as (client, server):
         assert len(await client.list_tools()) == len(ODD)
     assert [params.get("cursor") for params in server.asked()] == [None, *ODD]
 
@@ -104,7 +104,10 @@ async def test_a_cursor_is_sent_back_as_it_came(revision: str) -> None:
 @pytest.mark.requirement("pagination.cursor-no-format", "pagination.cursor-no-parse")
 @every
 async def test_page_by_page_a_cursor_is_the_callers(revision: str) -> None:
-    async with scripted(revision, tools("a", nextCursor=""), tools("b")) as (client, server):
+    async with connect_scripted(revision, tools("a", nextCursor=""), tools("b")) as (
+        client,
+        server,
+    ):
         first = await client.list_tools_page()
         second = await client.list_tools_page(first.next_cursor)
         with pytest.raises(InvalidParamsError, match="cursor"):
@@ -117,7 +120,10 @@ async def test_page_by_page_a_cursor_is_the_callers(revision: str) -> None:
 @pytest.mark.requirement("pagination.empty-cursor-is-valid")
 @every
 async def test_an_empty_cursor_leads_to_a_further_page(revision: str) -> None:
-    async with scripted(revision, tools("a", nextCursor=""), tools("b")) as (client, server):
+    async with connect_scripted(revision, tools("a", nextCursor=""), tools("b")) as (
+        client,
+        server,
+    ):
         assert [tool.name for tool in await client.list_tools()] == list("ab")
     assert server.asked() == [{}, {"cursor": ""}]
 
@@ -128,7 +134,7 @@ async def test_a_list_whose_cursor_comes_again_is_refused_at_once(
     revision: str, cursors: str
 ) -> None:
     cycle = [tools(f"{at}", nextCursor=cursor) for at, cursor in enumerate(cursors)]
-    async with scripted(revision, rest=itertools.cycle(cycle)) as (client, server):
+    async with connect_scripted(revision, rest=itertools.cycle(cycle)) as (client, server):
         with pytest.raises(RemoteProtocolError, match=r"expected a new cursor, got '[23]' again"):
             await client.list_tools()
         first_again = len(set(cursors)) + 1
@@ -143,7 +149,7 @@ def endless(names: str) -> Iterator[dict[str, Any]]:
 @every
 async def test_a_list_without_end_is_given_up_at_its_deadline(revision: str) -> None:
     timeouts = Timeouts(listing=0.2)
-    async with scripted(revision, timeouts=timeouts, rest=endless("a")) as (client, _):
+    async with connect_scripted(revision, timeouts=timeouts, rest=endless("a")) as (client, _):
         with pytest.raises(RequestTimeoutError, match=r"tools/list, all pages: .* 0.2 s"):
             await client.list_tools()
         assert len((await client.list_tools_page()).tools) == 1
@@ -152,12 +158,12 @@ async def test_a_list_without_end_is_given_up_at_its_deadline(revision: str) -> 
 @every
 async def test_a_list_has_so_many_items_and_pages_at_most(revision: str) -> None:
     limits = ClientLimits(list_pages=20)
-    async with scripted(revision, limits=limits, rest=endless("a")) as (client, server):
+    async with connect_scripted(revision, limits=limits, rest=endless("a")) as (client, server):
         with pytest.raises(RemoteProtocolError, match="at most 20 pages and 100000 items"):
             await client.list_tools()
         assert len(server.asked()) == 20
     limits = ClientLimits(list_pages=20, list_items=20)
-    async with scripted(revision, limits=limits, rest=endless("abc")) as (client, server):
+    async with connect_scripted(revision, limits=limits, rest=endless("abc")) as (client, server):
         with pytest.raises(RemoteProtocolError, match="at most 20 pages and 20 items"):
             await client.list_tools()
         assert len(server.asked()) == 7
@@ -167,7 +173,7 @@ async def test_a_list_has_so_many_items_and_pages_at_most(revision: str) -> None
 @every
 @pytest.mark.parametrize("method", ITEMS)
 async def test_null_for_a_cursor_is_no_cursor(revision: str, method: str) -> None:
-    async with scripted(revision, page(method, "a", nextCursor=None)) as (client, server):
+    async with connect_scripted(revision, page(method, "a", nextCursor=None)) as (client, server):
         assert [item.name for item in await getattr(client, CALLS[method])()] == ["a"]
     assert server.asked() == [{}]
 
@@ -175,7 +181,7 @@ async def test_null_for_a_cursor_is_no_cursor(revision: str, method: str) -> Non
 @every
 @pytest.mark.parametrize("cursor", [7, False, {}, ["c"]], ids=str)
 async def test_a_cursor_of_another_type_fails_the_list_alone(revision: str, cursor: Any) -> None:
-    async with scripted(revision, tools("a", nextCursor=cursor), tools("b")) as (client, _):
+    async with connect_scripted(revision, tools("a", nextCursor=cursor), tools("b")) as (client, _):
         with pytest.raises(RemoteProtocolError, match=r"tools/list: result: .*nextCursor"):
             await client.list_tools()
         assert len(await client.list_tools()) == 1
@@ -184,7 +190,7 @@ async def test_a_cursor_of_another_type_fails_the_list_alone(revision: str, curs
 @every
 @pytest.mark.parametrize("bad", [{"tools": None}, {"nextCursor": None}, {"tools": {}}], ids=str)
 async def test_a_null_elsewhere_is_not_forgiven_with_it(revision: str, bad: Any) -> None:
-    async with scripted(revision, bad) as (client, _):
+    async with connect_scripted(revision, bad) as (client, _):
         with pytest.raises(RemoteProtocolError, match="tools/list: result"):
             await client.list_tools()
 
@@ -192,15 +198,15 @@ async def test_a_null_elsewhere_is_not_forgiven_with_it(revision: str, bad: Any)
 @every
 async def test_an_error_in_the_middle_of_a_list_fails_the_list(revision: str) -> None:
     refused = {"error": {"code": -32602, "message": "cursor: unknown"}}
-    async with scripted(revision, tools("a", nextCursor="1"), refused) as (client, _):
+    async with connect_scripted(revision, tools("a", nextCursor="1"), refused) as (client, _):
         with pytest.raises(RemoteError, match="cursor: unknown"):
             await client.list_tools()
 
 
 @pytest.mark.requirement("pagination.cursor-no-persist")
-@pytest.mark.parametrize("revision", holding("pagination.cursor-no-persist"))
+@pytest.mark.parametrize("revision", revisions_holding("pagination.cursor-no-persist"))
 async def test_a_new_session_starts_its_lists_anew(revision: str) -> None:
     for _ in range(2):
-        async with scripted(revision, tools("a", nextCursor="kept?")) as (client, server):
+        async with connect_scripted(revision, tools("a", nextCursor="kept?")) as (client, server):
             assert (await client.list_tools_page()).next_cursor == "kept?"
         assert server.asked() == [{}]

@@ -19,12 +19,12 @@ from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.protocol.param_headers import param_headers_of
 from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT, text_of
-from package.rules import holding
-from package.scripted import ScriptedServer, scripted
+from package.rules import revisions_holding
+from package.scripted import ScriptedServer, connect_scripted
 from package.wire import ALL, facts
 from requirements import EVERY_REVISION
 
-MARKED = holding("headers.param-name-token")
+MARKED = revisions_holding("headers.param-name-token")
 marked = pytest.mark.parametrize("revision", MARKED)
 
 
@@ -185,7 +185,7 @@ def test_a_schema_that_is_nested_without_end_is_read() -> None:
     assert list(param_headers_of(deep).values()) == ["Deep"]
 
 
-def listing(**tools: Any) -> dict[str, Any]:
+def tool_list(**tools: Any) -> dict[str, Any]:
     """A list of tools with these input schemas."""
     listed = [{"name": name, "inputSchema": given} for name, given in tools.items()]
     return {"tools": listed, "ttlMs": 60_000, "cacheScope": "private"}
@@ -209,7 +209,7 @@ class Mirroring:
 
 
 @asynccontextmanager
-async def mirroring(revision: str, *answers: Mapping[str, Any]) -> AsyncIterator[Mirroring]:
+async def connect_mirroring(revision: str, *answers: Mapping[str, Any]) -> AsyncIterator[Mirroring]:
     """A client whose transport has headers, of a server that gives these answers."""
     server = ScriptedServer(revision, answers)
     identity = Identity({"name": "tester", "version": "1"}, {})
@@ -262,7 +262,7 @@ async def test_marked_arguments_become_headers(
     revision: str, arguments: Any, expected: Mapping[str, str]
 ) -> None:
     prefix = facts(revision).headers.param_prefix
-    async with mirroring(revision, listing(t=CITY, plain=schema())) as end:
+    async with connect_mirroring(revision, tool_list(t=CITY, plain=schema())) as end:
         assert end.headers(arguments) == {}
         await end.client.list_tools()
         assert end.headers(arguments) == {f"{prefix}{name}": v for name, v in expected.items()}
@@ -277,7 +277,7 @@ async def test_marked_arguments_become_headers(
 async def test_an_argument_that_no_header_can_carry_is_refused(
     revision: str, arguments: Any
 ) -> None:
-    async with mirroring(revision, listing(t=CITY)) as end:
+    async with connect_mirroring(revision, tool_list(t=CITY)) as end:
         await end.client.list_tools()
         with pytest.raises(InvalidParamsError, match=rf"tool 't': {next(iter(arguments))}: "):
             end.headers(arguments)
@@ -295,7 +295,7 @@ async def test_a_tool_with_a_wrong_mark_is_left_out_and_only_that_one(
     revision: str, given: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     given = {**given, "type": "object"}
-    async with mirroring(revision, listing(bad=given, t=CITY), TEXT) as end:
+    async with connect_mirroring(revision, tool_list(bad=given, t=CITY), TEXT) as end:
         with caplog.at_level(logging.WARNING):
             for _ in range(2):  # the second time from memory
                 assert [tool.name for tool in await end.client.list_tools()] == ["t"]
@@ -313,7 +313,7 @@ async def test_a_tool_with_a_wrong_mark_is_left_out_and_only_that_one(
 @pytest.mark.parametrize("revision", ALL)
 async def test_param_headers_mean_nothing_without_http(revision: str) -> None:
     bad = schema(a=header(""))
-    async with scripted(revision, listing(bad=bad)) as (client, _):
+    async with connect_scripted(revision, tool_list(bad=bad)) as (client, _):
         assert [tool.name for tool in await client.list_tools()] == ["bad"]
 
 
@@ -321,12 +321,12 @@ async def test_param_headers_mean_nothing_without_http(revision: str) -> None:
 async def test_in_revisions_without_param_headers_none_are_sent(
     revision: str,
 ) -> None:
-    async with mirroring(revision, listing(bad=schema(a=header("")), t=CITY)) as end:
+    async with connect_mirroring(revision, tool_list(bad=schema(a=header("")), t=CITY)) as end:
         assert [tool.name for tool in await end.client.list_tools()] == ["bad", "t"]
         assert end.headers({"region": "x"}) == {}
 
 
-def refused(revision: str, code: int | None = None) -> dict[str, Any]:
+def error_response(revision: str, code: int | None = None) -> dict[str, Any]:
     """A refusal for wrong headers, or for something else."""
     code = facts(revision).errors.header_mismatch if code is None else code
     return {"error": {"code": code, "message": "headers"}}
@@ -338,8 +338,8 @@ def refused(revision: str, code: int | None = None) -> dict[str, Any]:
 async def test_a_call_with_outdated_headers_is_retried_with_new_ones(
     revision: str, raw: bool
 ) -> None:
-    older, newer = listing(t=schema(n={"type": "integer"})), listing(t=CITY)
-    async with mirroring(revision, older, refused(revision), newer, TEXT) as end:
+    older, newer = tool_list(t=schema(n={"type": "integer"})), tool_list(t=CITY)
+    async with connect_mirroring(revision, older, error_response(revision), newer, TEXT) as end:
         await end.client.list_tools()
         if raw:
             params = {"name": "t", "arguments": {"n": 1}}
@@ -359,7 +359,9 @@ async def test_a_call_with_outdated_headers_is_retried_with_new_ones(
 async def test_a_tool_never_listed_is_listed_once_its_call_is_refused(
     revision: str,
 ) -> None:
-    async with mirroring(revision, refused(revision), listing(t=CITY), TEXT) as end:
+    async with connect_mirroring(
+        revision, error_response(revision), tool_list(t=CITY), TEXT
+    ) as end:
         assert text_of(await end.client.call_tool("t", {"n": 1})) == "done"
     assert end.methods() == ["tools/call", "tools/list", "tools/call"]
 
@@ -367,10 +369,10 @@ async def test_a_tool_never_listed_is_listed_once_its_call_is_refused(
 @pytest.mark.requirement("headers.mismatch-refresh", "headers.mismatch-not-legacy-code")
 @marked
 async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
-    twice = (refused(revision), listing(t=CITY), refused(revision))
-    no_list = (refused(revision), refused(revision, -32603))
-    other = (refused(revision, -32001),)
-    async with mirroring(revision, *twice, *no_list, *other) as end:
+    twice = (error_response(revision), tool_list(t=CITY), error_response(revision))
+    no_list = (error_response(revision), error_response(revision, -32603))
+    other = (error_response(revision, -32001),)
+    async with connect_mirroring(revision, *twice, *no_list, *other) as end:
         for _ in range(3):
             with pytest.raises(RemoteError, match="tools/call: headers"):
                 await end.client.call_tool("t")
@@ -381,7 +383,7 @@ async def test_a_call_that_stays_refused_is_an_error(revision: str) -> None:
 async def test_without_param_headers_a_refusal_for_them_is_an_error(
     revision: str,
 ) -> None:
-    async with scripted(revision, refused(revision)) as (client, server):
+    async with connect_scripted(revision, error_response(revision)) as (client, server):
         with pytest.raises(RemoteError):
             await client.call_tool("t")
     assert len(server.heard) == 1
@@ -390,7 +392,7 @@ async def test_without_param_headers_a_refusal_for_them_is_an_error(
 @marked
 async def test_param_headers_are_read_from_lists_had_by_wire_name(revision: str) -> None:
     changed = schema(region=header("Area"))
-    async with mirroring(revision, listing(t=CITY), listing(t=changed)) as end:
+    async with connect_mirroring(revision, tool_list(t=CITY), tool_list(t=changed)) as end:
         await end.client.request("tools/list")
         assert list(end.headers({"region": "x"})) == ["Mcp-Param-Region"]
         await end.server.notify("notifications/tools/list_changed", {})

@@ -14,7 +14,7 @@ from mcp_protocol.errors import InvalidParamsError, MissingCapabilityError
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.samples import RESULTS
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import ALL, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -26,7 +26,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def greeting() -> Server:
+def greeting_server() -> Server:
     """A server with one prompt."""
     server = Server("greeting")
 
@@ -50,7 +50,7 @@ def greeting() -> Server:
 async def test_a_prompt_is_got_by_name_with_its_arguments_as_texts(
     revision: str, given: Any, params: Any
 ) -> None:
-    async with scripted(revision, GOT) as (client, server):
+    async with connect_scripted(revision, GOT) as (client, server):
         result = await client.get_prompt(*given)
     assert result.messages[0].content.text == "hello"
     assert server.asked() == [params]
@@ -63,21 +63,21 @@ async def test_a_prompt_is_got_by_name_with_its_arguments_as_texts(
 async def test_an_argument_that_is_no_text_is_refused_by_either_side(
     revision: str, value: Any
 ) -> None:
-    async with scripted(revision, GOT) as (client, server):
+    async with connect_scripted(revision, GOT) as (client, server):
         with pytest.raises(InvalidParamsError, match=r"^prompts/get: Expected `str`"):
             await client.get_prompt("greet", {"who": value})
         with pytest.raises(InvalidParamsError, match=r"^prompts/get: Expected"):
             await client.get_prompt(value)
     assert server.heard == []
-    async with speaking_to(greeting(), revision) as end:
+    async with speaking_to(greeting_server(), revision) as end:
         for params in ({"name": "greet", "arguments": {"who": value}}, {"name": value}, {}):
             assert (await end.ask("prompts/get", params))["error"]["code"] == -32602
 
 
 @pytest.mark.requirement("prompts.get-request-shape")
 @every
-async def test_what_a_prompt_is_given_reaches_its_function(revision: str) -> None:
-    async with live(greeting(), revision) as (client, _):
+async def test_arguments_of_a_prompt_reach_its_function(revision: str) -> None:
+    async with live(greeting_server(), revision) as (client, _):
         for arguments, text in (({"who": "Oslo"}, "Greet Oslo."), ({}, "Greet you.")):
             (message,) = (await client.get_prompt("greet", arguments)).messages
             assert (message.role, message.content.text) == ("user", text)

@@ -13,9 +13,9 @@ from mcp_protocol.client.listen import ResourceUpdated
 from mcp_protocol.errors import InvalidParamsError, MethodNotFoundError, RemoteError
 from mcp_protocol.server.toolkit.server import Server
 from package.live import live
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import RESULTS
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import ALL, HANDSHAKE, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -42,7 +42,7 @@ def notes() -> Server:
 @every
 @pytest.mark.parametrize("uri", ["memo://one", "file:///a%20b/\u00e9?q=1#f", "urn:isbn:0-395"])
 async def test_a_resource_is_read_by_its_uri_as_it_is_written(revision: str, uri: str) -> None:
-    async with scripted(revision, READ) as (client, server):
+    async with connect_scripted(revision, READ) as (client, server):
         contents = (await client.read_resource(uri)).contents
     assert [content.text for content in contents] == ["one"]
     assert server.asked() == [{"uri": uri}]
@@ -52,7 +52,7 @@ async def test_a_resource_is_read_by_its_uri_as_it_is_written(revision: str, uri
 @pytest.mark.requirement("resources.read-request-shape")
 @every
 async def test_reading_without_a_uri_is_refused_by_either_side(revision: str) -> None:
-    async with scripted(revision, READ) as (client, server):
+    async with connect_scripted(revision, READ) as (client, server):
         for bad in (None, 3, ["memo://one"]):
             with pytest.raises(InvalidParamsError, match=r"^resources/read: Expected `str`"):
                 await client.read_resource(bad)
@@ -73,7 +73,7 @@ async def test_errors_for_missing_resources_of_any_revision_are_known(
     revision: str, code: int
 ) -> None:
     refusal = {"error": {"code": code, "message": "gone", "data": {"uri": "memo://x"}}}
-    async with scripted(revision, refusal, refusal) as (client, _):
+    async with connect_scripted(revision, refusal, refusal) as (client, _):
         with pytest.raises(RemoteError) as info:
             await client.read_resource("memo://x")
         assert info.value.resource_not_found
@@ -85,7 +85,7 @@ async def test_errors_for_missing_resources_of_any_revision_are_known(
 @every
 async def test_any_other_failure_is_not_taken_for_a_missing_resource(revision: str) -> None:
     refusal = {"error": {"code": -32603, "message": "disk on fire"}}
-    async with scripted(revision, refusal) as (client, _):
+    async with connect_scripted(revision, refusal) as (client, _):
         with pytest.raises(RemoteError) as info:
             await client.read_resource("memo://one")
     assert not info.value.resource_not_found
@@ -104,7 +104,7 @@ async def test_a_server_reports_a_missing_resource_so_clients_know(
     assert record.received[-1]["error"]["data"] == {"uri": "memo://two"}
 
 
-LISTENING = holding("resources.subscribe-via-listen")
+LISTENING = revisions_holding("resources.subscribe-via-listen")
 
 
 @pytest.mark.requirement("resources.subscribe-via-listen")
@@ -130,7 +130,7 @@ async def test_one_subscribes_to_resources_by_listening(revision: str) -> None:
 async def test_the_requests_to_subscribe_are_gone_where_one_listens(
     revision: str, name: str
 ) -> None:
-    async with scripted(revision) as (client, server):
+    async with connect_scripted(revision) as (client, server):
         with pytest.raises(MethodNotFoundError, match=name):
             await client.request(name, {"uri": "memo://one"})
     assert server.heard == []
@@ -140,7 +140,7 @@ async def test_the_requests_to_subscribe_are_gone_where_one_listens(
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_elsewhere_one_subscribes_by_request(revision: str) -> None:
-    async with scripted(revision, {}, {}) as (client, server):
+    async with connect_scripted(revision, {}, {}) as (client, server):
         await client.subscribe("memo://one")
         await client.unsubscribe("memo://one")
         with pytest.raises(MethodNotFoundError, match="subscriptions/listen"):

@@ -12,12 +12,12 @@ import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.errors import RemoteProtocolError
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import RESULTS
-from package.scripted import ScriptedServer, scripted
+from package.scripted import ScriptedServer, connect_scripted
 from package.wire import facts, meta_of
 
-REVISIONS = holding("tools.call-retry-new-id")
+REVISIONS = revisions_holding("tools.call-retry-new-id")
 
 retrying = pytest.mark.parametrize("revision", REVISIONS)
 each = pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def wanting(state: str | None = None, **requests: Any) -> dict[str, Any]:
+def input_required_result(state: str | None = None, **requests: Any) -> dict[str, Any]:
     """A result that asks for input."""
     result: dict[str, Any] = {"resultType": "input_required"}
     if requests:
@@ -105,8 +105,8 @@ async def test_a_retry_has_answers_and_state_under_a_new_id(
     final = RESULTS[method]
     assert final is not None
     handlers = Helpful()
-    first = wanting(OPAQUE, k=ELICITATION, r=ROOTS)
-    async with scripted(revision, first, final, handlers=handlers) as (client, server):
+    first = input_required_result(OPAQUE, k=ELICITATION, r=ROOTS)
+    async with connect_scripted(revision, first, final, handlers=handlers) as (client, server):
         result = await ask(client)
     assert not hasattr(result, "input_requests")
     assert handlers.questions == ["Which?"]
@@ -130,8 +130,13 @@ async def test_state_and_answers_are_sent_back_only_if_requested(
 ) -> None:
     final = RESULTS[method]
     assert final is not None
-    rounds = (wanting("s1", k=ELICITATION), wanting("s2"), wanting(k=ELICITATION), wanting("s3"))
-    async with scripted(revision, *rounds, final, handlers=Helpful()) as (client, server):
+    rounds = (
+        input_required_result("s1", k=ELICITATION),
+        input_required_result("s2"),
+        input_required_result(k=ELICITATION),
+        input_required_result("s3"),
+    )
+    async with connect_scripted(revision, *rounds, final, handlers=Helpful()) as (client, server):
         await ask(client)
     added = [
         {name: value for name, value in sent.items() if name not in params}
@@ -157,7 +162,7 @@ async def test_a_retry_has_all_that_a_request_needs(
     final = RESULTS[method]
     assert final is not None
     needed = set(meta_of(revision)) - {facts(revision).meta.client_info}
-    async with scripted(revision, wanting("s"), final) as (client, server):
+    async with connect_scripted(revision, input_required_result("s"), final) as (client, server):
         await ask(client)
     assert all(needed <= request["params"]["_meta"].keys() for request in server.heard)
 
@@ -167,7 +172,7 @@ async def test_a_retry_has_all_that_a_request_needs(
 async def test_a_server_that_never_stops_asking_is_left(
     revision: str, ask: Ask, method: str, params: dict[str, Any]
 ) -> None:
-    async with scripted(revision, *[wanting("s")] * 20) as (client, server):
+    async with connect_scripted(revision, *[input_required_result("s")] * 20) as (client, server):
         with pytest.raises(RemoteProtocolError, match=f"{method}: the server asked for input"):
             await ask(client)
     assert len(server.heard) < 20
@@ -180,7 +185,10 @@ async def test_input_that_the_client_did_not_offer_fails_that_call(
 ) -> None:
     final = RESULTS[method]
     assert final is not None
-    async with scripted(revision, wanting(k=ELICITATION), final) as (client, server):
+    async with connect_scripted(revision, input_required_result(k=ELICITATION), final) as (
+        client,
+        server,
+    ):
         with pytest.raises(RemoteProtocolError, match="this client has no elicitation"):
             await ask(client)
         await ask(client)

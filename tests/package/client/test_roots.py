@@ -16,8 +16,8 @@ from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
 from mcp_protocol.runtime.request_context import RequestContext
 from package.client.questioner import ask_client, declared_capabilities
 from package.live import FakeServer, live, text_of
-from package.respondent import ROOTS, refusal_code, responding, text_in
-from package.rules import holding
+from package.respondent import ROOTS, connect_respondent, refusal_code, text_in
+from package.rules import revisions_holding
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -38,7 +38,7 @@ class Provider(ClientHandlers):
         return {"roots": self.roots}
 
 
-def asking() -> Server:
+def asking_server() -> Server:
     """A server whose tool lists the roots."""
     server = Server("asking")
 
@@ -53,7 +53,7 @@ def asking() -> Server:
 @pytest.mark.requirement("roots.list-request")
 @in_sessions
 async def test_in_a_session_roots_are_asked_for_by_a_request(revision: str) -> None:
-    async with speaking_to(asking(), revision, {"roots": {}}) as end:
+    async with speaking_to(asking_server(), revision, {"roots": {}}) as end:
         params = {"name": "ask", "arguments": {}}
         await end.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         question = await end.receive()
@@ -65,7 +65,7 @@ async def test_in_a_session_roots_are_asked_for_by_a_request(revision: str) -> N
 @pytest.mark.requirement("roots.list-via-mrtr")
 @modern
 async def test_without_sessions_roots_are_asked_for_in_a_result(revision: str) -> None:
-    async with responding(asking(), revision, {ASK: ROOTS}) as client:
+    async with connect_respondent(asking_server(), revision, {ASK: ROOTS}) as client:
         assert text_in(await client.call("ask")) == "file:///top Top"
         (round,) = client.rounds
     assert round["inputRequests"] == {"where": {"method": ASK}}
@@ -74,7 +74,7 @@ async def test_without_sessions_roots_are_asked_for_in_a_result(revision: str) -
 @pytest.mark.requirement("roots.server-checks-capability")
 @every
 async def test_a_client_without_roots_is_not_asked(revision: str) -> None:
-    async with responding(asking(), revision, {}, {"sampling": {}}) as client:
+    async with connect_respondent(asking_server(), revision, {}, {"sampling": {}}) as client:
         answer = await client.call("ask")
         assert (client.asked, client.rounds) == ([], [])
     assert answer["error"]["code"] == refusal_code(revision)
@@ -90,7 +90,7 @@ async def test_equal_questions_of_one_request_are_asked_once(revision: str) -> N
         one, two = await ctx.ask_all(ctx.list_roots(), ctx.list_roots())
         return str(one == two == await ctx.list_roots())
 
-    async with responding(server, revision, {ASK: ROOTS}) as client:
+    async with connect_respondent(server, revision, {ASK: ROOTS}) as client:
         assert text_in(await client.call("ask")) == "True"
         assert len(client.asked) == (1 if revision in PER_REQUEST else 3)
 
@@ -128,7 +128,7 @@ async def test_roots_are_answered_by_uri_and_perhaps_name(revision: str) -> None
 
 
 @pytest.mark.requirement("roots.meta-optional")
-@pytest.mark.parametrize("revision", holding("roots.meta-optional"))
+@pytest.mark.parametrize("revision", revisions_holding("roots.meta-optional"))
 async def test_a_root_may_carry_meta(revision: str) -> None:
     provider = Provider("file:///a", _meta={"a": [1]})
     assert (await ask_client(revision, ASK, None, provider)).answer == {"roots": provider.roots}
@@ -228,7 +228,7 @@ async def test_a_revision_without_root_changes_has_no_method_for_them(revision: 
 async def test_a_server_asks_anew_after_a_change(revision: str) -> None:
     provider = Provider("file:///a")
     capabilities = {"roots": {"listChanged": True}}
-    opening = live(asking(), revision, handlers=provider, capabilities=capabilities)
+    opening = live(asking_server(), revision, handlers=provider, capabilities=capabilities)
     async with opening as (client, _):
         assert text_of(await client.call_tool("ask")) == "file:///a None"
         provider.roots = [{"uri": "file:///b"}]

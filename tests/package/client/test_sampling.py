@@ -14,13 +14,13 @@ from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtoco
 from mcp_protocol.runtime.request_context import RequestContext
 from package.client.questioner import Outcome, ask_client, declared_capabilities
 from package.respondent import ASK, HI, SAMPLED, TOOL, USE
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST
 
 every = pytest.mark.parametrize("revision", ALL)
-with_tools = pytest.mark.parametrize("revision", holding("sampling.tools-capability"))
+with_tools = pytest.mark.parametrize("revision", revisions_holding("sampling.tools-capability"))
 without_tools = pytest.mark.parametrize(
-    "revision", holding("sampling.content-array-not-before-2025-11")
+    "revision", revisions_holding("sampling.content-array-not-before-2025-11")
 )
 
 PLAIN: dict[str, Any] = {"messages": [HI], "maxTokens": 5}
@@ -47,7 +47,7 @@ def kept_back(outcome: Outcome) -> bool:
     return outcome.refused and (outcome.code == -32603 or local)
 
 
-def refused(outcome: Outcome) -> bool:
+def is_refused(outcome: Outcome) -> bool:
     """Whether a client refused a question, in the way of its revision."""
     local = isinstance(outcome.raised, RemoteProtocolError)
     return outcome.refused and (outcome.code == -32602 or local)
@@ -86,7 +86,7 @@ async def test_a_client_declares_that_its_model_uses_tools(revision: str) -> Non
 @pytest.mark.parametrize("more", [{"tools": [TOOL]}, {"toolChoice": {"mode": "auto"}}])
 async def test_tools_that_were_not_declared_are_refused(revision: str, more: Any) -> None:
     model = Model()
-    assert refused(await ask_client(revision, ASK, {**PLAIN, **more}, model))
+    assert is_refused(await ask_client(revision, ASK, {**PLAIN, **more}, model))
     assert model.asked == []
 
 
@@ -131,7 +131,7 @@ async def test_an_answer_leaves_as_it_is(revision: str) -> None:
 )
 async def test_a_question_that_is_none_is_refused(revision: str, params: Any) -> None:
     model = Model()
-    assert refused(await ask_client(revision, ASK, params, model))
+    assert is_refused(await ask_client(revision, ASK, params, model))
     assert model.asked == []
 
 
@@ -146,8 +146,8 @@ async def test_sound_is_heard_where_the_revision_has_it(revision: str) -> None:
     params = {**PLAIN, "messages": [{"role": "user", "content": SOUND}]}
     outcome = await ask_client(revision, ASK, params, Model())
     answered = await ask_client(revision, ASK, PLAIN, Model({**SAMPLED, "content": SOUND}))
-    if revision in holding("sampling.content-types-2024"):
-        assert refused(outcome)
+    if revision in revisions_holding("sampling.content-types-2024"):
+        assert is_refused(outcome)
         assert kept_back(answered)
     else:
         assert outcome.answer == SAMPLED
@@ -161,7 +161,7 @@ SEVERAL = [HI["content"], HI["content"]]
 @without_tools
 async def test_several_blocks_are_refused_where_there_is_one(revision: str) -> None:
     params = {**PLAIN, "messages": [{"role": "user", "content": SEVERAL}]}
-    assert refused(await ask_client(revision, ASK, params, Model()))
+    assert is_refused(await ask_client(revision, ASK, params, Model()))
     assert kept_back(await ask_client(revision, ASK, PLAIN, Model({**SAMPLED, "content": SEVERAL})))
 
 
@@ -224,14 +224,14 @@ async def test_a_use_of_a_tool_has_its_shape_and_its_speaker(
 async def test_a_conversation_out_of_balance_is_refused(revision: str, messages: Any) -> None:
     model = Model()
     params = {**PLAIN, "messages": messages, "tools": [TOOL]}
-    assert refused(await ask_client(revision, ASK, params, model, CAN))
+    assert is_refused(await ask_client(revision, ASK, params, model, CAN))
     assert model.asked == []
 
 
 @pytest.mark.requirement("sampling.include-context-default", "sampling.tool-choice-default")
 @with_tools
 @pytest.mark.parametrize("choice", [{}, {"toolChoice": {}}])
-async def test_what_is_left_out_means_what_the_revision_says(revision: str, choice: Any) -> None:
+async def test_absent_members_have_the_defaults_of_the_revision(revision: str, choice: Any) -> None:
     model = Model()
     await ask_client(revision, ASK, {**PLAIN, "tools": [TOOL], **choice}, model, CAN)
     await ask_client(revision, ASK, PLAIN, model)

@@ -128,7 +128,7 @@ def silent_for(seconds: float, **more: Any) -> Start:
     return lambda: SlowProcess(seconds, (), **more)
 
 
-def writing(seconds: float, each: float, **more: Any) -> Start:
+def writing_process(seconds: float, each: float, **more: Any) -> Start:
     """A process that writes at regular times until it serves."""
     times = [each * number for number in range(1, int(seconds / each) + 1)]
     return lambda: SlowProcess(seconds, times, **more)
@@ -139,7 +139,9 @@ def writing(seconds: float, each: float, **more: Any) -> Start:
 def test_output_on_standard_error_extends_the_opening(
     monkeypatch: pytest.MonkeyPatch, backend: str, revision: str
 ) -> None:
-    times = open_and_restart(monkeypatch, backend, [writing(250.0, 50.0)], revision=revision)
+    times = open_and_restart(
+        monkeypatch, backend, [writing_process(250.0, 50.0)], revision=revision
+    )
     assert times == pytest.approx([250.0])
 
 
@@ -159,7 +161,7 @@ def test_output_without_end_extends_the_opening_up_to_a_limit(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     with pytest.raises(RequestTimeoutError, match="no answer within 300 s"):
-        open_and_restart(monkeypatch, backend, [writing(1000.0, 1.0)])
+        open_and_restart(monkeypatch, backend, [writing_process(1000.0, 1.0)])
     assert (DEFAULTS.opening, DEFAULTS.longest_opening) == (60.0, 300.0)
 
 
@@ -168,7 +170,7 @@ def test_a_process_that_reads_and_writes_is_not_started_anew(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     assert open_and_restart(
-        monkeypatch, backend, [writing(100.0, 20.0, reads=True)]
+        monkeypatch, backend, [writing_process(100.0, 20.0, reads=True)]
     ) == pytest.approx([100.0])
     silent = [silent_for(40.0, reads=True), silent_for(2.0)]
     assert open_and_restart(monkeypatch, backend, silent) == pytest.approx([(5.0 + 60.0) / 2 + 2.0])
@@ -179,7 +181,7 @@ def test_a_process_that_is_restarted_may_be_as_slow(
     monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     restart = Restart(pauses=(0.0,))
-    slow = writing(250.0, 50.0)
+    slow = writing_process(250.0, 50.0)
     times = open_and_restart(monkeypatch, backend, [slow, slow, silent_for(1.0)], restart=restart)
     assert times == pytest.approx([250.0, 500.0, 501.0])
 

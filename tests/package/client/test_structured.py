@@ -16,12 +16,12 @@ import pytest
 from mcp_protocol._wire import UNSET
 from mcp_protocol.errors import RemoteProtocolError
 from package.live import TEXT
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import ALL, facts
 
-VALIDATING = holding("tools.output-client-validates")
-ANY_JSON = holding("content.structured-null-distinct")
+VALIDATING = revisions_holding("tools.output-client-validates")
+ANY_JSON = revisions_holding("content.structured-null-distinct")
 
 validating = pytest.mark.parametrize("revision", VALIDATING)
 any_json = pytest.mark.parametrize("revision", ANY_JSON)
@@ -34,7 +34,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def listing(schema: Any = ..., *more: str) -> dict[str, Any]:
+def tool_list(schema: Any = ..., *more: str) -> dict[str, Any]:
     """A list of the tool `count` with an output schema, and of others without."""
     tools: list[dict[str, Any]] = [
         {"name": name, "inputSchema": {"type": "object"}} for name in ("count", *more)
@@ -44,7 +44,7 @@ def listing(schema: Any = ..., *more: str) -> dict[str, Any]:
     return {"tools": tools}
 
 
-def giving(value: Any, **more: Any) -> dict[str, Any]:
+def structured_result(value: Any, **more: Any) -> dict[str, Any]:
     """A result with a structured value."""
     return {**TEXT, "structuredContent": value, **more}
 
@@ -69,16 +69,16 @@ def test_structured_results_are_checked_where_there_are_any() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (giving({"n": "1"}), "n: '1' is not of type 'integer'"),
-        (giving({"m": 1}), "'n' is a required property"),
+        (structured_result({"n": "1"}), "n: '1' is not of type 'integer'"),
+        (structured_result({"m": 1}), "'n' is a required property"),
         (TEXT, "expected a value"),
     ],
 )
 async def test_a_result_that_breaks_its_schema_fails_only_its_call(
     revision: str, wrong: Mapping[str, Any], said: str
 ) -> None:
-    right = giving({"n": 1})
-    async with scripted(revision, listing(COUNT), wrong, right) as (client, server):
+    right = structured_result({"n": 1})
+    async with connect_scripted(revision, tool_list(COUNT), wrong, right) as (client, server):
         await client.list_tools()
         assert said in await refusal(client)
         assert (await client.call_tool("count")).structured_content == {"n": 1}
@@ -87,22 +87,24 @@ async def test_a_result_that_breaks_its_schema_fails_only_its_call(
 
 @validating
 async def test_the_refusal_tells_of_results_to_requests_of_others(revision: str) -> None:
-    async with scripted(revision, listing(COUNT), giving({"n": "1"}), giving({})) as parts:
+    async with connect_scripted(
+        revision, tool_list(COUNT), structured_result({"n": "1"}), structured_result({})
+    ) as parts:
         client, server = parts
         await client.list_tools()
         assert "gateway" not in await refusal(client)
-        await server.say({"jsonrpc": "2.0", "id": 700, "result": giving({"n": 2})})
+        await server.say({"jsonrpc": "2.0", "id": 700, "result": structured_result({"n": 2})})
         await anyio.wait_all_tasks_blocked()
         assert "a gateway that sends each response to all of its clients" in await refusal(client)
 
 
 @pytest.mark.requirement("tools.output-client-validates")
 @validating
-async def test_what_promises_nothing_is_not_judged(revision: str) -> None:
-    odd = giving({"n": "odd"})
-    failures = giving({}, isError=True), {**TEXT, "isError": True}
-    answers = (odd, listing(COUNT, "other"), odd, *failures, odd)
-    async with scripted(revision, *answers) as (client, _):
+async def test_results_without_a_listed_schema_are_not_validated(revision: str) -> None:
+    odd = structured_result({"n": "odd"})
+    failures = structured_result({}, isError=True), {**TEXT, "isError": True}
+    answers = (odd, tool_list(COUNT, "other"), odd, *failures, odd)
+    async with connect_scripted(revision, *answers) as (client, _):
         before_it_was_listed = await client.call_tool("count")
         assert before_it_was_listed.structured_content == {"n": "odd"}
         await client.list_tools()
@@ -117,17 +119,17 @@ async def test_what_promises_nothing_is_not_judged(revision: str) -> None:
 async def test_an_unknown_output_schema_is_ignored_in_older_revisions(
     revision: str,
 ) -> None:
-    async with scripted(revision, listing(COUNT), giving({})) as (client, _):
+    async with connect_scripted(revision, tool_list(COUNT), structured_result({})) as (client, _):
         await client.list_tools()
         assert (await client.call_tool("count")).content[0].text == "done"
 
 
 @validating
 async def test_the_schema_that_counts_is_the_one_listed_last(revision: str) -> None:
-    listings = (listing(COUNT), listing({**COUNT, "required": ["m"]}), listing())
-    given = giving({"n": 1})
+    listings = (tool_list(COUNT), tool_list({**COUNT, "required": ["m"]}), tool_list())
+    given = structured_result({"n": 1})
     answers = [answer for one in listings for answer in (one, given)]
-    async with scripted(revision, *answers) as (client, _):
+    async with connect_scripted(revision, *answers) as (client, _):
         await client.list_tools()
         await client.call_tool("count")
         await client.list_tools_page()
@@ -138,8 +140,8 @@ async def test_the_schema_that_counts_is_the_one_listed_last(revision: str) -> N
 
 @validating
 async def test_schemas_are_forgotten_when_the_tools_changed(revision: str) -> None:
-    odd = giving({"n": "odd"})
-    async with scripted(revision, listing(COUNT), odd, odd) as (client, server):
+    odd = structured_result({"n": "odd"})
+    async with connect_scripted(revision, tool_list(COUNT), odd, odd) as (client, server):
         await client.list_tools()
         await refusal(client)
         await server.notify("notifications/tools/list_changed", {})
@@ -162,7 +164,10 @@ async def test_schemas_are_forgotten_when_the_tools_changed(revision: str) -> No
 async def test_a_promise_that_cannot_be_read_is_not_taken_for_kept(
     revision: str, schema: Any, said: str
 ) -> None:
-    async with scripted(revision, listing(schema), giving({"n": 1})) as (client, _):
+    async with connect_scripted(revision, tool_list(schema), structured_result({"n": 1})) as (
+        client,
+        _,
+    ):
         await client.list_tools()
         assert said in await refusal(client)
 
@@ -175,8 +180,11 @@ async def test_schemas_are_read_in_their_own_or_the_newest_dialect(
     pair = {"type": "array", "prefixItems": [{"type": "string"}]}
     schema = {"type": "object", "properties": {"n": pair}}
     older = {**schema, "$schema": "http://json-schema.org/draft-07/schema#"}
-    given = giving({"n": [1]})
-    async with scripted(revision, listing(schema), given, listing(older), given) as (client, _):
+    given = structured_result({"n": [1]})
+    async with connect_scripted(revision, tool_list(schema), given, tool_list(older), given) as (
+        client,
+        _,
+    ):
         await client.list_tools()
         assert "n[0]: 1 is not of type 'string'" in await refusal(client)
         await client.list_tools()
@@ -188,9 +196,9 @@ async def test_without_the_library_results_are_unchecked_and_warned_of(
     revision: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
-    odd = giving({"n": "odd"})
+    odd = structured_result({"n": "odd"})
     nested = {**COUNT, "properties": {"n": {"anyOf": [{"type": "integer"}]}}}
-    async with scripted(revision, listing(nested), odd, odd) as (client, _):
+    async with connect_scripted(revision, tool_list(nested), odd, odd) as (client, _):
         with caplog.at_level(logging.WARNING):
             await client.list_tools()
             for _ in range(2):
@@ -203,8 +211,16 @@ async def test_without_the_library_results_are_unchecked_and_warned_of(
 @any_json
 async def test_null_is_a_value_and_not_the_absence_of_one(revision: str) -> None:
     null, text = {"type": "null"}, {"type": "string"}
-    answers = (giving(None), TEXT, listing(null), giving(None), TEXT, listing(text), giving(None))
-    async with scripted(revision, *answers) as (client, _):
+    answers = (
+        structured_result(None),
+        TEXT,
+        tool_list(null),
+        structured_result(None),
+        TEXT,
+        tool_list(text),
+        structured_result(None),
+    )
+    async with connect_scripted(revision, *answers) as (client, _):
         assert (await client.call_tool("count")).structured_content is None
         assert (await client.call_tool("count")).structured_content is UNSET
         await client.list_tools()
@@ -216,7 +232,9 @@ async def test_null_is_a_value_and_not_the_absence_of_one(revision: str) -> None
 
 @pytest.mark.parametrize("revision", [name for name in VALIDATING if name not in ANY_JSON])
 async def test_null_is_no_value_where_only_objects_may_be_structured(revision: str) -> None:
-    async with scripted(revision, giving(None), listing(COUNT), giving(None)) as (client, _):
+    async with connect_scripted(
+        revision, structured_result(None), tool_list(COUNT), structured_result(None)
+    ) as (client, _):
         assert (await client.call_tool("count")).structured_content is None
         await client.list_tools()
         assert "expected a value" in await refusal(client)
@@ -225,7 +243,7 @@ async def test_null_is_no_value_where_only_objects_may_be_structured(revision: s
 @any_json
 @pytest.mark.parametrize("value", [0, 1.5, False, "", [], [None], {}, {"a": None}], ids=str)
 async def test_any_json_may_be_structured(revision: str, value: Any) -> None:
-    async with scripted(revision, listing({}), giving(value)) as (client, _):
+    async with connect_scripted(revision, tool_list({}), structured_result(value)) as (client, _):
         await client.list_tools()
         content = (await client.call_tool("count")).structured_content
         assert (type(content), content) == (type(value), value)
@@ -236,7 +254,10 @@ async def test_any_json_may_be_structured(revision: str, value: Any) -> None:
 async def test_other_values_fail_the_call_where_objects_are_required(
     revision: str, value: Any
 ) -> None:
-    async with scripted(revision, giving(value), giving({})) as (client, _):
+    async with connect_scripted(revision, structured_result(value), structured_result({})) as (
+        client,
+        _,
+    ):
         with pytest.raises(RemoteProtocolError, match="structuredContent"):
             await client.call_tool("count")
         assert (await client.call_tool("count")).structured_content == {}

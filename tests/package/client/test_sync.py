@@ -246,7 +246,7 @@ def test_changes_are_iterated_over(revision: str) -> None:
 
 
 @both
-def test_what_the_session_thread_may_not_do_is_an_error_there(backend: Backend) -> None:
+def test_blocking_calls_in_the_session_thread_are_errors(backend: Backend) -> None:
     class Waits(ClientHandlers):
         client: SyncClient
 
@@ -315,7 +315,7 @@ def test_a_call_that_is_open_when_the_client_is_closed_fails(backend: Backend) -
 
 
 @pytest.mark.parametrize("failure", [ValueError("mine"), KeyboardInterrupt(), SystemExit(3)])
-def test_what_the_block_raises_leaves_as_it_is(failure: BaseException) -> None:
+def test_errors_of_the_block_propagate_unchanged(failure: BaseException) -> None:
     with pytest.raises(type(failure)) as caught, sync():
         raise failure
     assert caught.value is failure

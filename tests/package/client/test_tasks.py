@@ -51,7 +51,7 @@ def task(status: str, **more: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def scripted(
+async def connect_scripted(
     *answers: Mapping[str, Any],
     capabilities: Mapping[str, Any] = {"tools": {}, "tasks": {**AUGMENTED, "cancel": {}}},
     **how: Any,
@@ -125,7 +125,10 @@ async def test_a_call_is_a_task_where_one_is_wanted_or_required() -> None:
     revisions=(REVISION,),
 )
 async def test_without_the_capability_no_call_is_a_task(capabilities: Any) -> None:
-    async with scripted(RESULT, capabilities={"tools": {}, **capabilities}) as (client, server):
+    async with connect_scripted(RESULT, capabilities={"tools": {}, **capabilities}) as (
+        client,
+        server,
+    ):
         with pytest.raises(MissingCapabilityError, match=r"tasks\.requests\.tools\.call"):
             await client.call_tool("t", task=True)
         assert server.heard == []
@@ -156,7 +159,7 @@ async def test_a_tool_that_forbids_tasks_is_not_called_as_one() -> None:
 )
 async def test_a_task_is_polled_in_its_interval_to_its_end() -> None:
     answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
-    async with scripted(*answers) as (client, server):
+    async with connect_scripted(*answers) as (client, server):
         begin = anyio.current_time()
         handle = await client.call_tool("t", task=True)
         assert (await handle.result()).content[0].text == "done"
@@ -171,7 +174,7 @@ async def test_a_task_is_polled_in_its_interval_to_its_end() -> None:
 )
 async def test_notifications_of_the_status_may_come_or_stay_away() -> None:
     answers = [{"task": task("working")}, task("working"), task("completed"), RESULT]
-    async with scripted(*answers) as (client, server):
+    async with connect_scripted(*answers) as (client, server):
         handle = await client.call_tool("t", task=True)
         await server.notify("notifications/tasks/status", task("working", statusMessage="so"))
         updates = [each async for each in handle]
@@ -181,7 +184,7 @@ async def test_notifications_of_the_status_may_come_or_stay_away() -> None:
             TaskUpdate("working"),
             TaskUpdate("completed"),
         ]
-    async with scripted(*answers[:1], RESULT) as (client, server):
+    async with connect_scripted(*answers[:1], RESULT) as (client, server):
         handle = await client.call_tool("t", task=True)
         await server.notify("notifications/tasks/status", task("completed"))
         assert (await handle.result()).content[0].text == "done"
@@ -285,7 +288,10 @@ async def test_a_handle_cancels_its_task_by_a_request() -> None:
         assert len(record.sent_as("tasks/cancel")) == 1
         assert record.sent_as("notifications/cancelled") == []
     capabilities: dict[str, Any] = {"tools": {}, "tasks": AUGMENTED}
-    async with scripted({"task": task("working")}, capabilities=capabilities) as (client, _):
+    async with connect_scripted({"task": task("working")}, capabilities=capabilities) as (
+        client,
+        _,
+    ):
         handle = await client.call_tool("t", task=True)
         with pytest.raises(MissingCapabilityError, match=r"tasks\.cancel"):
             await handle.cancel()
@@ -332,16 +338,16 @@ async def test_the_cursor_of_a_list_of_tasks_is_sent_back_as_it_is() -> None:
     first = {"tasks": [task("working")], "nextCursor": cursor}
     pages: list[dict[str, Any]] = [first, {"tasks": [task("failed")]}]
     capabilities: dict[str, Any] = {"tasks": {"list": {}}}
-    async with scripted(*pages, capabilities=capabilities) as (client, server):
+    async with connect_scripted(*pages, capabilities=capabilities) as (client, server):
         assert [each.status for each in await client.list_tasks()] == ["working", "failed"]
         assert server.heard[1]["params"]["cursor"] == cursor
-    async with scripted(capabilities={"tasks": {}}) as (client, server):
+    async with connect_scripted(capabilities={"tasks": {}}) as (client, server):
         with pytest.raises(MissingCapabilityError, match=r"tasks\.list"):
             await client.list_tasks()
 
 
 async def test_the_end_is_news_though_it_comes_while_news_are_read() -> None:
-    async with scripted({"task": task("working")}) as (client, server):
+    async with connect_scripted({"task": task("working")}) as (client, server):
         handle = await client.call_tool("t", task=True)
         updates = aiter(handle)
         assert (await anext(updates)).status == "working"
@@ -355,7 +361,7 @@ async def test_the_end_is_news_though_it_comes_while_news_are_read() -> None:
 async def test_a_server_that_asks_without_end_is_an_error() -> None:
     refused = {"error": {"code": -1, "message": "no"}}
     asking: list[dict[str, Any]] = [task("input_required"), refused] * 30
-    async with scripted({"task": task("working")}, *asking) as (client, _):
+    async with connect_scripted({"task": task("working")}, *asking) as (client, _):
         client.input_rounds = 3
         handle = await client.call_tool("t", task=True)
         with anyio.fail_after(5), pytest.raises(RemoteProtocolError, match="asked for input"):
@@ -363,7 +369,7 @@ async def test_a_server_that_asks_without_end_is_an_error() -> None:
 
 
 async def test_a_server_that_answers_without_a_task_is_an_error() -> None:
-    async with scripted(RESULT) as (client, _):
+    async with connect_scripted(RESULT) as (client, _):
         with pytest.raises(RemoteProtocolError, match="expected a task, got the result"):
             await client.call_tool("t", task=True)
 

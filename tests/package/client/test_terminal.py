@@ -41,7 +41,7 @@ async def answer(method: str, params: Mapping[str, Any]) -> Any:
     return await handler(params, context)
 
 
-async def elicited(field: Any, required: tuple[str, ...] = ()) -> Any:
+async def elicit_field(field: Any, required: tuple[str, ...] = ()) -> Any:
     """The answer to a form with one field, `f`."""
     schema = {"type": "object", "properties": {"f": field}, "required": [*required]}
     return await answer("elicitation/create", {"message": "m", "requestedSchema": schema})
@@ -66,7 +66,7 @@ async def test_a_url_is_opened_declined_or_cancelled(
 @pytest.mark.parametrize("lines", ["", "\n", "y\n"])
 async def test_the_end_of_the_input_cancels(writes: Ask, lines: str) -> None:
     writes(lines)
-    assert await elicited({"type": "string"}) == {"action": "cancel"}
+    assert await elicit_field({"type": "string"}) == {"action": "cancel"}
 
 
 @pytest.mark.parametrize(
@@ -93,15 +93,15 @@ async def test_a_field_is_asked_for_until_it_is_valid(
     writes: Ask, field: Any, lines: str, value: Any
 ) -> None:
     writes(f"y\n{lines}")
-    assert await elicited(field) == {"action": "accept", "content": {"f": value}}
+    assert await elicit_field(field) == {"action": "accept", "content": {"f": value}}
 
 
 async def test_a_required_field_is_not_empty_and_another_may_be(writes: Ask) -> None:
     writes("y\n\n")
-    assert await elicited({"type": "string"}) == {"action": "accept", "content": {}}
+    assert await elicit_field({"type": "string"}) == {"action": "accept", "content": {}}
     writes("y\n\na\n")
     field = {"type": "string", "minLength": 1}
-    assert (await elicited(field, ("f",)))["content"] == {"f": "a"}
+    assert (await elicit_field(field, ("f",)))["content"] == {"f": "a"}
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ async def test_a_field_is_shown_with_its_choices(
     writes: Ask, capsys: pytest.CaptureFixture[str], field: Any, text: str
 ) -> None:
     writes("y\n")
-    await elicited(field)
+    await elicit_field(field)
     assert text in capsys.readouterr().err
 
 

@@ -19,12 +19,12 @@ from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import RequestTimeoutError, RevisionError
 from mcp_protocol.facts import Role
 from package.client.virtual_clock import ASYNCIO
-from package.ends import asking, end_of
+from package.ends import asking_ends, end_of
 from package.live import TEXT, FakeServer, text_of
-from package.wire import ACKNOWLEDGED, ALL, HANDSHAKE, PER_REQUEST, encoded, stream_message
+from package.wire import ACKNOWLEDGED, ALL, HANDSHAKE, PER_REQUEST, encode_message, stream_message
 
 every = pytest.mark.parametrize("revision", ALL)
-ASKING = asking("progress.opt-in")  # holds in every revision
+ASKING = asking_ends("progress.opt-in")  # holds in every revision
 PROGRESS = "notifications/progress"
 SOON = 0.05
 WHILE = 0.3  # what reports come well within
@@ -51,7 +51,7 @@ def deadline_after(end: Any, id: RequestId, now: float) -> float | None:
     """The deadline after progress came at a moment."""
     params = {"progressToken": id, "progress": now}
     message = {"jsonrpc": "2.0", "method": PROGRESS, "params": params}
-    end.connection.receive(encoded(message), now)
+    end.connection.receive(encode_message(message), now)
     deadline: float | None = end.connection.deadline(id)
     return deadline
 

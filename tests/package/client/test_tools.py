@@ -18,9 +18,9 @@ from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.tool_results import Hints, hints_of
 from package.live import TEXT, live, text_of
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import ALL, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -37,7 +37,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-def echoing() -> Server:
+def echo_server() -> Server:
     """A server with one tool that needs nothing."""
     server = Server("echoing")
 
@@ -64,7 +64,7 @@ def echoing() -> Server:
 async def test_a_call_names_the_tool_and_has_arguments_as_one_object(
     revision: str, given: tuple[Any, ...], params: Any
 ) -> None:
-    async with scripted(revision, TEXT) as (client, server):
+    async with connect_scripted(revision, TEXT) as (client, server):
         assert text_of(await client.call_tool(*given)) == "done"
     wanted = {"name": given[0], "arguments": given[1]} if params is ... else params
     assert server.asked() == [wanted]
@@ -83,7 +83,7 @@ BAD_CALLS: list[tuple[Any, ...]] = [
 async def test_a_malformed_call_is_refused_before_it_is_sent(
     revision: str, given: tuple[Any, ...]
 ) -> None:
-    async with scripted(revision, TEXT) as (client, server):
+    async with connect_scripted(revision, TEXT) as (client, server):
         with pytest.raises(InvalidParamsError, match=r"^tools/call: Expected"):
             await client.call_tool(*given)
         await client.call_tool("echo")
@@ -96,7 +96,7 @@ async def test_a_server_refuses_malformed_calls_but_not_empty_ones(
     revision: str,
 ) -> None:
     malformed: list[Any] = [{}, {"name": 3}, {"name": "echo", "arguments": []}]
-    async with speaking_to(echoing(), revision) as end:
+    async with speaking_to(echo_server(), revision) as end:
         for params in malformed:
             assert (await end.ask("tools/call", params))["error"]["code"] == -32602
         result = (await end.ask("tools/call", {"name": "echo"}))["result"]
@@ -113,13 +113,13 @@ async def test_a_server_refuses_malformed_calls_but_not_empty_ones(
 async def test_a_result_is_a_success_unless_it_says_otherwise(
     revision: str, more: Mapping[str, Any], failed: bool
 ) -> None:
-    async with scripted(revision, {**TEXT, **more}) as (client, _):
+    async with connect_scripted(revision, {**TEXT, **more}) as (client, _):
         result = await client.call_tool("echo")
     assert bool(result.is_error) is failed
 
 
 @pytest.mark.requirement("tools.annotation-defaults")
-@pytest.mark.parametrize("revision", holding("tools.annotation-defaults"))
+@pytest.mark.parametrize("revision", revisions_holding("tools.annotation-defaults"))
 @pytest.mark.parametrize(
     ("said", "meant"),
     [
@@ -136,7 +136,7 @@ async def test_hints_that_a_tool_leaves_out_have_their_defaults(
 ) -> None:
     tool = {"name": "t", "inputSchema": {"type": "object"}}
     tools = {"tools": [tool if said is None else {**tool, "annotations": said}]}
-    async with scripted(revision, tools) as (client, _):
+    async with connect_scripted(revision, tools) as (client, _):
         (listed_tool,) = await client.list_tools()
     assert hints_of(listed_tool) == meant
 
@@ -145,8 +145,10 @@ async def test_hints_that_a_tool_leaves_out_have_their_defaults(
 async def test_missing_tool_annotations_have_their_defaults(revision: str) -> None:
     tool = {"name": "t", "inputSchema": {"type": "object"}}
     unknown = {**tool, "annotations": {"readOnlyHint": True}}
-    tools = {"tools": [tool if revision in holding("tools.annotation-defaults") else unknown]}
-    async with scripted(revision, tools) as (client, _):
+    tools = {
+        "tools": [tool if revision in revisions_holding("tools.annotation-defaults") else unknown]
+    }
+    async with connect_scripted(revision, tools) as (client, _):
         assert [hints_of(tool) for tool in await client.list_tools()] == [Hints()]
 
 
@@ -167,7 +169,7 @@ async def test_names_are_told_apart_by_case(revision: str) -> None:
 async def test_schemas_of_param_headers_change_nothing_elsewhere(revision: str) -> None:
     marked = {"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": ""}}}
     tools = {"tools": [{"name": "t", "inputSchema": marked}]}
-    async with scripted(revision, tools, TEXT) as (client, _):
+    async with connect_scripted(revision, tools, TEXT) as (client, _):
         (tool,) = await client.list_tools()
         assert tool.input_schema == marked
         assert text_of(await client.call_tool("t", {"n": 2**53})) == "done"
@@ -177,14 +179,14 @@ FEATURES = ("tools/", "resources/", "prompts/", "completion/")
 
 
 @pytest.mark.requirement("tools.request-meta-required")
-@pytest.mark.parametrize("revision", holding("tools.request-meta-required"))
+@pytest.mark.parametrize("revision", revisions_holding("tools.request-meta-required"))
 async def test_every_request_says_what_it_is_judged_by(revision: str) -> None:
     assert REVISIONS[revision].lifecycle is Lifecycle.PER_REQUEST
     keys = facts(revision).meta
     stated = {keys.protocol_version: revision, keys.client_capabilities: {}}
     methods = [name for name in REVISIONS[revision].client_requests if name.startswith(FEATURES)]
     refusals = [{"error": {"code": -32602, "message": "no"}}] * len(methods)
-    async with scripted(revision, *refusals) as (client, server):
+    async with connect_scripted(revision, *refusals) as (client, server):
         for method in methods:
             with pytest.raises(RemoteError, match="code -32602"):
                 await client.request(method, PARAMS[method])
@@ -194,13 +196,13 @@ async def test_every_request_says_what_it_is_judged_by(revision: str) -> None:
 
 
 @pytest.mark.requirement("tools.request-meta-required")
-@pytest.mark.parametrize("revision", holding("tools.request-meta-required"))
+@pytest.mark.parametrize("revision", revisions_holding("tools.request-meta-required"))
 async def test_a_server_refuses_requests_that_do_not_say_it(revision: str) -> None:
     keys = facts(revision).meta
     complete = {keys.protocol_version: revision, keys.client_capabilities: {}}
     lacking = [{name: complete[name] for name in complete if name != out} for out in complete]
     asked: list[Any] = [None, {}, *({"_meta": meta} for meta in lacking), {"_meta": complete}]
-    async with speaking_to(echoing(), revision) as end:
+    async with speaking_to(echo_server(), revision) as end:
         for id, params in enumerate(asked):
             message = {"jsonrpc": "2.0", "id": id, "method": "tools/list"}
             await end.send(message if params is None else {**message, "params": params})

@@ -19,7 +19,7 @@ from mcp_protocol import connect, connect_sync
 from mcp_protocol.errors import ToolError, ToolFailedError, ToolResultError
 from mcp_protocol.server.toolkit.content import Image
 from mcp_protocol.server.toolkit.server import Server
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.stdio_process import PATHS
 from package.wire import ALL
 
@@ -200,13 +200,13 @@ def text(*texts: str, **more: Any) -> dict[str, Any]:
 async def test_wrapped_values_are_known_by_content_or_metadata(
     result: Mapping[str, Any], data: Any
 ) -> None:
-    async with scripted("2025-11-25", result) as (client, _):
+    async with connect_scripted("2025-11-25", result) as (client, _):
         assert (await client.call_tool("count")).data == data
 
 
 async def test_a_value_is_unwrapped_where_only_its_type_shows_that() -> None:
     answers = [text("It is 5.", structuredContent={"result": 5})] * 2
-    async with scripted("2025-11-25", *answers) as (client, _):
+    async with connect_scripted("2025-11-25", *answers) as (client, _):
         assert await client.call_tool("count", returns=int) == 5
         assert await client.call_tool("count", returns=dict[str, int]) == {"result": 5}
 
@@ -247,7 +247,7 @@ async def test_a_result_without_such_a_value_is_refused(
         said = said.replace(
             "the structured value {'city': 7}", "no structured value, and the text '{\"city\": 7}'"
         )
-    async with scripted(revision, result) as (client, _):
+    async with connect_scripted(revision, result) as (client, _):
         with pytest.raises(ToolResultError) as info:
             await client.call_tool("forecast", returns=Forecast)
     expected = f"tool 'forecast' ({revision}): expected a value of Forecast, got {said}"
@@ -261,7 +261,7 @@ class Unreadable:
 
 @pytest.mark.parametrize("returns", [Unreadable, "Forecast", 5, list["Missing"]])  # type: ignore[name-defined]  # noqa: F821 - the error is what is tested
 async def test_a_type_without_json_form_is_refused_before_the_call(returns: Any) -> None:
-    async with scripted(NEWEST) as (client, server):
+    async with connect_scripted(NEWEST) as (client, server):
         with pytest.raises(TypeError, match=r"^returns="):
             await client.call_tool("count", returns=returns)
     assert server.heard == []

@@ -102,7 +102,7 @@ def person(pkg: Any) -> Any:
     return Person()
 
 
-async def created(client: Any, tool: str) -> str:
+async def create_task(client: Any, tool: str) -> str:
     """The id of the task of a call."""
     result = await client.request("tools/call", {"name": tool, "arguments": {}})
     assert result.result_type == "task"

@@ -74,7 +74,7 @@ def pkg(package: None, request: pytest.FixtureRequest) -> Any:
     )
 
 
-def declared(pkg: Any) -> dict[str, Any]:
+def declared_capabilities(pkg: Any) -> dict[str, Any]:
     """The capabilities of a client that declares the extension."""
     return {"extensions": {pkg.paint.IDENTIFIER: {}}}
 
@@ -108,7 +108,9 @@ def listener(pkg: Any) -> Any:
 async def test_a_client_calls_and_a_server_handles_typed(pkg: Any) -> None:
     handlers = listener(pkg)
     strokes = [pkg.paint.Stroke(color="red", width=2), {"color": "blue", "width": 3}]
-    async with pkg.connect(painter(pkg), capabilities=declared(pkg), handlers=handlers) as client:
+    async with pkg.connect(
+        painter(pkg), capabilities=declared_capabilities(pkg), handlers=handlers
+    ) as client:
         result = await client.seen_as(pkg.client.Client).draw("wall", strokes)
         assert type(result) is pkg.paint.DrawResult
         assert result.count == 5
@@ -118,13 +120,13 @@ async def test_a_client_calls_and_a_server_handles_typed(pkg: Any) -> None:
 
 
 async def test_params_that_do_not_fit_are_refused_before_sending(pkg: Any) -> None:
-    async with pkg.connect(painter(pkg), capabilities=declared(pkg)) as client:
+    async with pkg.connect(painter(pkg), capabilities=declared_capabilities(pkg)) as client:
         with pytest.raises(pkg.root.InvalidParamsError, match="color"):
             await client.seen_as(pkg.client.Client).draw("wall", [{"color": "pink", "width": 1}])
 
 
 async def test_a_method_that_the_server_does_not_override_is_not_found(pkg: Any) -> None:
-    async with pkg.connect(painter(pkg), capabilities=declared(pkg)) as client:
+    async with pkg.connect(painter(pkg), capabilities=declared_capabilities(pkg)) as client:
         with pytest.raises(pkg.root.RemoteError) as refused:
             await client.seen_as(pkg.client.Client).clear()
         assert refused.value.code == -32601
@@ -133,12 +135,16 @@ async def test_a_method_that_the_server_does_not_override_is_not_found(pkg: Any)
 async def test_a_server_with_handlers_declares_the_extension(pkg: Any) -> None:
     async with pkg.connect(painter(pkg)) as client:
         assert client.server_capabilities["extensions"] == {pkg.paint.IDENTIFIER: {}}
-    async with pkg.connect(pkg.root.Server("plain"), capabilities=declared(pkg)) as client:
+    async with pkg.connect(
+        pkg.root.Server("plain"), capabilities=declared_capabilities(pkg)
+    ) as client:
         assert "extensions" not in client.server_capabilities
 
 
 async def test_a_server_that_lacks_the_extension_is_sent_nothing(pkg: Any) -> None:
-    async with pkg.connect(pkg.root.Server("plain"), capabilities=declared(pkg)) as client:
+    async with pkg.connect(
+        pkg.root.Server("plain"), capabilities=declared_capabilities(pkg)
+    ) as client:
         with pytest.raises(
             pkg.root.MissingCapabilityError, match=r"extensions\.com\.example/paint"
         ):
@@ -168,11 +174,13 @@ async def test_only_clients_with_the_extension_get_its_notifications(pkg: Any) -
             await pkg.server.ServerSession(ctx).canvas_changed(canvas="wall")
             return {"tools": []}
 
-    server = pkg.root.Server("telling", handlers=[Core()], capabilities=declared(pkg))
+    server = pkg.root.Server("telling", handlers=[Core()], capabilities=declared_capabilities(pkg))
     async with pkg.connect(server, handlers=handlers) as client:
         await client.list_tools()
         assert handlers.heard == []
-    async with pkg.connect(server, handlers=handlers, capabilities=declared(pkg)) as client:
+    async with pkg.connect(
+        server, handlers=handlers, capabilities=declared_capabilities(pkg)
+    ) as client:
         await client.list_tools()
         assert handlers.heard == ["wall"]
 
@@ -186,12 +194,12 @@ async def test_handlers_of_revision_and_extension_are_one_class(pkg: Any) -> Non
             return {}
 
     server = pkg.root.Server("both", handlers=[Both()])
-    async with pkg.connect(server, capabilities=declared(pkg)) as client:
+    async with pkg.connect(server, capabilities=declared_capabilities(pkg)) as client:
         assert await client.list_tools() == []
         await client.seen_as(pkg.client.Client).clear()
 
 
-async def test_what_both_sides_declare_is_seen_by_the_other_one(pkg: Any) -> None:
+async def test_declared_extensions_are_seen_by_the_other_side(pkg: Any) -> None:
     settings = {"colors": ["red"], "levels": {"most": 3}}
     server = pkg.root.Server("painter", capabilities={"extensions": {"com.example/seen": settings}})
 
@@ -212,7 +220,7 @@ async def test_what_both_sides_declare_is_seen_by_the_other_one(pkg: Any) -> Non
 
 def test_a_blocking_client_has_the_calls_too(pkg: Any) -> None:
     with pkg.root.connect_sync(
-        painter(pkg), revision=pkg.revision, capabilities=declared(pkg)
+        painter(pkg), revision=pkg.revision, capabilities=declared_capabilities(pkg)
     ) as client:
         result = pkg.sync.SyncClient(client).draw("wall", [{"color": "blue", "width": 4}])
         assert result.count == 4

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from package.asgi_client import BOTH
-from package.extension.task_work import DECLARED, PACKAGE, SPOKEN, Work, created, got
+from package.extension.task_work import DECLARED, PACKAGE, SPOKEN, Work, create_task, got
 
 pytestmark = pytest.mark.anyio
 MIB = 2**20
@@ -36,7 +36,7 @@ class Echo:
 
 
 @asynccontextmanager
-async def serving(app: Any) -> AsyncIterator[None]:
+async def serve_app(app: Any) -> AsyncIterator[None]:
     """The lifespan of an application."""
     await app.start()
     try:
@@ -45,7 +45,7 @@ async def serving(app: Any) -> AsyncIterator[None]:
         await app.end()
 
 
-async def echoed(client: Any, size: int) -> str:
+async def create_echo_task(client: Any, size: int) -> str:
     """The id of the task of a call."""
     params = {"name": "echo", "arguments": {"size": size}}
     task_id: str = (await client.request("tools/call", params)).task_id
@@ -58,36 +58,36 @@ async def test_one_client_takes_half_of_what_is_free(pkg: Any) -> None:
     async with clients[0] as one, clients[1] as two, clients[2] as three:
         for client, slots in ((one, 4), (two, 2), (three, 1)):
             for _ in range(slots):
-                await created(client, "waits")
+                await create_task(client, "waits")
             with pytest.raises(pkg.root.RemoteError, match="no more of one client than are free"):
-                await created(client, "waits")
+                await create_task(client, "waits")
         work.go.set()
         await work.ended.wait()
         async with work.client(pkg) as fourth:
-            await got(fourth, await created(fourth, "waits"), "completed")
+            await got(fourth, await create_task(fourth, "waits"), "completed")
 
 
 async def test_records_of_one_client_leave_room_for_those_of_others(pkg: Any) -> None:
     echo = Echo(pkg, limit=8)
     async with echo.client(pkg) as greedy, echo.client(pkg) as other:
         for _ in range(4):
-            await echoed(greedy, 1)
+            await create_echo_task(greedy, 1)
         with pytest.raises(pkg.root.RemoteError, match="expected at most 8 tasks"):
-            await echoed(greedy, 1)
-        await got(other, await echoed(other, 1), "completed")
+            await create_echo_task(greedy, 1)
+        await got(other, await create_echo_task(other, 1), "completed")
     assert len(echo.store) == 5
 
 
 async def test_a_result_beyond_the_bytes_of_a_store_fails_its_task(pkg: Any) -> None:
     echo = Echo(pkg, size=4 * MIB)
     async with echo.client(pkg) as greedy, echo.client(pkg) as other:
-        kept = [await echoed(greedy, MIB - 2000) for _ in range(2)]
+        kept = [await create_echo_task(greedy, MIB - 2000) for _ in range(2)]
         for task_id in kept:
             await got(greedy, task_id, "completed")
-        failed = await got(greedy, await echoed(greedy, MIB), "failed")
+        failed = await got(greedy, await create_echo_task(greedy, MIB), "failed")
         assert "4194304 bytes" in failed.error.message
-        await got(greedy, await echoed(greedy, 10), "completed")
-        await got(other, await echoed(other, MIB - 2000), "completed")
+        await got(greedy, await create_echo_task(greedy, 10), "completed")
+        await got(other, await create_echo_task(other, MIB - 2000), "completed")
         await got(greedy, kept[0], "completed")
 
 
@@ -151,7 +151,7 @@ async def test_clients_over_http_are_known_by_network_or_principal(pkg: Any) -> 
             answer: dict[str, Any] = response.json()
             return answer
 
-    async with serving(app):
+    async with serve_app(app):
         for address in ("192.0.2.1", "192.0.2.1", "192.0.2.2"):
             assert (await call(address))["result"]["resultType"] == "task"
         assert "no more of one client" in (await call("192.0.2.1"))["error"]["message"]

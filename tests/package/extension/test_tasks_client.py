@@ -125,7 +125,7 @@ async def test_tasks_answer_no_other_requests_and_no_other_clients(pkg: Any) -> 
         "lastUpdatedAt": "2026-01-01T00:00:00Z",
         "ttlMs": None,
     }
-    server = pkg.root.Server("wrong", handlers=[_answering(pkg, task)])
+    server = pkg.root.Server("wrong", handlers=[_answering_handlers(pkg, task)])
     for capabilities in ({}, DECLARED):
         async with pkg.root.connect(server, capabilities=capabilities) as client:
             with pytest.raises(pkg.root.RemoteProtocolError):
@@ -134,7 +134,7 @@ async def test_tasks_answer_no_other_requests_and_no_other_clients(pkg: Any) -> 
                 await client.read_resource("any://thing")
 
 
-def _answering(pkg: Any, task: dict[str, Any]) -> Any:
+def _answering_handlers(pkg: Any, task: dict[str, Any]) -> Any:
     """Handlers that answer whatever is called or read by a task, without the extension."""
     core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
 
@@ -232,7 +232,7 @@ async def test_a_question_listed_after_its_answer_is_not_asked_again(
     assert (handlers.asked, [*map(list, updates)]) == (1, [["k"]])
 
 
-def scripted(pkg: Any, *states: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
+def scripted_server(pkg: Any, *states: dict[str, Any]) -> tuple[Any, list[tuple[str, float]]]:
     """A server whose calls have these states in turn, and its requests with their times."""
     core: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.server")
     extension: Any = importlib.import_module(f"{PACKAGE}.r2026_07_28.tasks.server")
@@ -264,7 +264,7 @@ DONE: dict[str, Any] = {"status": "completed", "result": {"content": []}}
 async def test_the_interval_that_came_last_is_kept_between_polls(pkg: Any) -> None:
     intervals = [60, 120, 180]
     states = [{"status": "working", "pollIntervalMs": each} for each in intervals]
-    server, requests = scripted(pkg, *states, DONE)
+    server, requests = scripted_server(pkg, *states, DONE)
     async with pkg.root.connect(server, capabilities=DECLARED) as client:
         assert (await client.call_tool("any")).content == []
     times = [time for _, time in requests]
@@ -274,7 +274,7 @@ async def test_the_interval_that_came_last_is_kept_between_polls(pkg: Any) -> No
 
 @pytest.mark.requirement("tasks-ext.initial-status", revisions=SPOKEN)
 async def test_a_task_may_have_ended_when_it_is_created(pkg: Any) -> None:
-    server, requests = scripted(pkg, {"status": "completed"}, DONE)
+    server, requests = scripted_server(pkg, {"status": "completed"}, DONE)
     async with pkg.root.connect(server, capabilities=DECLARED) as client:
         assert (await client.call_tool("any")).content == []
     assert [method for method, _ in requests] == ["tools/call", "tasks/get"]
@@ -282,7 +282,7 @@ async def test_a_task_may_have_ended_when_it_is_created(pkg: Any) -> None:
 
 @pytest.mark.requirement("tasks-ext.ttl-client-backstop", revisions=SPOKEN)
 async def test_a_task_that_outlives_its_time_is_waited_for_no_more(pkg: Any) -> None:
-    server, _ = scripted(pkg, *[{"status": "working", "ttlMs": 1}] * 2)
+    server, _ = scripted_server(pkg, *[{"status": "working", "ttlMs": 1}] * 2)
     async with pkg.root.connect(server, capabilities=DECLARED) as client:
         with pytest.raises(pkg.root.RequestTimeoutError):
             await client.call_tool("any")
@@ -290,7 +290,7 @@ async def test_a_task_that_outlives_its_time_is_waited_for_no_more(pkg: Any) -> 
 
 @pytest.mark.requirement("tasks-ext.cancel-cooperative", revisions=SPOKEN)
 async def test_a_task_may_be_completed_though_it_was_cancelled(pkg: Any) -> None:
-    server, _ = scripted(pkg, *[{"status": "working"}] * 2, DONE)
+    server, _ = scripted_server(pkg, *[{"status": "working"}] * 2, DONE)
     async with pkg.root.connect(server, capabilities=DECLARED) as client:
         task = await client.call_tool("any", task=True)
         await task.cancel()

@@ -30,7 +30,7 @@ async def test_a_tool_that_needs_a_task_runs_as_a_plain_call(pkg: Any, near: str
 
 @every
 @pytest.mark.parametrize("tool", ["asks", "asks_two"])
-async def test_what_a_task_asks_reaches_the_client(pkg: Any, near: str, tool: str) -> None:
+async def test_input_requests_of_a_task_reach_the_client(pkg: Any, near: str, tool: str) -> None:
     handlers = person(pkg)
     proxy = pkg.root.Server.proxy(Work(pkg).server)
     async with pkg.root.connect(proxy, revision=near, handlers=handlers) as client:

@@ -21,7 +21,7 @@ from package.extension.task_work import (
     SPOKEN,
     TASKS,
     Work,
-    created,
+    create_task,
     got,
     person,
     text_of,
@@ -80,7 +80,7 @@ async def test_a_json_rpc_error_of_the_call_is_that_of_the_failed_task(pkg: Any)
             await client.call_tool("fails")
         error = failed.value
         assert (error.code, error.message, error.data) == (1234, "can't be done", {"why": 1})
-        task = await got(client, await created(client, "fails"), "failed")
+        task = await got(client, await create_task(client, "fails"), "failed")
         assert task.status_message == "can't be done"
 
 
@@ -173,7 +173,7 @@ async def test_keys_before_a_task_are_not_those_of_the_task(pkg: Any) -> None:
 )
 async def test_answers_may_come_singly_and_unknown_keys_are_ignored(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
-        task_id = await created(client, "asks_two")
+        task_id = await create_task(client, "asks_two")
         asking = await got(client, task_id, "input_required")
         while len(asking.input_requests) < 2:
             asking = await got(client, task_id, "input_required")
@@ -204,7 +204,7 @@ async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> No
         near.client(pkg, handlers=person(pkg)) as client,
         far.client(pkg, handlers=person(pkg)) as elsewhere,
     ):
-        task_id = await created(client, "asks")
+        task_id = await create_task(client, "asks")
         for name in ("Ada", "Bob"):
             (key,) = (await got(elsewhere, task_id, "input_required")).input_requests
             with pytest.raises(pkg.root.RemoteError):
@@ -218,7 +218,7 @@ async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> No
                     await anyio.lowlevel.checkpoint()
         completed = await got(elsewhere, task_id, "completed")
         assert completed.result["content"][0]["text"] == "Ada and Bob"
-        task_id = await created(client, "waits")
+        task_id = await create_task(client, "waits")
         await elsewhere.request("tasks/cancel", {"taskId": task_id})
         assert (await store.load(task_id)).status == "cancelled"
         with anyio.fail_after(5):
@@ -227,7 +227,7 @@ async def test_processes_with_one_store_serve_each_other_s_tasks(pkg: Any) -> No
 
 async def test_a_malformed_answer_is_refused_and_the_question_stays(pkg: Any) -> None:
     async with Work(pkg).client(pkg, handlers=person(pkg)) as client:
-        task_id = await created(client, "asks")
+        task_id = await create_task(client, "asks")
         asking = await got(client, task_id, "input_required")
         (key,) = asking.input_requests
         with pytest.raises(pkg.root.RemoteError) as refused:
@@ -292,7 +292,7 @@ async def test_a_task_that_is_unknown_or_has_expired_is_an_error(pkg: Any) -> No
     store = pkg.root.MemoryTaskStore(clock=lambda: now[0])
     work = Work(pkg, store=store, ttl=60)
     async with work.client(pkg) as client:
-        task_id = await created(client, "waits")
+        task_id = await create_task(client, "waits")
         now[0] = 1e12
         for name in (task_id, "never"):
             for method in ("tasks/get", "tasks/update", "tasks/cancel"):
@@ -311,7 +311,7 @@ async def test_a_task_that_outlives_its_time_is_stopped(pkg: Any) -> None:
     store = pkg.root.MemoryTaskStore(clock=lambda: 0.0)  # which keeps the record
     work = Work(pkg, store=store, ttl=0.01)
     async with work.client(pkg) as client:
-        task_id = await created(client, "waits")
+        task_id = await create_task(client, "waits")
         assert len(task_id) >= 22  # of 64 characters: more than 128 bits
         task = await got(client, task_id, "failed")
         assert task.error.code == -32603
@@ -326,7 +326,7 @@ async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> N
     principal = pkg.principal.PRINCIPAL
     principal.set(pkg.root.Principal("ada"))
     async with work.client(pkg) as client:
-        task_id = await created(client, "waits")
+        task_id = await create_task(client, "waits")
         assert (await client.request("tasks/get", {"taskId": task_id})).status == "working"
     principal.set(pkg.root.Principal("bob"))
     async with work.client(pkg) as client:
@@ -345,7 +345,7 @@ async def test_a_task_belongs_to_the_principal_that_made_the_call(pkg: Any) -> N
 async def test_more_tasks_than_the_limit_are_refused(pkg: Any) -> None:
     work = Work(pkg, limit=1)
     async with work.client(pkg) as client:
-        await created(client, "waits")
+        await create_task(client, "waits")
         with pytest.raises(pkg.root.RemoteError, match="at most 1 running task"):
             await client.call_tool("waits")
 

@@ -325,7 +325,7 @@ words = st.text(st.characters(blacklist_characters="\r\n\0", blacklist_categorie
 
 
 @given(st.lists(st.tuples(st.lists(lines, min_size=1).map(b"\n".join), words, words)), st.data())
-def test_what_is_encoded_is_decoded(
+def test_encoded_events_decode_to_the_same_events(
     events: list[tuple[bytes, str, str]], data: st.DataObject
 ) -> None:
     stream = b"".join(encode_event(raw, type=type, id=id) for raw, type, id in events)

@@ -173,7 +173,7 @@ def write_server(folder: Path) -> None:
 
 
 @contextmanager
-def inspected(folder: Path, *words: str, target: str = "demo:server") -> Iterator[Page]:
+def inspect_server(folder: Path, *words: str, target: str = "demo:server") -> Iterator[Page]:
     """Inspect the server of a folder, or another one; in the end the process ends by itself."""
     process = subprocess.Popen(
         [sys.executable, "-m", "mcp_protocol", "inspect", target, "--web", *words],

@@ -9,7 +9,7 @@ import pytest
 
 from mcp_protocol.apps import Csp, UiResource
 from mcp_protocol.inspector import app_sandbox
-from package.inspector.inspected import SECONDS, Page, inspected
+from package.inspector.inspected import SECONDS, Page, inspect_server
 
 SERVER = """
 from mcp_protocol import Csp, Server
@@ -31,12 +31,12 @@ def plain() -> str:
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
     folder = tmp_path_factory.mktemp("apps")
     (folder / "demo.py").write_text(SERVER, "utf-8")
-    with inspected(folder) as page:
+    with inspect_server(folder) as page:
         page.event("state", state="open")
         yield page
 
 
-def answered(page: Page, path: str, host: str, method: str = "GET") -> HTTPResponse:
+def send_request(page: Page, path: str, host: str, method: str = "GET") -> HTTPResponse:
     """The response to a request without the token."""
     connection = HTTPConnection("127.0.0.1", page.port, timeout=SECONDS)
     connection.request(method, path, headers={"Host": host})
@@ -49,13 +49,13 @@ def answered(page: Page, path: str, host: str, method: str = "GET") -> HTTPRespo
 def test_a_sandbox_has_the_policy_of_its_document(page: Page) -> None:
     shown = page.act("app", tool="show")
     assert (shown["html"], shown["border"]) == ("<p>view", False)
-    response = answered(page, shown["path"], f"localhost:{page.port}")
+    response = send_request(page, shown["path"], f"localhost:{page.port}")
     policy = response.getheader("Content-Security-Policy") or ""
     assert response.status == 200
     assert "connect-src https://api.example.com;" in policy
     assert policy.endswith(f"frame-ancestors http://127.0.0.1:{page.port}")
     status = {
-        (host, method, path): answered(page, path, host, method).status
+        (host, method, path): send_request(page, path, host, method).status
         for host, method, path in (
             (f"127.0.0.1:{page.port}", "GET", shown["path"]),
             (f"attacker.example:{page.port}", "GET", shown["path"]),

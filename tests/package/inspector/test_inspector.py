@@ -12,7 +12,7 @@ import pytest
 
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.asgi.settings import Limits
-from package.inspector.inspected import Page, inspected, write_server
+from package.inspector.inspected import Page, inspect_server, write_server
 
 
 @pytest.fixture(scope="module", params=[max(REVISIONS), min(REVISIONS)])
@@ -22,7 +22,7 @@ def page(
     """An inspector of a server, in the newest and the oldest revision."""
     folder = tmp_path_factory.mktemp("inspected")
     write_server(folder)
-    with inspected(folder, "--revision", request.param) as page:
+    with inspect_server(folder, "--revision", request.param) as page:
         page.event("state", state="open", revision=request.param)
         yield page
 
@@ -73,7 +73,7 @@ def test_requests_of_the_page_reach_the_server(page: Page) -> None:
 
 
 @contextmanager
-def calling(page: Page, tool: str, call: int) -> Iterator[list[Any]]:
+def call_in_background(page: Page, tool: str, call: int) -> Iterator[list[Any]]:
     """Call a tool while the body runs; the answer is in the list after it."""
     answers: list[Any] = []
 
@@ -87,7 +87,7 @@ def calling(page: Page, tool: str, call: int) -> Iterator[list[Any]]:
 
 
 def test_a_question_of_the_server_is_answered_by_the_page(page: Page) -> None:
-    with calling(page, "poem", 8) as answers:
+    with call_in_background(page, "poem", 8) as answers:
         question = page.event("question", method="sampling/createMessage")
         answer = {"role": "assistant", "content": {"type": "text", "text": "roses"}, "model": "me"}
         page.act("answer", id=question["id"], result=answer)
@@ -98,7 +98,7 @@ def test_a_question_of_the_server_is_answered_by_the_page(page: Page) -> None:
 
 def test_a_question_can_be_refused(page: Page) -> None:
     after = page.last()
-    with calling(page, "poem", 9) as answers:
+    with call_in_background(page, "poem", 9) as answers:
         question = page.event("question", after)
         page.act("answer", id=question["id"], result=None)
         page.event("answered", after, id=question["id"])
@@ -122,7 +122,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_can_not_be_done_is_an_error_for_the_page(page: Page, case: str) -> None:
+def test_failed_actions_are_errors_for_the_page(page: Page, case: str) -> None:
     action, members, expected = WRONG[case]
     assert expected in page.act(action, **members)["text"]
 
@@ -139,7 +139,7 @@ def test_a_changed_list_and_an_updated_resource_are_events(page: Page) -> None:
 
 
 def test_a_server_that_is_not_there_is_shown_and_tried_again(tmp_path: Path) -> None:
-    with inspected(tmp_path) as page:
+    with inspect_server(tmp_path) as page:
         failed = page.event("state", state="failed")
         assert "demo" in failed["error"]
         assert "no session" in page.act("request", method="list_tools", call=1)["text"]

@@ -28,12 +28,12 @@ from mcp_protocol.json_schema.validation import (
     validator_in_time,
 )
 from package.live import TEXT
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 
 pytestmark = pytest.mark.slow
 
-VALIDATING = holding("tools.output-client-validates")
+VALIDATING = revisions_holding("tools.output-client-validates")
 DIALECTS = [
     "http://json-schema.org/draft-04/schema#",
     "http://json-schema.org/draft-06/schema#",
@@ -194,7 +194,7 @@ def test_multiples_of_numbers_beyond_a_bound_are_not_judged() -> None:
     ids=str,
 )
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_what_a_reference_leads_to_need_not_be_a_schema(dialect: str, junk: Any) -> None:
+def test_references_may_lead_to_values_that_are_no_schemas(dialect: str, junk: Any) -> None:
     schema = {"$schema": dialect, "properties": {"a": {"$ref": "#/default"}}, "default": junk}
     for value in ({"a": 1}, {"a": "x"}, {"a": {"b": 1}}, {"a": [1]}):
         error = says(schema, value)
@@ -202,7 +202,7 @@ def test_what_a_reference_leads_to_need_not_be_a_schema(dialect: str, junk: Any)
 
 
 @pytest.mark.parametrize("schema", [{"$id": 5}, {"$id": "http://[x"}, {"$schema": 5}], ids=str)
-def test_what_cannot_be_read_at_all_is_no_schema(schema: Any) -> None:
+def test_unreadable_identifiers_and_dialects_are_no_schema(schema: Any) -> None:
     with pytest.raises(ValueError, match=r"not a JSON Schema|\$schema"):
         validator(schema, "testing")
 
@@ -244,7 +244,7 @@ def test_a_schema_has_a_size() -> None:
     ],
     ids=["text", "list", "const", "enum", "name", "names", "number", "required", "not", "escapes"],
 )
-def test_what_is_said_of_a_value_is_short_and_on_one_line(schema: Any, value: Any) -> None:
+def test_validation_errors_are_short_and_on_one_line(schema: Any, value: Any) -> None:
     error = says(schema, value)
     assert error is not None
     assert len(error) < 1000
@@ -314,23 +314,23 @@ SCHEMAS = st.recursive(
 )
 
 
-def narrowed(schema: Any) -> Any:
+def narrow_schema(schema: Any) -> Any:
     """A schema without what the library does otherwise than the specification says.
 
     It forbids each item that is not evaluated, whatever `unevaluatedItems` says of it.
     """
     if isinstance(schema, list):
-        return [narrowed(part) for part in schema]
+        return [narrow_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    parts = {name: narrowed(part) for name, part in schema.items()}
+    parts = {name: narrow_schema(part) for name, part in schema.items()}
     return {**parts, **({"unevaluatedItems": False} if "unevaluatedItems" in parts else {})}
 
 
 @given(schema=SCHEMAS.filter(lambda schema: isinstance(schema, dict)), value=VALUES)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_values_are_judged_as_the_library_does(dialect: str, schema: Any, value: Any) -> None:
-    whole = {"$schema": dialect, **narrowed(schema)}
+    whole = {"$schema": dialect, **narrow_schema(schema)}
     library = jsonschema.validators.validator_for(whole)
     try:
         library.check_schema(whole)
@@ -390,7 +390,7 @@ async def test_values_are_judged_side_by_side() -> None:
     assert [said[number] is None for number in range(6)] == [False, True] * 3
 
 
-def listing(schema: Any) -> dict[str, Any]:
+def tool_list(schema: Any) -> dict[str, Any]:
     return {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema}]}
 
 
@@ -406,8 +406,8 @@ async def test_a_result_that_cannot_be_judged_in_time_fails_its_call(
 ) -> None:
     result = {**TEXT, "structuredContent": {"rows": ROWS[:40_000]}}
     timeouts = Timeouts(validation=0.3)
-    answers = (listing(ROWS_OF), result, TEXT)
-    async with scripted(revision, *answers, timeouts=timeouts) as (client, _):
+    answers = (tool_list(ROWS_OF), result, TEXT)
+    async with connect_scripted(revision, *answers, timeouts=timeouts) as (client, _):
         await client.list_tools()
         with pytest.raises(RemoteProtocolError, match=f"within 0.*s \\({setting}\\)"):
             await client.call_tool("t", timeout=timeout)
@@ -424,7 +424,7 @@ async def test_a_schema_that_is_never_used_costs_nothing(revision: str) -> None:
     for _ in range(150):
         deep = {"properties": {"a": deep}}
     schema = {"type": "object", "enum": [1, 1], **deep}
-    async with scripted(revision, *[listing(schema)] * 2, TEXT) as (client, _):
+    async with connect_scripted(revision, *[tool_list(schema)] * 2, TEXT) as (client, _):
         await client.list_tools()
         await client.list_tools()
         schemas = client._application.server_state.output_schemas._tools

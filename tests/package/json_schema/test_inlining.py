@@ -106,7 +106,7 @@ def test_recursion_stays_a_reference_and_the_rest_is_inlined() -> None:
         ).is_valid(value)
 
 
-def doubling(levels: int) -> dict[str, Any]:
+def doubling_schema(levels: int) -> dict[str, Any]:
     """A schema that has twice as many parts at each level when it is inlined."""
     names = [f"L{level}" for level in range(levels)]
     definitions = {
@@ -119,7 +119,7 @@ def doubling(levels: int) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "schema",
     [
-        doubling(INLINED_PARTS.bit_length()),
+        doubling_schema(INLINED_PARTS.bit_length()),
         with_definitions({"a": {"$ref": "#/$defs/T/properties/x"}}, T={"properties": {"x": TEXT}}),
         with_definitions({"a": {"$ref": "https://nowhere.test/s"}}, T=TEXT),
         with_definitions({"a": ref("T")}, T={**TEXT, "$id": "https://nowhere.test/t"}),

@@ -139,7 +139,7 @@ def test_a_separator_that_words_may_contain_is_none(pattern: str, without_re2: N
         ("((a{1000}){1000}){1000}(b*)*", "a" * 40),
     ],
 )
-def test_what_has_no_linear_time_is_refused(pattern: str, text: str, engine: str) -> None:
+def test_patterns_without_linear_time_are_refused(pattern: str, text: str, engine: str) -> None:
     with pytest.raises(PatternError, match="linear time"):
         search(pattern, text)
 
@@ -158,7 +158,7 @@ def test_word_boundaries_in_long_texts_are_matched_by_re2() -> None:
     "pattern",
     ["(", ")", "a)", "[a", "\\", "*a", "a**", "a{2,1}", "[z-a]", "(?", "(?<=a+)b", "^*", "(?P=x)"],
 )
-def test_what_is_no_regular_expression_is_refused(pattern: str, without_re2: None) -> None:
+def test_invalid_regular_expressions_are_refused(pattern: str, without_re2: None) -> None:
     with pytest.raises(PatternError, match="not a regular expression"):
         Pattern(pattern)
 

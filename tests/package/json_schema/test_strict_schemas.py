@@ -27,7 +27,7 @@ DEFINITIONS = {
 }
 
 
-def valued(keyword: str, *values: Any) -> list[dict[str, Any]]:
+def keyword_schemas(keyword: str, *values: Any) -> list[dict[str, Any]]:
     """Schemas that say one thing each: a keyword with a value."""
     return [{keyword: value} for value in values]
 
@@ -46,7 +46,7 @@ MEMBERS: list[Any] = [
     *({**NUMBER, key: 1} for key in ("minimum", "maximum", "multipleOf", "exclusiveMinimum")),
     *({**TEXT, "default": value} for value in ("a", None)),
     *({**TEXT, "title": "t", "deprecated": True, "readOnly": True, "$comment": "c"},),
-    *valued("const", "a", 1, True, None, 1.5, []),
+    *keyword_schemas("const", "a", 1, True, None, 1.5, []),
     *({"enum": values} for values in (["a"], ["a", 1], [1, 2], [None, "a"], [None], [])),
     {"type": "string", "enum": ["a", None]},
     {"type": ["string", "null"], "enum": ["a", None]},
@@ -89,7 +89,7 @@ MEMBERS: list[Any] = [
 SUBSETS = {"openai": OPENAI, "anthropic": ANTHROPIC, "gemini": GEMINI}
 
 
-def reduced(subset: Subset, schema: Any) -> str:
+def reduce_schema(subset: Subset, schema: Any) -> str:
     """The reduced schema and its notes, or why there is none."""
     reduction = Reduction(subset)
     try:
@@ -111,7 +111,7 @@ def arguments(schema: Any, *required: str) -> dict[str, Any]:
 def test_schemas_are_reduced_or_refused_so(snapshot: SnapshotAssertion) -> None:
     rows = {
         f"{number}: {json.dumps(schema)}": {
-            name: reduced(subset, arguments(schema, "m")) for name, subset in SUBSETS.items()
+            name: reduce_schema(subset, arguments(schema, "m")) for name, subset in SUBSETS.items()
         }
         for number, schema in enumerate(MEMBERS)
     }
@@ -120,18 +120,18 @@ def test_schemas_are_reduced_or_refused_so(snapshot: SnapshotAssertion) -> None:
 
 def test_optional_members_are_reduced_so(snapshot: SnapshotAssertion) -> None:
     kinds = (TEXT, {"anyOf": [TEXT, NUMBER]}, {"anyOf": [TEXT, NULL]}, {**TEXT, "default": "a"})
-    assert [reduced(OPENAI, arguments(schema)) for schema in kinds] == snapshot
-    assert [reduced(GEMINI, arguments(schema)) for schema in kinds] == snapshot
+    assert [reduce_schema(OPENAI, arguments(schema)) for schema in kinds] == snapshot
+    assert [reduce_schema(GEMINI, arguments(schema)) for schema in kinds] == snapshot
 
 
 @pytest.mark.parametrize("schema", [{}, {"type": "array"}, {"properties": {}}])
 def test_arguments_are_an_object(schema: dict[str, Any]) -> None:
-    assert reduced(OPENAI, schema) == "not strict: /: not an object"
+    assert reduce_schema(OPENAI, schema) == "not strict: /: not an object"
 
 
 @pytest.mark.parametrize("subset", SUBSETS.values(), ids=SUBSETS)
 def test_arguments_without_members_are_an_object(subset: Subset) -> None:
-    schema = json.loads(reduced(subset, {"type": "object"}))
+    schema = json.loads(reduce_schema(subset, {"type": "object"}))
     assert (schema["type"], schema["properties"]) == ("object", {})
 
 
@@ -146,7 +146,7 @@ def test_arguments_without_members_are_an_object(subset: Subset) -> None:
 def test_levels_of_objects_and_arrays_have_a_bound(levels: int, error: str | None) -> None:
     subset = Subset(frozenset(), frozenset(), levels=levels)
     schema = arguments({"type": "array", "items": TEXT}, "m")
-    assert (reduced(subset, schema) == error) is (error is not None)
+    assert (reduce_schema(subset, schema) == error) is (error is not None)
 
 
 OPTIONAL = {"type": "object", "properties": {"a": TEXT, "b": {"type": ["string", "null"]}}}

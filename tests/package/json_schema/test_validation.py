@@ -22,11 +22,11 @@ from mcp_protocol.json_schema import CheckedSchema
 from mcp_protocol.json_schema.validation import validator
 from mcp_protocol.server.toolkit.server import Server
 from package.live import TEXT
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import ALL, speaking_to
 
-DIALECTS = holding("json-schema.default-dialect")
+DIALECTS = revisions_holding("json-schema.default-dialect")
 ENDS: list[Role] = ["server", "client"]
 dialects = pytest.mark.parametrize("revision", DIALECTS)
 ends = pytest.mark.parametrize("end", ENDS)
@@ -73,7 +73,7 @@ async def client_says(revision: str, schema: Any, value: Any) -> str | None:
     tool = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema}
     plain = {"name": "plain", "inputSchema": {"type": "object"}}
     given = {**TEXT, "structuredContent": value}
-    async with scripted(revision, {"tools": [tool, plain]}, TEXT, given) as (client, _):
+    async with connect_scripted(revision, {"tools": [tool, plain]}, TEXT, given) as (client, _):
         listed = await client.list_tools()
         assert listed[0].output_schema == schema
         await client.call_tool("plain")  # one bad schema spoils no other tool
@@ -176,7 +176,7 @@ MALFORMED = [of(a={"type": "objekt"}), of(a={"minimum": "1"}), {"type": "object"
 @pytest.mark.requirement("json-schema.schema-valid")
 @dialects
 @pytest.mark.parametrize("schema", MALFORMED, ids=repr)
-async def test_what_is_no_schema_is_refused(revision: str, schema: Any) -> None:
+async def test_malformed_schemas_are_refused(revision: str, schema: Any) -> None:
     with pytest.raises(ValueError, match="not a JSON Schema"):
         Server("judge").tool("t", input_schema=schema)(accept)
     with pytest.raises(ValueError, match="not a JSON Schema"):
@@ -245,7 +245,7 @@ def exponential(levels: int) -> dict[str, Any]:
     return {**of(a={"$ref": "#/$defs/n0"}), "$defs": {**twice, f"n{levels}": {"type": "integer"}}}
 
 
-def nested(levels: int) -> dict[str, Any]:
+def nested_schema(levels: int) -> dict[str, Any]:
     """A schema that is nested deep."""
     inner: dict[str, Any] = {"type": "integer"}
     for _ in range(levels):
@@ -260,7 +260,7 @@ def nested(levels: int) -> dict[str, Any]:
     [
         exponential(64),
         {**exponential(64), **of(a={"$schema": DRAFT_7, "allOf": [{"$ref": "#/$defs/n0"}]})},
-        nested(5000),
+        nested_schema(5000),
         of(a={"$ref": "#/properties/a"}),
     ],
     ids=["exponential", "in a dialect of its own", "nested", "circle"],

@@ -15,7 +15,7 @@ from mcp_protocol.protocol.receiver import Event, RequestReceived, Send
 from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
-from package.wire import described
+from package.wire import describe_as
 
 Kind = TypeVar("Kind")
 
@@ -44,8 +44,8 @@ class Pair:
         client: Mapping[str, Any] = EVERY_CLIENT_CAPABILITY,
     ) -> None:
         self.revision = REVISIONS[revision]
-        self.client = ClientConnection(REVISIONS.only(revision), described(client, "client"))
-        self.server = ServerConnection(REVISIONS, described(server, "server"))
+        self.client = ClientConnection(REVISIONS.only(revision), describe_as(client, "client"))
+        self.server = ServerConnection(REVISIONS, describe_as(server, "server"))
         self.ends: dict[Role, Connection] = {"client": self.client, "server": self.server}
         self.wire: list[tuple[Role, dict[str, Any]]] = []
         self.messages: list[OutgoingMessage] = []

@@ -15,11 +15,11 @@ from mcp_protocol.protocol.receiver import NotificationReceived, ResponseReceive
 from mcp_protocol.revisions import REVISIONS
 from package.ends import both, end_of
 from package.protocol.pair import Pair
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
 from package.wire import INITIALIZED, ClientEnd, ServerEnd, initialize, request
 
-BATCHED = holding("jsonrpc.batch-receive")
+BATCHED = revisions_holding("jsonrpc.batch-receive")
 UNBATCHED = [revision for revision in REVISIONS if revision not in BATCHED]
 ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
 
@@ -93,7 +93,7 @@ def test_a_client_takes_a_batch_of_responses_and_of_requests(revision: str) -> N
 
 
 @pytest.mark.requirement("jsonrpc.batch-no-initialize")
-@pytest.mark.parametrize("revision", holding("jsonrpc.batch-no-initialize"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.batch-no-initialize"))
 def test_initialize_is_refused_inside_a_batch_and_served_outside(revision: str) -> None:
     for batch in ([initialize(revision)], [initialize(revision), INITIALIZED]):
         server = ServerEnd(None)

@@ -19,11 +19,11 @@ from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.receiver import CancelReceived, Ignored, RequestFailed
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
-from package.ends import ASKED, answering, ask, asking, both, end_of
+from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
 from package.live import TEXT, FakeServer, live
 from package.protocol.pair import Pair
 from package.protocol.traffic import whole_session
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
 from package.wire import (
     ALL,
@@ -32,8 +32,8 @@ from package.wire import (
     PER_REQUEST,
     ClientEnd,
     ServerEnd,
-    cancelled,
-    described,
+    cancelled_notification,
+    describe_as,
     request,
 )
 
@@ -42,7 +42,7 @@ modern = pytest.mark.parametrize("revision", PER_REQUEST)
 IN_PROGRESS = "cancellation.in-progress-only"  # holds in every revision
 
 
-def begun(revision: str, role: Role) -> tuple[Any, RequestId]:
+def begin_request(revision: str, role: Role) -> tuple[Any, RequestId]:
     """An end and the id of a request that it has open."""
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
@@ -53,28 +53,28 @@ def begun(revision: str, role: Role) -> tuple[Any, RequestId]:
 @pytest.mark.requirement(
     "cancellation.shape", "cancellation.shape-2025-11", "cancellation.either-side"
 )
-@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+@pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 @pytest.mark.parametrize("reason", [None, "user went home"])
 def test_a_cancellation_has_the_request_id_and_any_reason(
     revision: str, role: Role, reason: str | None
 ) -> None:
-    end, id = begun(revision, role)
+    end, id = begin_request(revision, role)
     message = end.connection.cancel(id, reason)
     assert message is not None
     given = {} if reason is None else {"reason": reason}
-    assert json.loads(message.data) == cancelled(id, **given)
+    assert json.loads(message.data) == cancelled_notification(id, **given)
 
 
 @pytest.mark.requirement("cancellation.in-progress-only", "cancellation.client-issued")
-@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+@pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 def test_only_an_open_request_of_ours_is_cancelled_and_only_once(revision: str, role: Role) -> None:
-    end, id = begun(revision, role)
+    end, id = begin_request(revision, role)
     assert isinstance(id, int)
     assert end.connection.cancel(id + 1) is None
     assert end.connection.cancel(str(id)) is None
     assert end.connection.cancel(id) is not None
     assert end.connection.cancel(id) is None
-    end, id = begun(revision, role)
+    end, id = begin_request(revision, role)
     end.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
     assert end.connection.cancel(id) is None
 
@@ -89,9 +89,9 @@ async def test_a_cancellation_can_not_be_sent_for_an_id_of_ones_choice(revision:
 
 
 @pytest.mark.requirement("cancellation.not-initialize")
-@pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
+@pytest.mark.parametrize("revision", revisions_holding("cancellation.not-initialize"))
 async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: str) -> None:
-    client = ClientConnection(REVISIONS.only(revision), described({}, "client"))
+    client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
     assert client.cancel(json.loads(client.open().data)["id"]) is None
     silent = FakeServer(None)
     with anyio.move_on_after(0.05) as scope:
@@ -103,12 +103,12 @@ async def test_initialize_is_not_cancelled_when_the_client_gives_up(revision: st
 
 
 @pytest.mark.requirement("cancellation.not-initialize")
-@pytest.mark.parametrize("revision", holding("cancellation.not-initialize"))
+@pytest.mark.parametrize("revision", revisions_holding("cancellation.not-initialize"))
 def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) -> None:
     server = ServerEnd(None)
     message = request(revision, "initialize", id="i", params=ClientEnd(revision).opening["params"])
     (answer,) = server.say(message)
-    assert server.say(cancelled("i")) == []
+    assert server.say(cancelled_notification("i")) == []
     assert answer["result"]["protocolVersion"] == revision
     assert server.connection.session is not None
 
@@ -116,17 +116,17 @@ def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) 
 @pytest.mark.requirement("cancellation.same-direction")
 @pytest.mark.parametrize(
     ("revision", "role"),
-    [pair for pair in asking(IN_PROGRESS) if pair[0] in HANDSHAKE],
+    [pair for pair in asking_ends(IN_PROGRESS) if pair[0] in HANDSHAKE],
 )
 def test_the_peer_can_not_cancel_a_request_that_we_sent(revision: str, role: Role) -> None:
-    end, id = begun(revision, role)
-    assert end.say(cancelled(id)) == []
+    end, id = begin_request(revision, role)
+    assert end.say(cancelled_notification(id)) == []
     assert end.connection.open_requests == 1
     assert end.connection.cancel(id) is not None
 
 
 @pytest.mark.requirement("cancellation.no-response", "cancellation.stops-processing")
-@pytest.mark.parametrize(("revision", "role"), answering(IN_PROGRESS))
+@pytest.mark.parametrize(("revision", "role"), answering_ends(IN_PROGRESS))
 @pytest.mark.parametrize("id", [7, "7", ""])
 def test_a_cancelled_request_is_forgotten_and_not_answered(
     revision: str, role: Role, id: int | str
@@ -135,7 +135,7 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     for started in (id, "other"):
         ask(end, ASKED[role], id=started)
     end.events.clear()
-    assert end.say(cancelled(id, reason="late")) == []
+    assert end.say(cancelled_notification(id, reason="late")) == []
     assert list(end.events) == [CancelReceived(id, "late")]
     assert end.connection.inbound_requests == ("other",)
     assert end.connection.respond(id, RESULTS[ASKED[role]]) is None
@@ -143,7 +143,7 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     assert end.connection.respond("other", RESULTS[ASKED[role]]) is not None
 
 
-@pytest.mark.parametrize(("revision", "role"), answering(IN_PROGRESS))
+@pytest.mark.parametrize(("revision", "role"), answering_ends(IN_PROGRESS))
 def test_the_end_of_a_stream_cancels_where_the_revision_says_so(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     ask(end, ASKED[role], id=7)
@@ -191,7 +191,7 @@ def test_a_cancellation_that_fits_nothing_is_ignored(
     revision: str, role: Role, params: Any
 ) -> None:
     end = end_of(revision, role)
-    if (revision, role) in answering(IN_PROGRESS):
+    if (revision, role) in answering_ends(IN_PROGRESS):
         ask(end, ASKED[role], id=7)
     served = end.connection.inbound_requests
     end.events.clear()
@@ -202,14 +202,14 @@ def test_a_cancellation_that_fits_nothing_is_ignored(
 
 
 @pytest.mark.requirement("cancellation.late-response-ignored")
-@pytest.mark.parametrize(("revision", "role"), asking(IN_PROGRESS))
+@pytest.mark.parametrize(("revision", "role"), asking_ends(IN_PROGRESS))
 @pytest.mark.parametrize(
     "answer", [{"result": {}}, {"error": {"code": 1, "message": "no"}}, {"result": 5}], ids=repr
 )
 def test_an_answer_that_comes_after_the_cancellation_is_ignored(
     revision: str, role: Role, answer: dict[str, Any]
 ) -> None:
-    end, id = begun(revision, role)
+    end, id = begin_request(revision, role)
     end.connection.cancel(id)
     end.events.clear()
     assert end.say({"jsonrpc": "2.0", "id": id, **answer}) == []
@@ -222,9 +222,9 @@ def test_a_server_can_end_a_subscription_and_no_other_request(revision: str) -> 
     client = ClientEnd(revision)
     call = client.ask("tools/call", PARAMS["tools/call"])
     listen = client.ask("subscriptions/listen", PARAMS["subscriptions/listen"])
-    client.say(cancelled(call["id"]))
+    client.say(cancelled_notification(call["id"]))
     assert [type(event) for event in client.events] == [Ignored]
-    client.say(cancelled(listen["id"]))
+    client.say(cancelled_notification(listen["id"]))
     (event,) = client.events
     assert isinstance(event, RequestFailed)
     assert event.id == listen["id"]

@@ -21,12 +21,12 @@ from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.server import Server
 from package.ends import both, end_of
 from package.protocol.pair import Pair
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS, URI
 from package.wire import (
     ClientEnd,
     ServerEnd,
-    described,
+    describe_as,
     facts,
     initialize,
     meta_of,
@@ -111,10 +111,14 @@ def test_a_client_declares_what_the_revision_has_and_no_more(revision: str, hand
         "capabilities.client-set-2025-11": set(EVERYTHING) - {"extensions", "future"},
         "capabilities.client-set-2026": set(EVERYTHING) - {"tasks", "future"},
     }
-    (known,) = (known for id, known in sets.items() if revision in holding(id))
+    (known,) = (known for id, known in sets.items() if revision in revisions_holding(id))
     capabilities = client_declares(revision, handlers, EVERYTHING)
     assert set(capabilities) == known | {"extensions"}  # declared in each revision
-    expected = {} if revision in holding("capabilities.client-set-2026") else {"listChanged": True}
+    expected = (
+        {}
+        if revision in revisions_holding("capabilities.client-set-2026")
+        else {"listChanged": True}
+    )
     assert capabilities["roots"] == expected
     assert capabilities["experimental"] == {"x": {"y": 1}}
 
@@ -143,7 +147,7 @@ def test_a_server_declares_what_the_revision_has_and_no_more(revision: str) -> N
         "logging": {},
         "experimental": {"x": {}},
     }
-    if revision not in holding("capabilities.server-set-2024"):
+    if revision not in revisions_holding("capabilities.server-set-2024"):
         features["completions"] = {}
     assert server_declares(revision, full_server()) == features
     assert server_declares(revision, Server("bare", logging=False)) == {}
@@ -159,7 +163,7 @@ def test_tasks_are_declared_only_where_wanted_and_known(revision: str) -> None:
 
 
 @pytest.mark.requirement("capabilities.server-set-2024")
-@pytest.mark.parametrize("revision", holding("capabilities.server-set-2024"))
+@pytest.mark.parametrize("revision", revisions_holding("capabilities.server-set-2024"))
 def test_completion_needs_no_capability_where_there_is_none(revision: str) -> None:
     client = ClientEnd(revision, server={})
     id = client.ask("completion/complete", PARAMS["completion/complete"])["id"]
@@ -171,7 +175,7 @@ def test_completion_needs_no_capability_where_there_is_none(revision: str) -> No
 @pytest.mark.anyio
 @pytest.mark.requirement("capabilities.server-features-advertised", "discover.capabilities-true")
 @pytest.mark.parametrize("revision", REVISIONS)
-async def test_what_a_server_advertises_it_answers_and_nothing_else(revision: str) -> None:
+async def test_a_server_answers_advertised_methods_and_no_others(revision: str) -> None:
     for server in (full_server(), Server("bare", logging=False)):
         capabilities = server_declares(revision, server)
         async with speaking_to(server, revision) as end:
@@ -204,7 +208,7 @@ def test_a_capability_exists_by_its_key_and_a_flag_by_its_truth(
 
 @pytest.mark.requirement("capabilities.presence-is-support", "capabilities.tools-need-declaration")
 @pytest.mark.requirement("capabilities.respected-session")
-@pytest.mark.parametrize("revision", holding("capabilities.tools-need-declaration"))
+@pytest.mark.parametrize("revision", revisions_holding("capabilities.tools-need-declaration"))
 def test_tools_are_served_and_called_only_if_declared(revision: str) -> None:
     for method in ("tools/list", "tools/call"):
         (answer,) = ServerEnd(revision, {}).ask(method, PARAMS[method])
@@ -216,7 +220,7 @@ def test_tools_are_served_and_called_only_if_declared(revision: str) -> None:
 
 
 @pytest.mark.requirement("capabilities.presence-is-support", "capabilities.respected-session")
-@pytest.mark.parametrize("revision", holding("capabilities.respected-session"))
+@pytest.mark.parametrize("revision", revisions_holding("capabilities.respected-session"))
 def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
     now: dict[str, Any] = {"prompts": {}}
 
@@ -236,7 +240,7 @@ def test_a_session_keeps_what_was_declared_when_it_began(revision: str) -> None:
 
 @pytest.mark.requirement("capabilities.subflags-default-false")
 @pytest.mark.parametrize("flag", [{}, {"listChanged": False}, {"listChanged": True}], ids=str)
-@pytest.mark.parametrize("revision", holding("capabilities.subflags-default-false"))
+@pytest.mark.parametrize("revision", revisions_holding("capabilities.subflags-default-false"))
 def test_changes_of_lists_are_told_only_if_that_is_declared(
     revision: str, flag: dict[str, bool]
 ) -> None:
@@ -253,7 +257,7 @@ def test_changes_of_lists_are_told_only_if_that_is_declared(
 
 @pytest.mark.requirement("capabilities.subflags-default-false")
 @pytest.mark.parametrize("flag", [{}, {"listChanged": False}, {"listChanged": True}], ids=str)
-@pytest.mark.parametrize("revision", holding("capabilities.respected-session"))
+@pytest.mark.parametrize("revision", revisions_holding("capabilities.respected-session"))
 def test_changes_of_roots_are_told_only_if_that_is_declared(
     revision: str, flag: dict[str, bool]
 ) -> None:
@@ -265,7 +269,9 @@ def test_changes_of_roots_are_told_only_if_that_is_declared(
 @pytest.mark.requirement("capabilities.resource-updates-need-subscribe")
 @pytest.mark.requirement("capabilities.subflags-default-false")
 @pytest.mark.parametrize("flag", [{}, {"subscribe": False}, {"subscribe": True}], ids=str)
-@pytest.mark.parametrize("revision", holding("capabilities.resource-updates-need-subscribe"))
+@pytest.mark.parametrize(
+    "revision", revisions_holding("capabilities.resource-updates-need-subscribe")
+)
 def test_updates_of_resources_need_the_declared_subscription(
     revision: str, flag: dict[str, bool]
 ) -> None:
@@ -287,7 +293,7 @@ def test_updates_of_resources_need_the_declared_subscription(
 
 @pytest.mark.requirement("capabilities.resource-updates-need-listen")
 @pytest.mark.requirement("meta.subscription-id-present")
-@pytest.mark.parametrize("revision", holding("capabilities.resource-updates-need-listen"))
+@pytest.mark.parametrize("revision", revisions_holding("capabilities.resource-updates-need-listen"))
 def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) -> None:
     server = ServerEnd(revision)
     updated = "notifications/resources/updated"
@@ -300,7 +306,7 @@ def test_updates_of_resources_go_to_the_streams_that_name_them(revision: str) ->
 
 
 @pytest.mark.requirement("meta.subscription-id-present", "meta.subscription-id-absent")
-@pytest.mark.parametrize("revision", holding("meta.subscription-id-absent"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.subscription-id-absent"))
 def test_only_what_a_subscription_tells_is_marked_with_its_id(revision: str) -> None:
     server = ServerEnd(revision)
     (first,) = server.ask("subscriptions/listen", PARAMS["subscriptions/listen"], id=7)
@@ -316,7 +322,7 @@ def test_only_what_a_subscription_tells_is_marked_with_its_id(revision: str) -> 
 
 
 @pytest.mark.requirement("capabilities.sampling-needs-declaration")
-@pytest.mark.parametrize("revision", holding("capabilities.respected-session"))
+@pytest.mark.parametrize("revision", revisions_holding("capabilities.respected-session"))
 def test_a_server_samples_only_with_a_client_that_declared_it(revision: str) -> None:
     method = "sampling/createMessage"
     with pytest.raises(MissingCapabilityError):
@@ -331,7 +337,7 @@ def test_a_server_samples_only_with_a_client_that_declared_it(revision: str) -> 
 @pytest.mark.requirement("meta.request-fields-not-from-history")
 @pytest.mark.requirement("capabilities.respected-interaction")
 @pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
-@pytest.mark.parametrize("revision", holding("capabilities.missing-error"))
+@pytest.mark.parametrize("revision", revisions_holding("capabilities.missing-error"))
 def test_a_server_requests_no_input_that_was_not_declared(revision: str, method: str) -> None:
     (needed,) = REVISIONS[revision].input_requests[method].capability
     wanted = {"resultType": "input_required", "inputRequests": {"a": {"method": method}}}
@@ -386,7 +392,7 @@ def test_params_are_checked_after_others_were_permitted() -> None:
 
 @pytest.mark.requirement("meta.request-client-capabilities", "meta.request-protocol-version")
 @pytest.mark.parametrize("own", [{}, {"elicitation": {"form": {}}}], ids=str)
-@pytest.mark.parametrize("revision", holding("meta.request-client-capabilities"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.request-client-capabilities"))
 def test_every_client_request_states_revision_and_capabilities(
     revision: str, own: dict[str, Any]
 ) -> None:
@@ -405,7 +411,7 @@ def test_every_client_request_states_revision_and_capabilities(
 @pytest.mark.parametrize(("revision", "role"), both("jsonrpc.version-member"))
 def test_nothing_is_asked_before_anything_is_agreed(revision: str, role: Any) -> None:
     side = {"client": ClientConnection, "server": ServerConnection}[role]
-    fresh = side(REVISIONS, described(EVERY_SERVER_CAPABILITY, "x"))
+    fresh = side(REVISIONS, describe_as(EVERY_SERVER_CAPABILITY, "x"))
     with pytest.raises(LocalProtocolError, match="nothing was agreed"):
         fresh.request("ping")
     assert end_of(revision, role).connection.session or role == "server"

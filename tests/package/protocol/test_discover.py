@@ -11,7 +11,7 @@ from mcp_protocol.protocol.lifecycle import Description
 from mcp_protocol.protocol.receiver import RequestFailed
 from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
 from package.wire import PER_REQUEST, ClientEnd, ServerEnd, facts, request
 
@@ -19,7 +19,7 @@ from package.wire import PER_REQUEST, ClientEnd, ServerEnd, facts, request
 @pytest.mark.requirement("discover.implemented", "discover.result-shape", "discover.cache-hints")
 @pytest.mark.requirement("discover.no-input-required", "jsonrpc.mandatory-parts-modern")
 @pytest.mark.parametrize("speaks", [None, *PER_REQUEST])
-@pytest.mark.parametrize("revision", holding("discover.implemented"))
+@pytest.mark.parametrize("revision", revisions_holding("discover.implemented"))
 def test_every_server_tells_what_it_speaks_and_who_it_is(revision: str, speaks: str | None) -> None:
     (answer,) = ServerEnd(revision, {}, speaks=speaks).ask("server/discover", id="d")
     assert answer == {
@@ -38,7 +38,7 @@ def test_every_server_tells_what_it_speaks_and_who_it_is(revision: str, speaks: 
 
 
 @pytest.mark.requirement("discover.result-shape")
-@pytest.mark.parametrize("revision", holding("discover.result-shape"))
+@pytest.mark.parametrize("revision", revisions_holding("discover.result-shape"))
 def test_instructions_are_left_out_if_there_are_none(revision: str) -> None:
     def describe(_: Revision) -> Description:
         return Description({"name": "server", "version": "1"}, {})
@@ -51,7 +51,7 @@ def test_instructions_are_left_out_if_there_are_none(revision: str) -> None:
 
 @pytest.mark.requirement("discover.request-shape")
 @pytest.mark.parametrize("more", [{}, {"x": 1}, {"supportedVersions": ["a"]}], ids=str)
-@pytest.mark.parametrize("revision", holding("discover.request-shape"))
+@pytest.mark.parametrize("revision", revisions_holding("discover.request-shape"))
 def test_further_params_of_a_discovery_are_ignored(revision: str, more: dict[str, Any]) -> None:
     (answer,) = ServerEnd(revision).ask("server/discover", more)
     assert answer["result"]["supportedVersions"] == list(PER_REQUEST)
@@ -60,7 +60,7 @@ def test_further_params_of_a_discovery_are_ignored(revision: str, more: dict[str
 
 @pytest.mark.requirement("discover.capabilities-true", "capabilities.server-features-advertised")
 @pytest.mark.parametrize("left_out", [None, *EVERY_SERVER_CAPABILITY])
-@pytest.mark.parametrize("revision", holding("discover.capabilities-true"))
+@pytest.mark.parametrize("revision", revisions_holding("discover.capabilities-true"))
 def test_a_request_is_served_if_its_capability_is_advertised(
     revision: str, left_out: str | None
 ) -> None:
@@ -76,7 +76,7 @@ def test_a_request_is_served_if_its_capability_is_advertised(
 
 
 @pytest.mark.requirement("discover.no-input-required")
-@pytest.mark.parametrize("revision", holding("discover.no-input-required"))
+@pytest.mark.parametrize("revision", revisions_holding("discover.no-input-required"))
 def test_discovery_never_asks_for_input(revision: str) -> None:
     assert not facts(revision).method("server/discover").input_required
     client = ClientEnd(revision)

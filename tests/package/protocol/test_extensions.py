@@ -18,12 +18,12 @@ from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live, text_of
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 from package.wire import ALL, HANDSHAKE, facts, meta_of, speaking_to
 from requirements import EVERY_REVISION
 
-HAVING = holding("extensions.capability-map")
+HAVING = revisions_holding("extensions.capability-map")
 having = pytest.mark.parametrize("revision", HAVING)
 
 Capabilities: TypeAlias = dict[str, Any]
@@ -43,7 +43,7 @@ class Params(msgspec.Struct):
     n: int
 
 
-def extended() -> Server:
+def extended_server() -> Server:
     """A server with an extension: a method of its own, and a tool that makes use of it."""
     server = Server("extended")
 
@@ -149,7 +149,7 @@ async def test_settings_that_are_no_object_are_refused_or_ignored(
     async with connect(peer, revision=revision, capabilities=right) as client:
         assert client.extension(X) is None
         assert client.extension("com.example/y") == {}
-    async with speaking_to(extended(), revision) as end:
+    async with speaking_to(extended_server(), revision) as end:
         answer = await end.ask("tools/call", {"name": "level"}, capabilities=both)
         assert answer["result"]["content"][0]["text"] == "core"
 
@@ -159,7 +159,7 @@ async def test_settings_that_are_no_object_are_refused_or_ignored(
 async def test_without_the_other_side_one_uses_the_core_or_fails(
     revision: str,
 ) -> None:
-    server = extended()
+    server = extended_server()
     async with live(server, revision) as (client, _):
         assert text_of(await client.call_tool("level")) == "core"
         with pytest.raises(RemoteError) as refused:
@@ -183,7 +183,7 @@ async def test_an_extension_is_in_force_only_where_both_sides_opt_in(revision: s
         assert "extensions" not in record.sent[0]["params"]["_meta"][key]
     method, params = "com.example/double", {"n": 2}
     declaring: Capabilities = {"extensions": {X: {}}}
-    async with speaking_to(extended(), revision) as end:
+    async with speaking_to(extended_server(), revision) as end:
         without = await end.ask(method, params)
         other = await end.ask(method, params, capabilities={"extensions": {"com.example/y": {}}})
         assert {without["error"]["code"], other["error"]["code"]} == {-32601}
@@ -204,14 +204,14 @@ async def test_without_their_extension_there_are_no_tasks(revision: str) -> None
     revision_of_tasks = REVISIONS[revision]
     assert not [name for name in revision_of_tasks.client_requests if name.startswith("tasks/")]
     capabilities: Capabilities = {"extensions": {TASKS: {}}}
-    async with speaking_to(extended(), revision) as end:
+    async with speaking_to(extended_server(), revision) as end:
         for method in ("tasks/get", "tasks/update", "tasks/cancel", "tasks/result", "tasks/list"):
             answer = await end.ask(method, {"taskId": "t"}, capabilities=capabilities)
             assert answer["error"]["code"] == -32601
         called = await end.ask("tools/call", {"name": "level"}, capabilities=capabilities)
         assert called["result"]["resultType"] == "complete"
     handle = {"resultType": "task", "taskId": "t", "status": "working", "ttlMs": None}
-    async with scripted(revision, handle) as (client, _):
+    async with connect_scripted(revision, handle) as (client, _):
         with pytest.raises(RemoteProtocolError):
             await client.call_tool("any")
 
@@ -222,13 +222,13 @@ async def test_in_a_session_extensions_need_both_sides(
     revision: str,
 ) -> None:
     client: Capabilities = {"extensions": {X: {"level": 2}}, "experimental": {X: {}}, "own": {}}
-    async with speaking_to(extended(), revision, client) as end:
+    async with speaking_to(extended_server(), revision, client) as end:
         answer = await end.ask("tools/call", {"name": "level"})
         assert answer["result"]["content"][0]["text"] == "level 2"
         answer = await end.ask("tools/call", {"name": "declared"})
         assert json.loads(answer["result"]["content"][0]["text"]) == client
         assert (await end.ask("com.example/double", {"n": 2}))["result"]["n"] == 4
-    async with speaking_to(extended(), revision) as end:
+    async with speaking_to(extended_server(), revision) as end:
         assert (await end.ask("com.example/double", {"n": 2}))["error"]["code"] == -32601
 
 

@@ -42,7 +42,7 @@ from mcp_protocol.protocol.server_connection import STREAMS
 from mcp_protocol.revisions import REVISIONS
 from package.ends import End, end_of
 from package.live import App, FakeServer, live
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import RESULTS
 from package.wire import (
     ALL,
@@ -50,7 +50,7 @@ from package.wire import (
     PER_REQUEST,
     ClientEnd,
     ServerEnd,
-    described,
+    describe_as,
     facts,
     meta_of,
     request,
@@ -72,7 +72,7 @@ SHOWN = 2_000
 """Characters that any text made of something foreign stays within."""
 
 
-def nested(depth: int) -> Iterator[str]:
+def nested_texts(depth: int) -> Iterator[str]:
     """JSON that is nested as deep as that, in arrays and in objects."""
     yield "[" * depth + "]" * depth
     yield '{"a":' * depth + "1" + "}" * depth
@@ -90,7 +90,7 @@ def depths() -> range:
 def is_too_deep(depth: int) -> bool:
     """Whether JSON of this depth can't be decoded."""
     try:
-        msgspec.json.decode(next(nested(depth)))
+        msgspec.json.decode(next(nested_texts(depth)))
     except RecursionError:
         return True
     return False
@@ -164,7 +164,7 @@ def test_a_message_nested_to_the_recursion_limit_fails_alone(revision: str, role
     end = end_of(revision, role)
     for message in (*requests_of(revision), *others_of(revision)):
         for depth in depths():
-            for deep in nested(depth):
+            for deep in nested_texts(depth):
                 end.connection.receive(with_deep(message, deep))
                 for identifier in end.connection.inbound_requests:
                     end.connection.fail(identifier, ProtocolError("enough"))
@@ -178,7 +178,7 @@ def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
     deep_result = {"result": {"content": [], "resultType": "DEEP", "structuredContent": "DEEP"}}
     for answer in (deep_result, deep_error, {"result": "DEEP"}, {"result": {"tools": "DEEP"}}):
         for depth in depths():
-            for deep in nested(depth):
+            for deep in nested_texts(depth):
                 asked = client.ask("tools/list")
                 client.say(with_deep({"jsonrpc": "2.0", "id": asked["id"], **answer}, deep))
                 (event,) = client.events
@@ -204,8 +204,8 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
     kinds: set[str] = set()
     for message in (result, shallow):
         for depth in depths():
-            for deep in nested(depth):
-                client = ClientConnection(REVISIONS.only(revision), described({}, "client"))
+            for deep in nested_texts(depth):
+                client = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
                 asked = json.loads(client.open().data)
                 answer = {"jsonrpc": "2.0", "id": asked["id"], "result": message}
                 for event in client.receive(with_deep(answer, deep)):
@@ -242,7 +242,7 @@ async def test_a_client_outlives_every_depth_that_it_answers_with(anyio_backend:
     asked = request(SESSION, "sampling/createMessage", params, id="deep")
     async with connect(server, revision=SESSION, handlers=Mirror()):
         for depth in depths():
-            for deep in nested(depth):
+            for deep in nested_texts(depth):
                 await server.say(with_deep(asked, deep))
                 await server.say(request(SESSION, "ping", id=depth))
                 while (answer := await server.next())["id"] != depth:
@@ -263,7 +263,7 @@ async def test_a_server_answers_every_depth_that_a_handler_gives_back(
     call = request(revision, "tools/call", {"name": "echo", "arguments": {"value": "DEEP"}}, id=7)
     async with speaking_to(server, revision) as end:
         for depth in depths():
-            for deep in nested(depth):
+            for deep in nested_texts(depth):
                 await end.send(with_deep(call, deep))
                 with anyio.fail_after(10):
                     response = await end.channel.receive()
@@ -304,7 +304,7 @@ def test_a_refusal_repeats_little_of_what_was_sent(revision: str) -> None:
 
 
 @pytest.mark.parametrize(("revision", "role"), BOTH)
-def test_what_is_ignored_is_logged_in_a_short_line(revision: str, role: Role) -> None:
+def test_ignored_messages_are_logged_in_a_short_line(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     reasons: list[str] = []
     notification = {"jsonrpc": "2.0", "method": LONG}
@@ -395,7 +395,7 @@ def test_a_missing_resource_is_named_unless_its_uri_is_endless() -> None:
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
-async def test_what_an_application_says_itself_is_not_cut(
+async def test_error_texts_of_an_application_are_not_truncated(
     revision: str, anyio_backend: str
 ) -> None:
     server = Server("long", version="1")
@@ -447,7 +447,7 @@ def test_an_id_has_a_greatest_length_and_is_not_repeated_beyond(revision: str) -
         assert pong["id"] == identifier
     for identifier in (LIMIT + "i", 2**128 + 1, -(2**128) - 1, 10**400, -(10**400)):
         (refused,) = server.say(request(revision, "unknown/method", id=identifier))
-        omitted = revision in holding("jsonrpc.error-id-omitted-if-unreadable")
+        omitted = revision in revisions_holding("jsonrpc.error-id-omitted-if-unreadable")
         assert ("id" in refused) == (not omitted)
         assert refused.get("id") is None
         assert refused["error"]["code"] == -32600

@@ -53,7 +53,7 @@ not_json = pytest.mark.parametrize("make", NOT_JSON.values(), ids=NOT_JSON)
 
 
 @not_json
-def test_what_json_does_not_have_is_refused(make: Callable[[], Any]) -> None:
+def test_values_without_a_json_form_are_refused(make: Callable[[], Any]) -> None:
     with pytest.raises(EncodingError, match=r"^no JSON form: .") as caught:
         encode({"value": make()})
     assert len(str(caught.value)) < 500

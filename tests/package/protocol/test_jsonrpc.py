@@ -18,9 +18,9 @@ from mcp_protocol.errors import (
 from mcp_protocol.facts import Method, Role, other
 from mcp_protocol.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
-from package.ends import answer_request, answering, ask, asking, end_of
+from package.ends import answer_request, answering_ends, ask, asking_ends, end_of
 from package.protocol.pair import Pair
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
 from package.wire import ClientEnd, ServerEnd, request
 from requirements import EVERY_REVISION
@@ -34,7 +34,7 @@ def tools_list(revision: str, **changed: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("jsonrpc.version-member")
 @pytest.mark.parametrize("version", ["1.0", "2", 2.0, None, ...])
-@pytest.mark.parametrize("revision", holding("jsonrpc.version-member"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.version-member"))
 def test_a_request_of_another_jsonrpc_version_is_not_run(revision: str, version: Any) -> None:
     end = ServerEnd(revision)
     (answer,) = end.say(tools_list(revision, jsonrpc=version))
@@ -44,7 +44,7 @@ def test_a_request_of_another_jsonrpc_version_is_not_run(revision: str, version:
 
 @pytest.mark.requirement("jsonrpc.version-member", "jsonrpc.notification-no-id")
 @pytest.mark.requirement("jsonrpc.request-shape", "jsonrpc.response-exactly-one")
-@pytest.mark.parametrize("revision", holding("jsonrpc.version-member"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.version-member"))
 def test_all_messages_are_requests_notifications_or_responses(revision: str) -> None:
     shapes = {
         frozenset({"jsonrpc", "id", "method"}),
@@ -73,7 +73,7 @@ def test_all_messages_are_requests_notifications_or_responses(revision: str) -> 
     [{"method": ...}, {"method": 5}, {"method": None}, {"method": ["tools/list"]}, {"jsonrpc": 2}],
     ids=str,
 )
-@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.request-shape"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.request-shape"))
 def test_a_malformed_request_is_refused_under_its_id(
     revision: str, role: Role, broken: dict[str, Any]
 ) -> None:
@@ -83,7 +83,7 @@ def test_a_malformed_request_is_refused_under_its_id(
 
 @pytest.mark.requirement("jsonrpc.request-id-type", "jsonrpc.response-same-id")
 @pytest.mark.parametrize("id", ["abc", "", "7", 7, 0, -5, 4294967296, 2**64, "\U0001f511"])
-@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.request-id-type"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.request-id-type"))
 def test_any_string_or_integer_is_an_id_and_comes_back_as_it_was(
     revision: str, role: Role, id: Any
 ) -> None:
@@ -95,20 +95,20 @@ def test_any_string_or_integer_is_an_id_and_comes_back_as_it_was(
 @pytest.mark.requirement("jsonrpc.request-id-type", "jsonrpc.request-id-not-null")
 @pytest.mark.requirement("jsonrpc.error-id-omitted-if-unreadable")
 @pytest.mark.parametrize("id", [1.5, True, {}, [], None], ids=repr)
-@pytest.mark.parametrize("revision", holding("jsonrpc.request-id-type"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.request-id-type"))
 def test_anything_else_is_no_id_and_no_notification_either(revision: str, id: Any) -> None:
     end = ServerEnd(revision)
     (answer,) = end.say(tools_list(revision, id=id))
     assert answer["error"]["code"] == -32600
     assert answer.get("id") is None
-    omitted = revision in holding("jsonrpc.error-id-omitted-if-unreadable")
+    omitted = revision in revisions_holding("jsonrpc.error-id-omitted-if-unreadable")
     assert ("id" in answer) == (not omitted)
     assert list(end.requests()) == []
 
 
 @pytest.mark.requirement("jsonrpc.request-id-not-null", "jsonrpc.request-id-type")
 @pytest.mark.requirement("jsonrpc.request-id-unique-session")
-@pytest.mark.parametrize(("revision", "role"), asking("jsonrpc.request-id-not-null"))
+@pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.request-id-not-null"))
 def test_an_end_never_uses_an_id_again(revision: str, role: Role) -> None:
     pair = Pair(revision)
     method = "ping" if role == "server" else "tools/list"
@@ -123,20 +123,20 @@ def test_an_end_never_uses_an_id_again(revision: str, role: Role) -> None:
 
 
 @pytest.mark.requirement("jsonrpc.request-id-unique-in-flight")
-@pytest.mark.parametrize("revision", holding("jsonrpc.request-id-unique-in-flight"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.request-id-unique-in-flight"))
 def test_open_requests_have_different_ids(revision: str) -> None:
     client = ClientEnd(revision)
     assert len({client.ask("tools/list")["id"] for _ in range(100)}) == 100
 
 
 @pytest.mark.requirement("jsonrpc.request-id-unique-in-flight")
-@pytest.mark.parametrize("revision", holding("jsonrpc.request-id-unique-in-flight"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.request-id-unique-in-flight"))
 def test_an_id_may_come_again_once_its_request_was_answered(revision: str) -> None:
     server = ServerEnd(revision)
     assert answer_request(server, 4) == answer_request(server, 4)
 
 
-@pytest.mark.parametrize("revision", holding("jsonrpc.request-id-type"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.request-id-type"))
 def test_an_id_still_in_use_is_refused_and_its_first_use_goes_on(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("tools/list", id=4)
@@ -147,7 +147,7 @@ def test_an_id_still_in_use_is_refused_and_its_first_use_goes_on(revision: str) 
 
 
 @pytest.mark.requirement("jsonrpc.request-id-per-requestor")
-@pytest.mark.parametrize("revision", holding("jsonrpc.request-id-per-requestor"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.request-id-per-requestor"))
 def test_the_same_id_may_be_open_in_both_directions(revision: str) -> None:
     pair = Pair(revision)
     there = pair.ask("client", "tools/call", PARAMS["tools/call"])
@@ -162,7 +162,7 @@ def test_the_same_id_may_be_open_in_both_directions(revision: str) -> None:
 
 @pytest.mark.requirement("jsonrpc.params-object")
 @pytest.mark.parametrize("params", [[], ["a"], "x", 5, True], ids=repr)
-@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.params-object"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.params-object"))
 def test_params_that_are_no_object_are_refused(revision: str, role: Role, params: Any) -> None:
     end = end_of(revision, role)
     for method in REVISIONS[revision].requests_from(other(role)).keys() - {"initialize"}:
@@ -172,7 +172,7 @@ def test_params_that_are_no_object_are_refused(revision: str, role: Role, params
 
 @pytest.mark.requirement("jsonrpc.params-object")
 @pytest.mark.parametrize("params", [[], ["a"], "x", 5], ids=repr)
-@pytest.mark.parametrize(("revision", "role"), asking("jsonrpc.params-object"))
+@pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.params-object"))
 def test_params_that_are_no_object_are_never_sent(revision: str, role: Role, params: Any) -> None:
     connection = end_of(revision, role).connection
     method = "ping" if role == "server" else "tools/list"
@@ -181,7 +181,7 @@ def test_params_that_are_no_object_are_never_sent(revision: str, role: Role, par
 
 
 @pytest.mark.requirement("jsonrpc.request-shape")
-@pytest.mark.parametrize(("revision", "role"), asking("jsonrpc.request-shape"))
+@pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.request-shape"))
 def test_params_that_the_revision_does_not_have_are_never_sent(revision: str, role: Role) -> None:
     connection = end_of(revision, role).connection
     for name in REVISIONS[revision].requests_from(role):
@@ -198,7 +198,7 @@ def test_params_that_the_revision_does_not_have_are_never_sent(revision: str, ro
 
 
 @pytest.mark.requirement("jsonrpc.params-required-modern")
-@pytest.mark.parametrize("revision", holding("jsonrpc.params-required-modern"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.params-required-modern"))
 def test_every_request_has_params_with_what_must_be_in_its_meta(revision: str) -> None:
     client = ClientEnd(revision)
     required = {
@@ -211,7 +211,7 @@ def test_every_request_has_params_with_what_must_be_in_its_meta(revision: str) -
 
 
 @pytest.mark.requirement("jsonrpc.server-no-requests")
-@pytest.mark.parametrize("revision", holding("jsonrpc.server-no-requests"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.server-no-requests"))
 def test_a_server_sends_no_requests(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id=1)
@@ -236,7 +236,7 @@ def test_a_server_sends_no_requests(revision: str) -> None:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("revision", holding("jsonrpc.client-no-responses"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.client-no-responses"))
 def test_a_client_answers_nothing(revision: str, message: dict[str, Any]) -> None:
     client = ClientEnd(revision)
     assert client.say({"jsonrpc": "2.0", **message}) == []
@@ -247,7 +247,7 @@ def test_a_client_answers_nothing(revision: str, message: dict[str, Any]) -> Non
 
 
 @pytest.mark.requirement("jsonrpc.response-same-id")
-@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.response-same-id"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.response-same-id"))
 def test_ids_that_differ_in_type_alone_get_their_own_answers(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "server" else "roots/list"
@@ -261,7 +261,7 @@ def test_ids_that_differ_in_type_alone_get_their_own_answers(revision: str, role
 
 
 @pytest.mark.requirement("jsonrpc.response-same-id")
-@pytest.mark.parametrize("revision", holding("jsonrpc.response-same-id"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.response-same-id"))
 def test_a_response_whose_id_has_another_type_is_for_no_request(revision: str) -> None:
     client = ClientEnd(revision)
     id = client.ask("tools/list")["id"]
@@ -295,7 +295,7 @@ def test_a_response_whose_id_has_another_type_is_for_no_request(revision: str) -
     ],
     ids=str,
 )
-@pytest.mark.parametrize(("revision", "role"), asking("jsonrpc.response-exactly-one"))
+@pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.response-exactly-one"))
 def test_a_malformed_response_fails_its_call(
     revision: str, role: Role, body: dict[str, Any]
 ) -> None:
@@ -340,7 +340,7 @@ def test_a_result_of_an_unknown_kind_fails_its_call(revision: str, kind: str) ->
 
 
 @pytest.mark.requirement("jsonrpc.error-fields")
-@pytest.mark.parametrize("revision", holding("jsonrpc.error-fields"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.error-fields"))
 def test_an_error_without_message_still_fails_its_call(revision: str) -> None:
     client = ClientEnd(revision)
     client.say({"jsonrpc": "2.0", "id": client.ask("tools/list")["id"], "error": {"code": -1}})
@@ -351,7 +351,7 @@ def test_an_error_without_message_still_fails_its_call(revision: str) -> None:
 
 
 @pytest.mark.requirement("jsonrpc.result-object")
-@pytest.mark.parametrize("revision", holding("jsonrpc.result-object"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.result-object"))
 def test_a_handler_that_returns_nothing_answers_an_object(revision: str) -> None:
     server = ServerEnd(revision)
     known = REVISIONS[revision].client_requests
@@ -365,7 +365,7 @@ def test_a_handler_that_returns_nothing_answers_an_object(revision: str) -> None
 
 @pytest.mark.requirement("jsonrpc.result-object")
 @pytest.mark.parametrize("result", [5, "x", [], True], ids=repr)
-@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.result-object"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.result-object"))
 def test_a_result_that_is_no_object_is_never_sent(revision: str, role: Role, result: Any) -> None:
     end = end_of(revision, role)
     ask(end, "tools/list" if role == "server" else "roots/list", id=1)

@@ -23,15 +23,15 @@ from mcp_protocol.protocol.receiver import RequestFailed, ResponseReceived
 from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
-from package.ends import answering, ask, end_of
+from package.ends import answering_ends, ask, end_of
 from package.protocol.pair import Pair
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
 from package.wire import (
     HANDSHAKE,
     ClientEnd,
     ServerEnd,
-    described,
+    describe_as,
     facts,
     initialize,
     meta_of,
@@ -68,14 +68,12 @@ def failed_with(revision: str, error: ProtocolError, method: str = "resources/re
         b"\x00",
     ],
 )
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-parse-error"))
-def test_what_is_no_json_is_answered_and_the_next_message_served(
-    revision: str, text: bytes
-) -> None:
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-parse-error"))
+def test_invalid_json_is_answered_and_the_next_message_served(revision: str, text: bytes) -> None:
     server = ServerEnd(revision)
     (answer,) = server.say(text)
     assert answer["error"]["code"] == -32700
-    omitted = revision in holding("jsonrpc.error-id-omitted-if-unreadable")
+    omitted = revision in revisions_holding("jsonrpc.error-id-omitted-if-unreadable")
     assert ("id" in answer) == (not omitted)
     assert answer.get("id") is None
     assert server.ask("tools/list") == []
@@ -83,7 +81,7 @@ def test_what_is_no_json_is_answered_and_the_next_message_served(
 
 
 @pytest.mark.requirement("jsonrpc.code-parse-error")
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-parse-error"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-parse-error"))
 def test_json_nested_beyond_all_reason_is_answered_like_no_json(revision: str) -> None:
     depth = 500_000  # Python 3.14 reads what its stack holds
     (answer,) = ServerEnd(revision).say(b'{"params":' + b"[" * depth + b"]" * depth + b"}")
@@ -96,7 +94,7 @@ def test_json_nested_beyond_all_reason_is_answered_like_no_json(revision: str) -
     [5, "x", None, True, {}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "id": None}],
     ids=repr,
 )
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-invalid-request"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-invalid-request"))
 def test_json_that_is_no_request_is_answered(revision: str, message: Any) -> None:
     (answer,) = ServerEnd(revision).say(json.dumps(message).encode())
     assert answer["error"]["code"] == -32600
@@ -105,14 +103,14 @@ def test_json_that_is_no_request_is_answered(revision: str, message: Any) -> Non
 @pytest.mark.requirement("jsonrpc.code-method-not-found", "jsonrpc.mandatory-parts-legacy")
 @pytest.mark.requirement("jsonrpc.rpc-prefix")
 @pytest.mark.parametrize("method", ["no/such", "rpc.test", "", "tools", "tools/list/"])
-@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.code-method-not-found"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.code-method-not-found"))
 def test_an_unknown_method_is_not_found(revision: str, role: Role, method: str) -> None:
     (answer,) = ask(end_of(revision, role), method, id="a")
     assert (answer["id"], answer["error"]["code"]) == ("a", -32601)
 
 
 @pytest.mark.requirement("jsonrpc.code-method-not-found")
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-method-not-found"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-method-not-found"))
 def test_a_method_of_another_revision_or_side_is_not_found(revision: str) -> None:
     server = ServerEnd(revision)
     own = REVISIONS[revision].client_requests
@@ -128,7 +126,7 @@ def test_a_method_of_another_revision_or_side_is_not_found(revision: str) -> Non
 
 
 @pytest.mark.requirement("jsonrpc.code-method-ungated", "capabilities.tools-need-declaration")
-@pytest.mark.parametrize(("revision", "role"), answering("jsonrpc.code-method-ungated"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("jsonrpc.code-method-ungated"))
 def test_a_method_whose_capability_was_not_declared_is_not_found(revision: str, role: Role) -> None:
     end = ServerEnd(revision, {}) if role == "server" else ClientEnd(revision, {})
     rows = REVISIONS[revision].requests_from(other(role)).values()
@@ -153,7 +151,7 @@ def test_a_method_whose_capability_was_not_declared_is_not_found(revision: str, 
         ("completion/complete", {"ref": {"type": "ref/other"}, "argument": {}}),
     ],
 )
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-invalid-params"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-invalid-params"))
 def test_params_that_do_not_fit_are_refused_and_not_handled(
     revision: str, method: str, params: dict[str, Any]
 ) -> None:
@@ -177,7 +175,7 @@ def test_params_that_are_missing_are_called_so(revision: str) -> None:
     "data",
     [[1, None, {"a": 2}], {}, 5, "x", False, pytest.param(NO_DATA, id="no data")],
 )
-@pytest.mark.parametrize("revision", holding("jsonrpc.error-data"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.error-data"))
 def test_error_data_arrives_as_it_was_or_not_at_all(revision: str, data: Any) -> None:
     pair = Pair(revision)
     pair.ask("client", "tools/list")
@@ -191,7 +189,7 @@ def test_error_data_arrives_as_it_was_or_not_at_all(revision: str, data: Any) ->
 
 @pytest.mark.requirement("jsonrpc.error-code-integer")
 @pytest.mark.parametrize("code", [1.5, "E", True, None, [1]], ids=repr)
-@pytest.mark.parametrize("revision", holding("jsonrpc.error-code-integer"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.error-code-integer"))
 def test_a_code_that_is_no_integer_is_never_sent(revision: str, code: Any) -> None:
     error = ProtocolError("no luck")
     error.code = code
@@ -200,7 +198,7 @@ def test_a_code_that_is_no_integer_is_never_sent(revision: str, code: Any) -> No
 
 
 @pytest.mark.requirement("jsonrpc.code-legacy-range-closed")
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-legacy-range-closed"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-legacy-range-closed"))
 def test_no_code_of_ours_lies_in_the_legacy_range(revision: str) -> None:
     constants = {value for value in vars(errors).values() if type(value) is int}
     defaults = {
@@ -218,7 +216,7 @@ def test_no_code_of_ours_lies_in_the_legacy_range(revision: str) -> None:
 
 @pytest.mark.requirement("jsonrpc.code-legacy-range-no-meaning")
 @pytest.mark.parametrize("code", [*LEGACY_RANGE, -32042, -32800, 0, 17])
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-legacy-range-no-meaning"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-legacy-range-no-meaning"))
 def test_an_error_code_of_no_meaning_fails_one_call_only(revision: str, code: int) -> None:
     client = ClientEnd(revision)
     first, second = (client.ask("tools/call", PARAMS["tools/call"])["id"] for _ in range(2))
@@ -235,7 +233,7 @@ def test_an_error_code_of_no_meaning_fails_one_call_only(revision: str, code: in
 @pytest.mark.requirement("jsonrpc.code-reserved-range", "jsonrpc.code-32042-not-emitted")
 @pytest.mark.requirement("jsonrpc.code-32002-not-emitted", "jsonrpc.code-defined-meanings")
 @pytest.mark.parametrize("code", [*RESERVED_RANGE, -32002])
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-reserved-range"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-reserved-range"))
 def test_a_reserved_code_is_sent_only_if_it_is_defined(revision: str, code: int) -> None:
     shown = failed_with(revision, ProtocolError("mine", code=code))
     defined = {-32020, -32021, -32022}
@@ -244,7 +242,7 @@ def test_a_reserved_code_is_sent_only_if_it_is_defined(revision: str, code: int)
 
 @pytest.mark.requirement("jsonrpc.code-32002-not-emitted", revisions=EVERY_REVISION)
 def test_a_missing_resource_has_the_code_of_the_revision() -> None:
-    later = holding("jsonrpc.code-32002-not-emitted")
+    later = revisions_holding("jsonrpc.code-32002-not-emitted")
     for revision in REVISIONS:
         shown = failed_with(revision, ResourceNotFoundError("memo://none"))
         assert shown["code"] == (-32602 if revision in later else -32002)
@@ -252,7 +250,7 @@ def test_a_missing_resource_has_the_code_of_the_revision() -> None:
 
 
 @pytest.mark.requirement("jsonrpc.code-defined-meanings", "capabilities.missing-error")
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-defined-meanings"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-defined-meanings"))
 def test_each_defined_code_has_its_one_meaning(revision: str) -> None:
     missing = failed_with(revision, MissingCapabilityError(("sampling",), "the tool"), "tools/call")
     assert missing["code"] == -32021
@@ -266,7 +264,7 @@ def test_each_defined_code_has_its_one_meaning(revision: str) -> None:
 
 
 @pytest.mark.requirement("jsonrpc.mandatory-parts-legacy")
-@pytest.mark.parametrize("revision", holding("jsonrpc.mandatory-parts-legacy"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-legacy"))
 def test_two_ends_without_features_still_shake_hands(revision: str) -> None:
     pair = Pair(revision, server={}, client={})
     methods = [message.get("method") for _, message in pair.wire]
@@ -276,7 +274,7 @@ def test_two_ends_without_features_still_shake_hands(revision: str) -> None:
 
 
 @pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
-@pytest.mark.parametrize("revision", holding("jsonrpc.mandatory-parts-modern"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-modern"))
 def test_a_server_without_features_describes_itself_and_checks(
     revision: str,
 ) -> None:
@@ -290,7 +288,7 @@ def test_a_server_without_features_describes_itself_and_checks(
 
 
 @pytest.mark.requirement("jsonrpc.mandatory-parts-modern")
-@pytest.mark.parametrize("revision", holding("jsonrpc.mandatory-parts-modern"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.mandatory-parts-modern"))
 def test_a_client_understands_a_result_that_wants_input(revision: str) -> None:
     client = ClientEnd(revision)
     wanted = {"where": {"method": "elicitation/create", "params": PARAMS["elicitation/create"]}}
@@ -306,7 +304,7 @@ def test_a_client_understands_a_result_that_wants_input(revision: str) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_server_that_cannot_describe_itself_is_internal_error(revision: str) -> None:
     server = ServerEnd(None)
-    server.connection = ServerConnection(REVISIONS, described({"tools": 5}, "server"))
+    server.connection = ServerConnection(REVISIONS, describe_as({"tools": 5}, "server"))
     shakes_hands = revision in HANDSHAKE
     opening = initialize(revision) if shakes_hands else request(revision, "server/discover")
     (answer,) = server.say(opening)

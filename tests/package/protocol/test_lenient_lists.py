@@ -20,8 +20,8 @@ from mcp_protocol.protocol.client_connection import NAMED_ITEMS, page_decoder, r
 from mcp_protocol.r2026_07_28.models import DiscoverResult, ListToolsResult, PromptArgument
 from mcp_protocol.revisions import REVISIONS
 from package.live import TEXT
-from package.rules import holding
-from package.scripted import ScriptedServer, scripted
+from package.rules import revisions_holding
+from package.scripted import ScriptedServer, connect_scripted
 from package.wire import ALL
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -71,7 +71,7 @@ async def test_a_bad_item_is_left_out_and_the_others_keep_their_order(
 ) -> None:
     ask, member, good, bad = LISTS[method]
     items = [{"name": name, **(bad if name == "bad" else good)} for name in ("z", "bad", "a", "m")]
-    async with scripted(revision, {member: items}) as (client, _):
+    async with connect_scripted(revision, {member: items}) as (client, _):
         result = await getattr(client, ask)()
     assert [item.name for item in result] == ["z", "a", "m"]
     [warning] = warnings_of(caplog)
@@ -126,7 +126,7 @@ async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
         {"tools": [BAD_TOOL], "nextCursor": "4"},
         {"tools": [BAD_TOOL, tool("b")], "nextCursor": None},
     )
-    async with scripted(revision, *pages) as (client, server):
+    async with connect_scripted(revision, *pages) as (client, server):
         assert [each.name for each in await client.list_tools()] == ["a", "b"]
     assert [params.get("cursor") for params in server.asked()] == [None, "2", "3", "4"]
     assert len(warnings_of(caplog)) == 4
@@ -135,7 +135,7 @@ async def test_the_cursor_of_a_page_with_a_bad_item_is_followed(
 @every
 @pytest.mark.parametrize("item", MISSHAPEN, ids=json.dumps)
 async def test_an_item_of_any_other_shape_costs_itself(revision: str, item: Any) -> None:
-    async with scripted(revision, {"tools": [item, tool("a"), item]}) as (client, _):
+    async with connect_scripted(revision, {"tools": [item, tool("a"), item]}) as (client, _):
         assert [each.name for each in await client.list_tools()] == ["a"]
 
 
@@ -165,7 +165,7 @@ async def test_an_unreadable_number_or_byte_drops_only_its_item(
     ids=json.dumps,
 )
 async def test_an_error_outside_the_items_stays_an_error(revision: str, wrong: Any) -> None:
-    async with scripted(revision, wrong) as (client, _):
+    async with connect_scripted(revision, wrong) as (client, _):
         with pytest.raises(RemoteProtocolError, match="tools/list: result"):
             await client.list_tools()
 
@@ -174,7 +174,7 @@ async def test_a_warning_escapes_what_acts_on_terminals_and_logs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     name = "\x1b[2Jgone\n" + "x" * 5000
-    async with scripted(ALL[-1], {"tools": [{**BAD_TOOL, "name": name}]}) as (client, _):
+    async with connect_scripted(ALL[-1], {"tools": [{**BAD_TOOL, "name": name}]}) as (client, _):
         assert await client.list_tools() == []
     [warning] = warnings_of(caplog)
     assert warning.isprintable()
@@ -185,30 +185,33 @@ async def test_a_warning_escapes_what_acts_on_terminals_and_logs(
 async def test_a_page_names_its_first_bad_items_and_counts_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with scripted(ALL[-1], {"tools": [BAD_TOOL] * (NAMED_ITEMS + 7)}) as (client, _):
+    async with connect_scripted(ALL[-1], {"tools": [BAD_TOOL] * (NAMED_ITEMS + 7)}) as (client, _):
         assert await client.list_tools() == []
     *named, counted = warnings_of(caplog)
     assert len(named) == NAMED_ITEMS
     assert counted == "tools/list: tools: 7 more are left out"
 
 
-@pytest.mark.parametrize("revision", holding("caching.ttl-positive-fresh"))
+@pytest.mark.parametrize("revision", revisions_holding("caching.ttl-positive-fresh"))
 async def test_a_list_without_its_bad_item_is_given_from_the_cache(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     hints = {"ttlMs": 60_000, "cacheScope": "public"}
-    async with scripted(revision, {"tools": [BAD_TOOL, tool("a")], **hints}) as (client, server):
+    async with connect_scripted(revision, {"tools": [BAD_TOOL, tool("a")], **hints}) as (
+        client,
+        server,
+    ):
         for _ in range(2):
             assert [each.name for each in await client.list_tools()] == ["a"]
     assert len(server.asked()) == 1
     assert len(warnings_of(caplog)) == 1
 
 
-@pytest.mark.parametrize("revision", holding("tools.output-client-validates"))
+@pytest.mark.parametrize("revision", revisions_holding("tools.output-client-validates"))
 async def test_the_output_schemas_beside_a_bad_item_hold(revision: str) -> None:
     listed = {"tools": [BAD_TOOL, tool("count", outputSchema=COUNT)]}
     odd = {**TEXT, "structuredContent": {"n": "odd"}}
-    async with scripted(revision, listed, odd, odd) as (client, _):
+    async with connect_scripted(revision, listed, odd, odd) as (client, _):
         await client.list_tools()
         with pytest.raises(RemoteProtocolError, match=r"^tools/call 'count': structuredContent"):
             await client.call_tool("count")

@@ -19,16 +19,16 @@ from mcp_protocol.protocol.receiver import (
     ResponseReceived,
 )
 from mcp_protocol.revisions import REVISIONS
-from package.ends import ASKED, answering, ask, asking, both, end_of
+from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import EVERY_CLIENT_CAPABILITY, PARAMS, RESULTS
 from package.wire import (
     INITIALIZED,
     ClientEnd,
     ServerEnd,
-    described,
-    encoded,
+    describe_as,
+    encode_message,
     initialize,
     request,
     sent_messages,
@@ -84,7 +84,7 @@ def test_dollar_notifications_are_ignored(
 
 
 @pytest.mark.requirement("seed-compat.dollar-cancel-request-with-id")
-@pytest.mark.parametrize(("revision", "role"), answering("seed-compat.dollar-cancel-request"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("seed-compat.dollar-cancel-request"))
 def test_a_dollar_notification_with_an_id_is_an_unknown_request(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     ask(end, ASKED[role], id=3)
@@ -95,7 +95,7 @@ def test_a_dollar_notification_with_an_id_is_an_unknown_request(revision: str, r
 
 @pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
 @pytest.mark.requirement("seed-compat.code-32800")
-@pytest.mark.parametrize("revision", holding("seed-compat.code-32800"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-32800"))
 def test_none_of_it_is_ever_sent(revision: str) -> None:
     pair = Pair(revision)
     id = pair.ask("client", "tools/call", PARAMS["tools/call"], progress=True)
@@ -115,7 +115,7 @@ def test_none_of_it_is_ever_sent(revision: str) -> None:
 @pytest.mark.requirement("seed-compat.tool-failure-as-protocol-error")
 @pytest.mark.parametrize("method", ["tools/call", "prompts/get", "resources/read", "tools/list"])
 @pytest.mark.parametrize("code", CODES_WITHOUT_MEANING)
-@pytest.mark.parametrize("revision", holding("seed-compat.code-32000"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-32000"))
 def test_an_odd_code_fails_its_call_and_no_other(revision: str, code: int, method: str) -> None:
     client = ClientEnd(revision)
     ids = [client.ask(method, PARAMS[method])["id"] for _ in range(3)]
@@ -139,7 +139,7 @@ def test_an_odd_code_fails_its_call_and_no_other(revision: str, code: int, metho
     ],
     ids=["error", "result"],
 )
-@pytest.mark.parametrize("revision", holding("seed-compat.code-32800"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-32800"))
 def test_whatever_answers_a_cancelled_call_comes_too_late(
     revision: str, late: dict[str, Any]
 ) -> None:
@@ -152,7 +152,7 @@ def test_whatever_answers_a_cancelled_call_comes_too_late(
 
 
 @pytest.mark.requirement("seed-compat.not-initialized-error")
-@pytest.mark.parametrize("revision", holding("seed-compat.not-initialized-error"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.not-initialized-error"))
 def test_a_request_before_initialize_is_refused_without_harm(revision: str) -> None:
     server = ServerEnd(None, speaks=revision)
     (answer,) = server.say(request(revision, "tools/list", id=1))
@@ -165,7 +165,7 @@ def test_a_request_before_initialize_is_refused_without_harm(revision: str) -> N
 
 
 @pytest.mark.requirement("seed-compat.skipped-initialized")
-@pytest.mark.parametrize("revision", holding("seed-compat.skipped-initialized"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.skipped-initialized"))
 def test_the_first_request_replaces_a_missing_confirmation(revision: str) -> None:
     server = ServerEnd(None)
     server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
@@ -178,7 +178,7 @@ def test_the_first_request_replaces_a_missing_confirmation(revision: str) -> Non
 
 
 @pytest.mark.requirement("seed-compat.initialized-after-requests")
-@pytest.mark.parametrize("revision", holding("seed-compat.initialized-after-requests"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.initialized-after-requests"))
 def test_a_late_or_double_confirmation_is_one_event(revision: str) -> None:
     server = ServerEnd(None)
     server.say(initialize(revision))
@@ -191,7 +191,7 @@ def test_a_late_or_double_confirmation_is_one_event(revision: str) -> None:
 
 
 @pytest.mark.requirement("seed-compat.initialized-with-id")
-@pytest.mark.parametrize("revision", holding("seed-compat.initialized-with-id"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.initialized-with-id"))
 def test_a_confirmation_with_an_id_is_refused_and_still_counts(revision: str) -> None:
     server = ServerEnd(None)
     server.say(initialize(revision, EVERY_CLIENT_CAPABILITY))
@@ -203,12 +203,12 @@ def test_a_confirmation_with_an_id_is_refused_and_still_counts(revision: str) ->
 
 @pytest.mark.requirement("seed-compat.pipelined-handshake", "seed-compat.blank-lines-and-crlf")
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\n\n \r\n"])
-@pytest.mark.parametrize("revision", holding("seed-compat.pipelined-handshake"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.pipelined-handshake"))
 def test_a_handshake_written_at_once_is_served_in_order(revision: str, end: bytes) -> None:
     messages = [initialize(revision), INITIALIZED, request(revision, "ping", id=1)]
     server = ServerEnd(None)
     answers = []
-    for line in LineReader().feed(end.join(encoded(message) for message in messages) + end):
+    for line in LineReader().feed(end.join(encode_message(message) for message in messages) + end):
         answers += server.say(line)
     assert [answer["id"] for answer in answers] == ["init", 1]
     assert all("result" in answer for answer in answers)
@@ -216,7 +216,7 @@ def test_a_handshake_written_at_once_is_served_in_order(revision: str, end: byte
 
 @pytest.mark.requirement("seed-compat.initialize-empty-params")
 @pytest.mark.parametrize("params", [{}, None, ...], ids=str)
-@pytest.mark.parametrize("revision", holding("seed-compat.initialize-empty-params"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.initialize-empty-params"))
 def test_an_empty_initialize_is_refused_and_a_good_one_served(revision: str, params: Any) -> None:
     server = ServerEnd(None)
     message = {**initialize(revision), "params": params}
@@ -249,12 +249,12 @@ def test_empty_params_are_the_same_as_none(revision: str, role: Role) -> None:
 
 
 @pytest.mark.requirement("seed-compat.params-null", "seed-compat.empty-params-modern")
-@pytest.mark.parametrize(("revision", "role"), answering("seed-compat.params-null"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("seed-compat.params-null"))
 def test_null_as_params_is_answered_and_breaks_nothing(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     message = {"jsonrpc": "2.0", "id": 1, "method": ASKED[role], "params": None}
     codes = [answer["error"]["code"] for answer in end.say(message)]
-    stands_alone = revision in holding("seed-compat.empty-params-modern")
+    stands_alone = revision in revisions_holding("seed-compat.empty-params-modern")
     assert codes == ([-32602] if stands_alone else [])
     assert still_works(end)
 
@@ -294,7 +294,7 @@ def test_an_answer_to_no_request_settles_nothing(
 
 
 @pytest.mark.requirement("seed-compat.response-to-notification")
-@pytest.mark.parametrize("revision", holding("seed-compat.not-initialized-error"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.not-initialized-error"))
 def test_a_server_may_answer_the_confirmation(revision: str) -> None:
     client = ClientEnd(revision)
     bodies: list[dict[str, Any]] = [{"error": {"code": -32600, "message": "x"}}, {"result": {}}]
@@ -306,7 +306,7 @@ def test_a_server_may_answer_the_confirmation(revision: str) -> None:
 
 @pytest.mark.requirement("seed-compat.wrong-jsonrpc-version")
 @pytest.mark.parametrize("version", [{}, {"jsonrpc": "1.0"}, {"jsonrpc": 2}], ids=str)
-@pytest.mark.parametrize(("revision", "role"), answering("seed-compat.wrong-jsonrpc-version"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("seed-compat.wrong-jsonrpc-version"))
 def test_a_wrong_version_is_answered_only_if_there_is_an_id(
     revision: str, role: Role, version: dict[str, Any]
 ) -> None:
@@ -318,7 +318,7 @@ def test_a_wrong_version_is_answered_only_if_there_is_an_id(
 
 
 @pytest.mark.requirement("seed-compat.extra-result-members", "jsonrpc.open-objects")
-@pytest.mark.parametrize("revision", holding("seed-compat.extra-result-members"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.extra-result-members"))
 def test_unknown_result_members_are_kept_in_the_raw_result(revision: str) -> None:
     client = ClientEnd(revision)
     result = {**(RESULTS["tools/list"] or {}), "data": [1], "foo": None}
@@ -330,7 +330,7 @@ def test_unknown_result_members_are_kept_in_the_raw_result(revision: str) -> Non
 
 @pytest.mark.requirement("seed-compat.code-not-supported", "seed-compat.placeholder-method-names")
 @pytest.mark.parametrize("method", ["method-name", "notification", "no/such"])
-@pytest.mark.parametrize(("revision", "role"), answering("seed-compat.code-not-supported"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("seed-compat.code-not-supported"))
 def test_an_unknown_method_has_one_code(revision: str, role: Role, method: str) -> None:
     (answer,) = ask(end_of(revision, role), method, id=1)
     assert answer["error"]["code"] == -32601
@@ -340,9 +340,9 @@ def test_an_unknown_method_has_one_code(revision: str, role: Role, method: str) 
 @pytest.mark.parametrize(
     "noise", [b"Server starting...", b"\x1b[32mINFO\x1b[0m ready", b"5", b"[]"]
 )
-@pytest.mark.parametrize("revision", holding("seed-compat.noise-on-stdout"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.noise-on-stdout"))
 def test_a_client_skips_noise_without_a_word(revision: str, noise: bytes) -> None:
-    fresh = ClientConnection(REVISIONS.only(revision), described({}, "client"))
+    fresh = ClientConnection(REVISIONS.only(revision), describe_as({}, "client"))
     fresh.open()
     client = ClientEnd(revision)
     for connection in (fresh, client.connection):
@@ -355,7 +355,8 @@ def test_a_client_skips_noise_without_a_word(revision: str, noise: bytes) -> Non
 @pytest.mark.requirement("seed-compat.stop-reason-spelling")
 @pytest.mark.parametrize("reason", ["end_turn", "endTurn", "something else"])
 @pytest.mark.parametrize(
-    "revision", [r for r, role in asking("seed-compat.stop-reason-spelling") if role == "server"]
+    "revision",
+    [r for r, role in asking_ends("seed-compat.stop-reason-spelling") if role == "server"],
 )
 def test_any_stop_reason_is_passed_on(revision: str, reason: str) -> None:
     pair = Pair(revision)
@@ -367,7 +368,7 @@ def test_any_stop_reason_is_passed_on(revision: str, reason: str) -> None:
 
 @pytest.mark.requirement("seed-compat.undeclared-capability-calls")
 @pytest.mark.requirement("seed-compat.tools-not-mandatory")
-@pytest.mark.parametrize("revision", holding("seed-compat.tools-not-mandatory"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.tools-not-mandatory"))
 def test_a_client_refuses_what_it_did_not_declare(
     revision: str,
 ) -> None:

@@ -13,9 +13,9 @@ from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.runtime.request_context import RequestContext
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY
-from package.wire import described, speaking_to
+from package.wire import describe_as, speaking_to
 
 pytestmark = pytest.mark.anyio
 
@@ -42,12 +42,12 @@ class Forgetful:
 
     async def serve(self, channel: Channel) -> None:
         """Serve one client."""
-        describe = described(EVERY_SERVER_CAPABILITY, "server")
+        describe = describe_as(EVERY_SERVER_CAPABILITY, "server")
         await Peer(ServerConnection(REVISIONS, describe), channel, self).run()
 
 
 @pytest.mark.requirement("seed-compat.stateless-cursor-error")
-@pytest.mark.parametrize("revision", holding("seed-compat.stateless-cursor-error"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.stateless-cursor-error"))
 async def test_a_cursor_forgotten_by_the_server_ends_the_list_in_error(revision: str) -> None:
     server = Forgetful()
     async with connect(server, revision=revision) as client:
@@ -58,7 +58,7 @@ async def test_a_cursor_forgotten_by_the_server_ends_the_list_in_error(revision:
 
 
 @pytest.mark.requirement("seed-compat.code-unknown-tool", "seed-compat.code-32001")
-@pytest.mark.parametrize("revision", holding("seed-compat.code-unknown-tool"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.code-unknown-tool"))
 async def test_an_unknown_tool_or_prompt_is_a_bad_param(revision: str) -> None:
     server = Server("one")
 

@@ -16,7 +16,7 @@ from mcp_protocol.protocol.receiver import NotificationReceived
 from mcp_protocol.revisions import REVISIONS
 from package.ends import both, end_of
 from package.protocol.pair import Pair
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
 from package.wire import (
     ALL,
@@ -44,7 +44,7 @@ def without(message: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 @pytest.mark.requirement("lifecycle.initialize-first")
-@pytest.mark.parametrize("speaks", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("speaks", revisions_holding("lifecycle.initialize-first"))
 def test_messages_before_initialize_are_refused_without_harm(speaks: str) -> None:
     server = ServerEnd(None, speaks=speaks)
     for method in REVISIONS[speaks].client_requests.keys() - {"ping", "initialize"}:
@@ -59,11 +59,11 @@ def test_messages_before_initialize_are_refused_without_harm(speaks: str) -> Non
 
 
 @pytest.mark.requirement("lifecycle.initialize-first", "ping.answered")
-@pytest.mark.parametrize("speaks", [None, *holding("lifecycle.initialize-first")])
+@pytest.mark.parametrize("speaks", [None, *revisions_holding("lifecycle.initialize-first")])
 def test_ping_is_answered_in_every_state_of_the_handshake(speaks: str | None) -> None:
     server = ServerEnd(None, speaks=speaks)
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-    revision = speaks or holding("lifecycle.initialize-first")[-1]
+    revision = speaks or revisions_holding("lifecycle.initialize-first")[-1]
     for message in (None, initialize(revision), INITIALIZED):
         if message is not None:
             server.say(message)
@@ -72,7 +72,7 @@ def test_ping_is_answered_in_every_state_of_the_handshake(speaks: str | None) ->
 
 @pytest.mark.requirement("lifecycle.initialize-by-client")
 @pytest.mark.parametrize("missing", ["protocolVersion", "capabilities", "clientInfo"])
-@pytest.mark.parametrize("revision", holding("lifecycle.initialize-by-client"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-by-client"))
 def test_initialize_needs_all_three_of_its_params(revision: str, missing: str) -> None:
     server = ServerEnd(None)
     for bad in (
@@ -87,7 +87,7 @@ def test_initialize_needs_all_three_of_its_params(revision: str, missing: str) -
 
 
 @pytest.mark.requirement("lifecycle.initialize-result")
-@pytest.mark.parametrize("revision", holding("lifecycle.initialize-result"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-result"))
 def test_the_server_answers_with_revision_capabilities_and_name(revision: str) -> None:
     (answer,) = ServerEnd(None, {"tools": {}}).say(initialize(revision))
     assert answer["result"] == {
@@ -100,8 +100,8 @@ def test_the_server_answers_with_revision_capabilities_and_name(revision: str) -
 
 # Gateways exist that initialize by themselves and then forward the initialize of their client, and
 # others whose clients share one server process. No page forbids to answer each of these.
-@pytest.mark.parametrize("first", holding("lifecycle.initialize-first"))
-@pytest.mark.parametrize("second", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("first", revisions_holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("second", revisions_holding("lifecycle.initialize-first"))
 @pytest.mark.parametrize("confirmed", [False, True], ids=["answered", "ready"])
 def test_a_second_initialize_is_answered_as_the_first_would_be(
     first: str, second: str, confirmed: bool
@@ -117,7 +117,7 @@ def test_a_second_initialize_is_answered_as_the_first_would_be(
     assert (session.revision.name, session.peer_capabilities) == (second, {"roots": {}})
 
 
-@pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-first"))
 def test_after_a_second_initialize_the_server_waits_again(
     revision: str,
 ) -> None:
@@ -131,8 +131,8 @@ def test_after_a_second_initialize_the_server_waits_again(
     server.connection.request("roots/list")
 
 
-@pytest.mark.parametrize("first", holding("lifecycle.initialize-first"))
-@pytest.mark.parametrize("second", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("first", revisions_holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("second", revisions_holding("lifecycle.initialize-first"))
 def test_inbound_requests_outlive_a_second_initialize(first: str, second: str) -> None:
     server = ServerEnd(first)
     server.ask("tools/list", id=1)
@@ -147,8 +147,8 @@ def test_inbound_requests_outlive_a_second_initialize(first: str, second: str) -
         assert json.loads(answer.data)["id"] == id
 
 
-@pytest.mark.parametrize("first", holding("lifecycle.initialize-first"))
-@pytest.mark.parametrize("second", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("first", revisions_holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("second", revisions_holding("lifecycle.initialize-first"))
 def test_a_related_request_goes_to_the_peer_of_its_request(first: str, second: str) -> None:
     server = ServerEnd(first, client={"roots": {}})
     server.ask("tools/list", id=1)
@@ -159,7 +159,7 @@ def test_a_related_request_goes_to_the_peer_of_its_request(first: str, second: s
     assert message.revision.name == first
 
 
-@pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-first"))
 def test_subscriptions_and_log_level_outlive_a_second_initialize(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("resources/subscribe", {"uri": "x://a"}, id=1)
@@ -172,7 +172,7 @@ def test_subscriptions_and_log_level_outlive_a_second_initialize(revision: str) 
 
 
 @pytest.mark.parametrize("missing", ["protocolVersion", "capabilities", "clientInfo"])
-@pytest.mark.parametrize("revision", holding("lifecycle.initialize-first"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-first"))
 def test_a_second_initialize_that_is_refused_changes_nothing(revision: str, missing: str) -> None:
     server = ServerEnd(revision)
     before = server.connection.session
@@ -186,7 +186,7 @@ def test_a_second_initialize_that_is_refused_changes_nothing(revision: str, miss
 @pytest.mark.parametrize("state", State)
 @pytest.mark.parametrize("trigger", Trigger)
 def test_the_server_serves_in_each_state_what_the_table_has(state: State, trigger: Trigger) -> None:
-    revision = holding("lifecycle.initialize-first")[-1]
+    revision = revisions_holding("lifecycle.initialize-first")[-1]
     server = ServerEnd(None, speaks=revision)
     steps = {State.NEW: 0, State.ANSWERED: 1, State.READY: 2}[state]
     opening = initialize(revision, {"roots": {}})
@@ -214,7 +214,7 @@ def test_the_server_serves_in_each_state_what_the_table_has(state: State, trigge
 
 
 @pytest.mark.requirement("lifecycle.initialized-notification")
-@pytest.mark.parametrize("revision", holding("lifecycle.initialized-notification"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialized-notification"))
 def test_a_server_asks_nothing_before_the_client_is_ready(revision: str) -> None:
     server = ServerEnd(None)
     server.say(initialize(revision, {"roots": {}}))
@@ -260,7 +260,7 @@ def test_a_session_has_the_methods_of_its_revision_and_no_other(revision: str, r
     "lifecycle.respect-version-must", "versioning.single-per-session", revisions=EVERY_REVISION
 )
 def test_sessions_of_one_server_have_shapes_of_their_revisions(root: Path) -> None:
-    pairs = [Pair(revision) for revision in holding("versioning.single-per-session")]
+    pairs = [Pair(revision) for revision in revisions_holding("versioning.single-per-session")]
     for pair in pairs:
         pair.ask("client", "tools/list")
     for pair in pairs:
@@ -286,8 +286,8 @@ def test_a_session_ends_without_a_word(revision: str, role: Role) -> None:
 
 
 @pytest.mark.requirement("lifecycle.no-handshake")
-@pytest.mark.parametrize("speaks", [None, *holding("lifecycle.no-handshake")])
-@pytest.mark.parametrize("revision", holding("lifecycle.no-handshake"))
+@pytest.mark.parametrize("speaks", [None, *revisions_holding("lifecycle.no-handshake")])
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.no-handshake"))
 def test_any_request_may_be_the_first(revision: str, speaks: str | None) -> None:
     for method in REVISIONS[revision].client_requests:
         server = ServerEnd(revision, speaks=speaks)
@@ -298,8 +298,8 @@ def test_any_request_may_be_the_first(revision: str, speaks: str | None) -> None
 
 
 @pytest.mark.requirement("lifecycle.removed-methods", "ping.removed")
-@pytest.mark.parametrize("speaks", [None, *holding("lifecycle.removed-methods")])
-@pytest.mark.parametrize("revision", holding("lifecycle.removed-methods"))
+@pytest.mark.parametrize("speaks", [None, *revisions_holding("lifecycle.removed-methods")])
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.removed-methods"))
 def test_methods_of_the_handshake_revisions_are_gone(revision: str, speaks: str | None) -> None:
     earlier = [known for known in REVISIONS.values() if "initialize" in known.client_requests]
     gone = {name for known in earlier for name in known.client_requests}
@@ -318,7 +318,7 @@ def test_methods_of_the_handshake_revisions_are_gone(revision: str, speaks: str 
 
 @pytest.mark.requirement("lifecycle.no-connection-context", "meta.request-fields-not-from-history")
 @pytest.mark.requirement("capabilities.per-request")
-@pytest.mark.parametrize("revision", holding("lifecycle.no-connection-context"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.no-connection-context"))
 def test_each_request_is_judged_by_its_own_meta(revision: str) -> None:
     server = ServerEnd(revision)
     keys = facts(revision).meta
@@ -334,7 +334,7 @@ def test_each_request_is_judged_by_its_own_meta(revision: str) -> None:
 
 
 @pytest.mark.requirement("lifecycle.stream-state-per-request")
-@pytest.mark.parametrize("revision", holding("lifecycle.stream-state-per-request"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.stream-state-per-request"))
 def test_a_stream_ends_with_its_request_and_leaves_the_others(revision: str) -> None:
     server = ServerEnd(revision)
     changed = "notifications/tools/list_changed"

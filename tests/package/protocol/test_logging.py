@@ -18,7 +18,7 @@ from mcp_protocol.protocol.requests import LOG_LEVELS
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
 from package.wire import (
     ALL,
@@ -33,7 +33,7 @@ from package.wire import (
 MESSAGE = "notifications/message"
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
-by_session = pytest.mark.parametrize("revision", holding("logging.set-level-request"))
+by_session = pytest.mark.parametrize("revision", revisions_holding("logging.set-level-request"))
 SILENT = {name: value for name, value in EVERY_SERVER_CAPABILITY.items() if name != "logging"}
 
 

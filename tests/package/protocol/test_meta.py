@@ -16,9 +16,9 @@ from mcp_protocol.facts import Role, other
 from mcp_protocol.protocol.receiver import RequestReceived, ResponseReceived
 from mcp_protocol.protocol.request_meta import check_user_meta, is_reserved_key, is_valid_key
 from mcp_protocol.revisions import REVISIONS
-from package.ends import answering, ask, asking, both, end_of
+from package.ends import answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
 from package.wire import (
     ALL,
@@ -26,7 +26,7 @@ from package.wire import (
     PER_REQUEST,
     ClientEnd,
     ServerEnd,
-    encoded,
+    encode_message,
     facts,
     request,
 )
@@ -77,7 +77,7 @@ def test_a_key_is_an_optional_dotted_prefix_and_a_name(key: str, valid: bool) ->
 @pytest.mark.requirement("meta.key-format", "meta.prefix-format")
 @pytest.mark.requirement("meta.label-format", "meta.name-format")
 @pytest.mark.parametrize("key", ["/a", "com..example/x", "1a/x", "_a", ""])
-@pytest.mark.parametrize(("revision", "role"), asking("meta.key-format"))
+@pytest.mark.parametrize(("revision", "role"), asking_ends("meta.key-format"))
 def test_a_key_of_no_valid_form_is_never_sent(revision: str, role: Role, key: str) -> None:
     connection = end_of(revision, role).connection
     with pytest.raises(LocalProtocolError, match="_meta key"):
@@ -100,7 +100,7 @@ def test_a_key_of_no_valid_form_is_never_sent(revision: str, role: Role, key: st
         ("mcp.dev", False),
     ],
 )
-@pytest.mark.parametrize("revision", holding("meta.reserved-prefix-2025-06-18"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.reserved-prefix-2025-06-18"))
 def test_a_reserved_prefix_has_a_protocol_label_before_another(
     revision: str, key: str, reserved: bool
 ) -> None:
@@ -121,15 +121,15 @@ def test_a_reserved_prefix_has_a_protocol_label_before_another(
         ("dev.mcp", False),
     ],
 )
-@pytest.mark.parametrize("revision", holding("meta.reserved-prefix-second-label"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.reserved-prefix-second-label"))
 def test_a_second_label_of_the_protocol_reserves_a_prefix(
     revision: str, key: str, reserved: bool
 ) -> None:
     assert is_reserved_key(key, facts(revision)) is reserved
 
 
-FIRST_OR_LATER = holding("meta.reserved-prefix-2025-06-18")
-SECOND_LABEL = holding("meta.reserved-prefix-second-label")
+FIRST_OR_LATER = revisions_holding("meta.reserved-prefix-2025-06-18")
+SECOND_LABEL = revisions_holding("meta.reserved-prefix-second-label")
 RESERVED = [
     *product(FIRST_OR_LATER, ("mcp.dev/x", "tools.mcp.com/x", "modelcontextprotocol.io/x")),
     *product(SECOND_LABEL, ("dev.mcp/x", "com.mcp.tools/x", "io.modelcontextprotocol/x")),
@@ -155,7 +155,7 @@ def test_a_user_may_put_a_key_under_any_other_prefix(revision: str, key: str) ->
 
 
 @pytest.mark.requirement("meta.member-reserved")
-@pytest.mark.parametrize("revision", holding("meta.member-reserved"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.member-reserved"))
 def test_older_revisions_have_no_rules_for_other_keys(revision: str) -> None:
     odd = {"/a": 1, "mcp.dev/x": 2, "_": None}
     assert not any(is_reserved_key(key, facts(revision)) for key in odd)
@@ -166,7 +166,7 @@ def test_older_revisions_have_no_rules_for_other_keys(revision: str) -> None:
 @pytest.mark.parametrize(
     "meta", [{"x": 1}, {"io.modelcontextprotocol/unknown": 5, "dev.mcp/x": None}, {}], ids=str
 )
-@pytest.mark.parametrize("revision", holding("jsonrpc.version-member"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.version-member"))
 def test_meta_of_a_result_reaches_the_caller_as_it_is(revision: str, meta: dict[str, Any]) -> None:
     client = ClientEnd(revision)
     id = client.ask("tools/list")["id"]
@@ -179,7 +179,7 @@ def test_meta_of_a_result_reaches_the_caller_as_it_is(revision: str, meta: dict[
 
 
 @pytest.mark.requirement("meta.no-assumptions")
-@pytest.mark.parametrize(("revision", "role"), answering("meta.no-assumptions"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("meta.no-assumptions"))
 def test_meta_of_a_request_reaches_the_handler_as_it_is(revision: str, role: Role) -> None:
     meta = {"io.modelcontextprotocol/unknown": 5, "dev.mcp/x": None, "/odd": {"a": [1]}}
     end = end_of(revision, role)
@@ -201,7 +201,7 @@ def test_tool_arguments_are_not_searched_for_meta(revision: str) -> None:
 
 
 @pytest.mark.requirement("meta.progress-token-key", "meta.schema-reserved-names")
-@pytest.mark.parametrize(("revision", "role"), asking("meta.progress-token-key"))
+@pytest.mark.parametrize(("revision", "role"), asking_ends("meta.progress-token-key"))
 def test_a_request_has_a_progress_token_if_progress_is_wanted(revision: str, role: Role) -> None:
     pair = Pair(revision)
     method = "sampling/createMessage" if role == "server" else "tools/call"
@@ -215,7 +215,7 @@ def test_a_request_has_a_progress_token_if_progress_is_wanted(revision: str, rol
 
 
 @pytest.mark.requirement("meta.schema-reserved-names")
-@pytest.mark.parametrize(("revision", "role"), asking("meta.schema-reserved-names"))
+@pytest.mark.parametrize(("revision", "role"), asking_ends("meta.schema-reserved-names"))
 def test_a_user_cannot_choose_the_progress_token(revision: str, role: Role) -> None:
     connection = end_of(revision, role).connection
     for progress in (True, False):
@@ -254,7 +254,7 @@ def test_a_user_cannot_choose_the_progress_token(revision: str, role: Role) -> N
         ("baggage", ["a=b"], False),
     ],
 )
-@pytest.mark.parametrize("revision", holding("meta.trace-keys-reserved"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.trace-keys-reserved"))
 def test_the_trace_keys_carry_w3c_trace_context_and_nothing_else(
     revision: str, key: str, value: Any, valid: bool
 ) -> None:
@@ -268,7 +268,7 @@ def test_the_trace_keys_carry_w3c_trace_context_and_nothing_else(
 
 @pytest.mark.requirement("meta.trace-keys-reserved", "meta.trace-value-format")
 @pytest.mark.parametrize("value", [PARENT, "no trace", 5, None], ids=repr)
-@pytest.mark.parametrize("revision", holding("meta.trace-value-format"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.trace-value-format"))
 def test_any_trace_context_is_accepted_and_shown_to_the_handler(revision: str, value: Any) -> None:
     server = ServerEnd(revision)
     assert server.ask("tools/list", meta={"traceparent": value}) == []
@@ -334,7 +334,7 @@ def test_equal_params_of_consecutive_requests_decode_once(revision: str) -> None
     server = ServerEnd(revision, EVERY_SERVER_CAPABILITY)
     params = {"name": "x", "arguments": {"text": "y"}}
     first, second = (
-        encoded(request(revision, "tools/call", params, id=f"{number}")) for number in (1, 2)
+        encode_message(request(revision, "tools/call", params, id=f"{number}")) for number in (1, 2)
     )
     server.connection.receive(first)
     assert decodings(lambda: server.connection.receive(second)) == 2  # the message, its params
@@ -348,6 +348,6 @@ def test_other_metadata_than_that_of_the_last_request_counts(revision: str) -> N
         message = request(
             revision, "tools/call", {"name": "x"}, id=f"{number}", capabilities=capabilities
         )
-        (event,) = server.connection.receive(encoded(message))
+        (event,) = server.connection.receive(encode_message(message))
         assert isinstance(event, RequestReceived)
         assert event.peer_capabilities == capabilities

@@ -19,8 +19,16 @@ from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.lifecycle import Description
 from mcp_protocol.protocol.receiver import Event, Ignored, Opened, OpenFailed, Send
 from mcp_protocol.revisions import REVISIONS
-from package.rules import holding, with_another
-from package.wire import ALL, HANDSHAKE, PER_REQUEST, described, encoded, meta_of, sent_messages
+from package.rules import revisions_holding, with_another
+from package.wire import (
+    ALL,
+    HANDSHAKE,
+    PER_REQUEST,
+    describe_as,
+    encode_message,
+    meta_of,
+    sent_messages,
+)
 from requirements import EVERY_REVISION
 
 NEWEST, OLDEST = HANDSHAKE[-1], HANDSHAKE[0]
@@ -35,7 +43,7 @@ class Newcomer:
     """
 
     def __init__(self, revisions: Revisions = REVISIONS) -> None:
-        self.connection = ClientConnection(revisions, described({"roots": {}}, "client"))
+        self.connection = ClientConnection(revisions, describe_as({"roots": {}}, "client"))
         self.sent: list[dict[str, Any]] = [json.loads(self.connection.open().data)]
         self.events: list[Event] = []
 
@@ -47,7 +55,7 @@ class Newcomer:
     def hear(self, **answer: Any) -> None:
         """Answer its last request."""
         id = [message["id"] for message in self.sent if "id" in message][-1]
-        self._take(self.connection.receive(encoded({"jsonrpc": "2.0", "id": id, **answer})))
+        self._take(self.connection.receive(encode_message({"jsonrpc": "2.0", "id": id, **answer})))
 
     def wait_in_vain(self) -> None:
         """Leave its last request without answer."""
@@ -76,7 +84,7 @@ def initialize_result(revision: str, **changed: Any) -> dict[str, Any]:
     return {name: value for name, value in result.items() if value is not ...}
 
 
-def discovered(*supported: str, **changed: Any) -> dict[str, Any]:
+def discover_result(*supported: str, **changed: Any) -> dict[str, Any]:
     """A result of server/discover."""
     hints = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     return {"supportedVersions": list(supported), "capabilities": {}, **hints, **changed}
@@ -94,7 +102,7 @@ MODERN = REVISIONS.of(Lifecycle.PER_REQUEST)
 @pytest.mark.requirement("lifecycle.initialize-first", "lifecycle.initialize-by-client")
 @pytest.mark.requirement("versioning.client-supported", "versioning.no-modern-in-initialize")
 @pytest.mark.requirement("lifecycle.implementation-basic", "jsonrpc.batch-no-initialize")
-@pytest.mark.parametrize("revision", holding("lifecycle.initialize-by-client"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialize-by-client"))
 def test_a_handshake_begins_with_initialize(revision: str) -> None:
     (first,) = Newcomer(REVISIONS.only(revision)).sent
     assert first["method"] == "initialize"
@@ -106,7 +114,7 @@ def test_a_handshake_begins_with_initialize(revision: str) -> None:
 
 
 @pytest.mark.requirement("lifecycle.initialized-notification")
-@pytest.mark.parametrize("revision", holding("lifecycle.initialized-notification"))
+@pytest.mark.parametrize("revision", revisions_holding("lifecycle.initialized-notification"))
 def test_the_client_confirms_a_handshake_before_anything_else(revision: str) -> None:
     client = Newcomer(REVISIONS.only(revision))
     client.hear(result=initialize_result(revision))
@@ -142,7 +150,7 @@ def test_a_handshake_that_fails_is_not_confirmed(
 
 
 @pytest.mark.requirement("versioning.client-rejects-unknown")
-@pytest.mark.parametrize("revision", holding("versioning.client-rejects-unknown"))
+@pytest.mark.parametrize("revision", revisions_holding("versioning.client-rejects-unknown"))
 def test_a_revision_that_the_client_lacks_ends_the_opening(revision: str) -> None:
     for chosen in ("2099-01-01", *(name for name in ALL if name != revision)):
         client = Newcomer(REVISIONS.only(revision))
@@ -166,12 +174,14 @@ def test_a_handshake_cannot_end_in_a_revision_without_one(chosen: str) -> None:
 
 @pytest.mark.requirement("versioning.client-rejects-unknown", "versioning.single-per-session")
 @pytest.mark.requirement("seed-compat.fixed-server-version")
-@pytest.mark.parametrize("chosen", holding("seed-compat.fixed-server-version"))
+@pytest.mark.parametrize("chosen", revisions_holding("seed-compat.fixed-server-version"))
 def test_the_client_goes_on_with_any_revision_it_speaks(chosen: str) -> None:
     client = Newcomer(LEGACY)
     client.hear(result=initialize_result(chosen))
     assert client.agreed() == client.connection.revision.name == chosen
-    batched = client.connection.receive(encoded([{"jsonrpc": "2.0", "id": 1, "method": "ping"}]))
+    batched = client.connection.receive(
+        encode_message([{"jsonrpc": "2.0", "id": 1, "method": "ping"}])
+    )
     assert bool(sent_messages(batched)) is REVISIONS[chosen].batching
 
 
@@ -196,7 +206,7 @@ def test_a_refusal_without_a_new_revision_in_common_is_the_end(supported: Any) -
 
 @pytest.mark.requirement("discover.request-shape", "meta.request-protocol-version")
 @pytest.mark.requirement("meta.request-client-capabilities")
-@pytest.mark.parametrize("revision", holding("discover.request-shape"))
+@pytest.mark.parametrize("revision", revisions_holding("discover.request-shape"))
 def test_a_client_of_both_kinds_probes_with_nothing_but_meta(revision: str) -> None:
     (probe,) = Newcomer().sent
     assert probe["method"] == "server/discover"
@@ -212,7 +222,7 @@ def test_a_discovery_result_settles_it_without_a_handshake(
 ) -> None:
     client = Newcomer(revisions)
     key = "io.modelcontextprotocol/serverInfo"
-    client.hear(result=discovered(revision, "2099-01-01", instructions="x", _meta={key: INFO}))
+    client.hear(result=discover_result(revision, "2099-01-01", instructions="x", _meta={key: INFO}))
     assert client.agreed() == revision
     assert client.methods == ["server/discover"]
     session = client.connection.session
@@ -256,7 +266,7 @@ def test_silence_leads_to_initialize_despite_a_late_refusal() -> None:
     assert probing == [True, False]
     assert client.methods == ["server/discover", "initialize"]
     late = {"jsonrpc": "2.0", "id": client.sent[0]["id"], "error": error(-32601)}
-    (ignored,) = client.connection.receive(encoded(late))
+    (ignored,) = client.connection.receive(encode_message(late))
     assert isinstance(ignored, Ignored)
     client.hear(result=initialize_result(NEWEST))
     assert client.agreed() == NEWEST
@@ -269,11 +279,11 @@ def test_a_slow_newer_server_is_recognized_by_its_late_answer() -> None:
     client = Newcomer()
     client.wait_in_vain()
     probe, handshake = (message["id"] for message in client.sent)
-    late = {"jsonrpc": "2.0", "id": probe, "result": discovered(*PER_REQUEST)}
-    client.events += client.connection.receive(encoded(late))
+    late = {"jsonrpc": "2.0", "id": probe, "result": discover_result(*PER_REQUEST)}
+    client.events += client.connection.receive(encode_message(late))
     assert client.agreed() == PER_REQUEST[-1]
     refusal = {"jsonrpc": "2.0", "id": handshake, "error": error(-32602)}
-    (ignored,) = client.connection.receive(encoded(refusal))
+    (ignored,) = client.connection.receive(encode_message(refusal))
     assert isinstance(ignored, Ignored)
 
 
@@ -282,7 +292,7 @@ def test_a_client_without_handshake_waits_for_a_slow_server() -> None:
     assert not client.connection.probing
     client.wait_in_vain()
     assert client.methods == ["server/discover"]
-    client.hear(result=discovered(*PER_REQUEST))
+    client.hear(result=discover_result(*PER_REQUEST))
     assert client.agreed() == PER_REQUEST[-1]
 
 
@@ -305,14 +315,14 @@ def test_a_newer_server_is_asked_in_the_revision_that_it_names() -> None:
     key = "io.modelcontextprotocol/protocolVersion"
     named = [message["params"]["_meta"][key] for message in client.sent]
     assert named == ["2999-01-01", PER_REQUEST[-1]]
-    client.hear(result=discovered(*PER_REQUEST))
+    client.hear(result=discover_result(*PER_REQUEST))
     assert client.agreed() == PER_REQUEST[-1]
 
 
 def test_a_newer_server_may_name_an_older_revision() -> None:
     for answer in (
         {"error": error(-32022, {"supported": [OLDEST, NEWEST]})},
-        {"result": discovered(OLDEST, NEWEST, "2099-01-01")},
+        {"result": discover_result(OLDEST, NEWEST, "2099-01-01")},
     ):
         client = Newcomer()
         client.hear(**answer)
@@ -334,9 +344,9 @@ def test_a_client_answers_pings_while_it_opens() -> None:
     client = Newcomer()
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
     pong = {"jsonrpc": "2.0", "id": 1, "result": {}}
-    assert sent_messages(client.connection.receive(encoded(ping))) == [pong]
+    assert sent_messages(client.connection.receive(encode_message(ping))) == [pong]
     client.hear(error=error(-32601))
-    assert sent_messages(client.connection.receive(encoded(ping))) == [pong]
+    assert sent_messages(client.connection.receive(encode_message(ping))) == [pong]
 
 
 @pytest.mark.requirement("lifecycle.implementation-title", "lifecycle.implementation-full")
@@ -354,7 +364,7 @@ def test_the_client_introduces_itself_as_the_revision_has_it(revision: str) -> N
         "lifecycle.implementation-title": {"name", "version", "title"},
         "lifecycle.implementation-full": set(full_info),
     }
-    (members,) = (members for id, members in known.items() if revision in holding(id))
+    (members,) = (members for id, members in known.items() if revision in revisions_holding(id))
     connection = ClientConnection(REVISIONS.only(revision), describe)
     params = json.loads(connection.open().data)["params"]
     shown = params.get("clientInfo") or params["_meta"]["io.modelcontextprotocol/clientInfo"]

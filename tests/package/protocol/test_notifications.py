@@ -16,10 +16,10 @@ from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.runtime.request_context import RequestContext
-from package.ends import answer_request, asking, both, end_of
-from package.rules import holding
+from package.ends import answer_request, asking_ends, both, end_of
+from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
-from package.wire import ClientEnd, ServerEnd, described, speaking_to
+from package.wire import ClientEnd, ServerEnd, describe_as, speaking_to
 
 
 @pytest.mark.requirement("jsonrpc.notification-no-response")
@@ -85,13 +85,13 @@ class Clumsy:
 
     async def serve(self, channel: Channel) -> None:
         """Serve one client."""
-        describe = described(EVERY_SERVER_CAPABILITY, "server")
+        describe = describe_as(EVERY_SERVER_CAPABILITY, "server")
         await Peer(ServerConnection(REVISIONS, describe), channel, self).run()
 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("jsonrpc.notification-no-response", "jsonrpc.code-internal-error")
-@pytest.mark.parametrize("revision", holding("jsonrpc.code-internal-error"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-internal-error"))
 async def test_a_failing_handler_answers_requests_and_no_notifications(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -107,7 +107,7 @@ async def test_a_failing_handler_answers_requests_and_no_notifications(
 
 
 @pytest.mark.requirement("jsonrpc.notification-no-id")
-@pytest.mark.parametrize("revision", holding("jsonrpc.notification-no-id"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.notification-no-id"))
 def test_no_notification_has_an_id(revision: str) -> None:
     server, client = ServerEnd(revision), ClientEnd(revision)
     if "subscriptions/listen" in REVISIONS[revision].client_requests:
@@ -127,7 +127,7 @@ def test_no_notification_has_an_id(revision: str) -> None:
 
 
 @pytest.mark.requirement("jsonrpc.interaction-starts-at-client")
-@pytest.mark.parametrize("revision", holding("jsonrpc.interaction-starts-at-client"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.interaction-starts-at-client"))
 def test_a_server_says_nothing_that_no_client_asked_for(revision: str) -> None:
     server = ServerEnd(revision, speaks=revision)
     for name in REVISIONS[revision].server_notifications.keys() & PARAMS.keys():
@@ -145,7 +145,7 @@ def test_a_notification_that_no_spoken_revision_has_is_refused(revision: str, ro
 
 
 @pytest.mark.requirement("jsonrpc.reissue-with-new-id")
-@pytest.mark.parametrize(("revision", "role"), asking("jsonrpc.reissue-with-new-id"))
+@pytest.mark.parametrize(("revision", "role"), asking_ends("jsonrpc.reissue-with-new-id"))
 def test_a_request_of_a_closed_connection_is_sent_as_a_new_one(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     first, _ = end.connection.request("tools/call", PARAMS["tools/call"])

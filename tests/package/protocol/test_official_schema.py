@@ -11,7 +11,7 @@ import pytest
 
 from mcp_protocol.revisions import REVISIONS
 from package.protocol.traffic import ROLES, whole_session
-from package.rules import holding
+from package.rules import revisions_holding
 
 
 class Official:
@@ -55,7 +55,7 @@ class Official:
 @pytest.mark.requirement("jsonrpc.schema-is-authority", "jsonrpc.request-shape")
 @pytest.mark.requirement("jsonrpc.error-fields", "lifecycle.respect-version-must")
 @pytest.mark.requirement("versioning.legacy-client-dual-server", "discover.result-shape")
-@pytest.mark.parametrize("revision", holding("jsonrpc.schema-is-authority"))
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.schema-is-authority"))
 def test_every_message_of_a_whole_session_is_valid(spec: Path, revision: str) -> None:
     official, asked = Official(spec, revision), {}
     for sender, message in whole_session(revision).wire:

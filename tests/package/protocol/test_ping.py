@@ -12,9 +12,9 @@ from mcp_protocol.facts import Role
 from mcp_protocol.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
-from package.ends import ASKED, answering, ask, both, end_of
+from package.ends import ASKED, answering_ends, ask, both, end_of
 from package.protocol.pair import Pair
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS
 from package.wire import ClientEnd, ServerEnd, request, speaking_to
 
@@ -23,7 +23,7 @@ from package.wire import ClientEnd, ServerEnd, request, speaking_to
 @pytest.mark.parametrize(
     "params", [..., {}, {"_meta": {}}, {"_meta": {"x": 1}}, {"unknown": [1]}], ids=str
 )
-@pytest.mark.parametrize(("revision", "role"), answering("ping.answered"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("ping.answered"))
 def test_ping_is_answered_with_an_empty_result(revision: str, role: Role, params: Any) -> None:
     end = end_of(revision, role)
     message = {"jsonrpc": "2.0", "id": "p", "method": "ping", "params": params}
@@ -45,7 +45,7 @@ def test_a_ping_has_no_params_but_meta(revision: str, role: Role) -> None:
 
 
 @pytest.mark.requirement("ping.answered")
-@pytest.mark.parametrize(("revision", "role"), answering("ping.answered"))
+@pytest.mark.parametrize(("revision", "role"), answering_ends("ping.answered"))
 def test_ping_does_not_wait_for_what_is_inbound_requests(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     for id in range(3):
@@ -56,7 +56,7 @@ def test_ping_does_not_wait_for_what_is_inbound_requests(revision: str, role: Ro
 
 @pytest.mark.anyio
 @pytest.mark.requirement("ping.answered")
-@pytest.mark.parametrize("revision", holding("ping.answered"))
+@pytest.mark.parametrize("revision", revisions_holding("ping.answered"))
 async def test_ping_is_answered_while_a_tool_works(revision: str) -> None:
     server, finish = Server("slow"), anyio.Event()
 
@@ -74,7 +74,7 @@ async def test_ping_is_answered_while_a_tool_works(revision: str) -> None:
 
 
 @pytest.mark.requirement("ping.removed")
-@pytest.mark.parametrize("revision", holding("ping.removed"))
+@pytest.mark.parametrize("revision", revisions_holding("ping.removed"))
 def test_later_revisions_have_no_ping(revision: str) -> None:
     server, client = ServerEnd(revision), ClientEnd(revision)
     (answer,) = server.ask("ping", id=3)
@@ -86,7 +86,7 @@ def test_later_revisions_have_no_ping(revision: str) -> None:
 
 
 @pytest.mark.requirement("seed-compat.missing-ping")
-@pytest.mark.parametrize("revision", holding("seed-compat.missing-ping"))
+@pytest.mark.parametrize("revision", revisions_holding("seed-compat.missing-ping"))
 def test_a_server_without_ping_fails_the_ping_and_nothing_else(revision: str) -> None:
     client = ClientEnd(revision)
     open_call = client.ask("tools/call", PARAMS["tools/call"])["id"]

@@ -20,9 +20,9 @@ from mcp_protocol.protocol.receiver import Ignored, ProgressReceived
 from mcp_protocol.runtime.pending_requests import NOTIFICATIONS
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
-from package.ends import ASKED, answering, ask, asking, end_of
+from package.ends import ASKED, answering_ends, ask, asking_ends, end_of
 from package.live import TEXT, FakeServer, live, text_of
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
 from package.wire import ALL, PER_REQUEST, ClientEnd, ServerEnd, request, speaking_to
 
@@ -38,13 +38,13 @@ def report(token: Any, progress: Any, **more: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": PROGRESS, "params": params}
 
 
-def shown(message: OutgoingMessage | None) -> Any:
+def progress_params(message: OutgoingMessage | None) -> Any:
     """The params of a notification, or nothing."""
     return None if message is None else json.loads(message.data)["params"]
 
 
 @pytest.mark.requirement("progress.opt-in")
-@pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), asking_ends(OPT_IN))
 def test_a_request_carries_a_token_only_if_progress_is_wanted(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
@@ -58,7 +58,7 @@ def test_a_request_carries_a_token_only_if_progress_is_wanted(revision: str, rol
 
 
 @pytest.mark.requirement("progress.token-unique")
-@pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), asking_ends(OPT_IN))
 def test_the_tokens_of_open_requests_differ(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
@@ -77,18 +77,18 @@ def test_a_token_of_ones_own_can_not_be_given(revision: str) -> None:
 
 
 @pytest.mark.requirement("progress.token-type", "progress.opt-in", "progress.floating")
-@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
 @pytest.mark.parametrize("token", ["", "a", "7", 7, 0, -1])
 def test_a_token_is_given_back_as_it_came(revision: str, role: Role, token: int | str) -> None:
     end = end_of(revision, role)
     ask(end, ASKED[role], id="x", meta={"progressToken": token})
-    params = shown(end.connection.progress("x", 0.25, 1.0))
+    params = progress_params(end.connection.progress("x", 0.25, 1.0))
     assert params == {"progressToken": token, "progress": 0.25, "total": 1.0}
     assert type(params["progressToken"]) is type(token)
 
 
 @pytest.mark.requirement("progress.token-type", "progress.opt-in")
-@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
 @pytest.mark.parametrize("meta", [None, {"progressToken": 1.5}, {"progressToken": None}, {}])
 def test_without_a_token_of_the_right_type_no_progress_is_sent(
     revision: str, role: Role, meta: Any
@@ -101,16 +101,16 @@ def test_without_a_token_of_the_right_type_no_progress_is_sent(
 
 
 @pytest.mark.requirement("progress.increasing")
-@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
 def test_only_progress_is_reported(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     ask(end, ASKED[role], id="x", meta={"progressToken": "t"})
-    sent = [shown(end.connection.progress("x", value)) for value in (1, 2, 2, 1, 2.5, 3)]
+    sent = [progress_params(end.connection.progress("x", value)) for value in (1, 2, 2, 1, 2.5, 3)]
     assert [params and params["progress"] for params in sent] == [1, 2, None, None, 2.5, 3]
 
 
 @pytest.mark.requirement("progress.increasing")
-@pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), asking_ends(OPT_IN))
 def test_progress_that_goes_back_is_taken_as_it_comes(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     method = "tools/list" if role == "client" else "roots/list"
@@ -122,14 +122,14 @@ def test_progress_that_goes_back_is_taken_as_it_comes(revision: str, role: Role)
 
 
 @pytest.mark.requirement("progress.notification-shape")
-@pytest.mark.parametrize("revision", holding("progress.notification-shape"))
+@pytest.mark.parametrize("revision", revisions_holding("progress.notification-shape"))
 def test_total_and_message_are_there_only_if_they_are_given(revision: str) -> None:
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
     assert [
-        shown(server.connection.progress("x", 1)),
-        shown(server.connection.progress("x", 2, 3)),
-        shown(server.connection.progress("x", 3, message="m")),
+        progress_params(server.connection.progress("x", 1)),
+        progress_params(server.connection.progress("x", 2, 3)),
+        progress_params(server.connection.progress("x", 3, message="m")),
     ] == [
         {"progressToken": "t", "progress": 1},
         {"progressToken": "t", "progress": 2, "total": 3},
@@ -138,13 +138,13 @@ def test_total_and_message_are_there_only_if_they_are_given(revision: str) -> No
 
 
 @pytest.mark.requirement("progress.notification-shape-2024")
-@pytest.mark.parametrize("revision", holding("progress.notification-shape-2024"))
+@pytest.mark.parametrize("revision", revisions_holding("progress.notification-shape-2024"))
 def test_a_progress_message_unknown_to_a_revision_is_no_error(
     revision: str,
 ) -> None:
     server = ServerEnd(revision)
     server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
-    params = shown(server.connection.progress("x", 1, 2, "lost"))
+    params = progress_params(server.connection.progress("x", 1, 2, "lost"))
     assert params == {"progressToken": "t", "progress": 1, "total": 2}
     client = ClientEnd(revision)
     id, _ = client.connection.request("tools/list", progress=True)
@@ -159,11 +159,11 @@ def test_progress_that_json_can_not_say_is_refused(revision: str, value: float) 
     server.ask("tools/call", PARAMS["tools/call"], id="x", meta={"progressToken": "t"})
     with pytest.raises(LocalProtocolError, match="finite number"):
         server.connection.progress("x", value)
-    assert shown(server.connection.progress("x", 1))["progress"] == 1
+    assert progress_params(server.connection.progress("x", 1))["progress"] == 1
 
 
 @pytest.mark.requirement("progress.active-token-only", "progress.stops-at-completion")
-@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
 @pytest.mark.parametrize("how", ["answered", "refused"])
 def test_a_request_that_is_over_has_no_more_progress(revision: str, role: Role, how: str) -> None:
     end = end_of(revision, role)
@@ -178,13 +178,13 @@ def test_a_request_that_is_over_has_no_more_progress(revision: str, role: Role, 
 
 
 @pytest.mark.requirement("progress.active-token-only")
-@pytest.mark.parametrize(("revision", "role"), answering(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), answering_ends(OPT_IN))
 def test_progress_in_its_general_form_keeps_the_same_rules(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     ask(end, ASKED[role], id="x", meta={"progressToken": 1})
     values: list[tuple[Any, int]] = [(2, 1), (True, 1), ("1", 1), (1, 1), (1, 1), (1, 2)]
     sent = [
-        [shown(send) for send in end.connection.notify(PROGRESS, report(*pair)["params"])]
+        [progress_params(send) for send in end.connection.notify(PROGRESS, report(*pair)["params"])]
         for pair in values
     ]
     first, second = ({"progressToken": 1, "progress": value} for value in (1, 2))
@@ -192,7 +192,7 @@ def test_progress_in_its_general_form_keeps_the_same_rules(revision: str, role: 
 
 
 @pytest.mark.requirement("progress.active-token-only")
-@pytest.mark.parametrize(("revision", "role"), asking(OPT_IN))
+@pytest.mark.parametrize(("revision", "role"), asking_ends(OPT_IN))
 @pytest.mark.parametrize("token", ["plain", 99, "2", 2.5, True, None, {}])
 def test_progress_for_nothing_we_asked_is_ignored(revision: str, role: Role, token: Any) -> None:
     end = end_of(revision, role)
@@ -334,7 +334,7 @@ async def test_nothing_is_kept_of_calls_that_are_over(revision: str) -> None:
 
 
 @pytest.mark.requirement("progress.either-side")
-@pytest.mark.parametrize("revision", holding("progress.either-side"))
+@pytest.mark.parametrize("revision", revisions_holding("progress.either-side"))
 async def test_a_client_reports_on_what_a_server_asked(revision: str) -> None:
     heard: list[tuple[Any, ...]] = []
 

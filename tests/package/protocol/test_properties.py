@@ -27,7 +27,7 @@ from mcp_protocol.runtime.request_context import RequestContext
 from package.ends import ask, end_of
 from package.live import App, live, text_of
 from package.protocol.pair import Pair
-from package.strategies import anything, described
+from package.strategies import anything, describe_revision
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, ClientEnd
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -202,7 +202,7 @@ def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
 def models(revision: str) -> dict[str, Any]:
     """The types of a revision that carry the name of a definition of its schema."""
     module = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
-    types = {name: getattr(module, name, None) for name in described(revision).definitions}
+    types = {name: getattr(module, name, None) for name in describe_revision(revision).definitions}
     return {
         name: kind
         for name, kind in types.items()
@@ -217,7 +217,7 @@ def test_schema_data_is_the_same_json_after_a_round_trip(
     revision: str, data: st.DataObject
 ) -> None:
     name, kind = data.draw(st.sampled_from(sorted(models(revision).items())))
-    value = data.draw(described(revision).named(name))
+    value = data.draw(describe_revision(revision).named(name))
     decoded = _wire.decoder(kind)(json.dumps(value).encode())
     encoded_again = _wire.encode(decoded)
     assert same(json.loads(encoded_again), value)

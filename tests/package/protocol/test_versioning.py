@@ -11,14 +11,14 @@ from mcp_protocol.protocol.receiver import ResponseReceived
 from mcp_protocol.protocol.server_connection import ServerConnection
 from mcp_protocol.revisions import REVISIONS
 from package.protocol.pair import Pair
-from package.rules import holding, with_another
+from package.rules import revisions_holding, with_another
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS
 from package.wire import (
     HANDSHAKE,
     INITIALIZED,
     PER_REQUEST,
     ServerEnd,
-    described,
+    describe_as,
     facts,
     initialize,
     meta_of,
@@ -28,10 +28,10 @@ from package.wire import (
 VERSION = "io.modelcontextprotocol/protocolVersion"
 
 
-def serving(revisions: Revisions) -> ServerEnd:
+def uninitialized_server(revisions: Revisions) -> ServerEnd:
     """A server of some revisions that nobody has spoken to yet."""
     server = ServerEnd(None)
-    server.connection = ServerConnection(revisions, described(EVERY_SERVER_CAPABILITY, "s"))
+    server.connection = ServerConnection(revisions, describe_as(EVERY_SERVER_CAPABILITY, "s"))
     return server
 
 
@@ -44,9 +44,9 @@ def asking_for(revision: str, version: Any, method: str = "tools/list") -> dict[
 
 
 @pytest.mark.requirement("versioning.server-echo", "versioning.identifier")
-@pytest.mark.parametrize("revision", holding("versioning.server-echo"))
+@pytest.mark.parametrize("revision", revisions_holding("versioning.server-echo"))
 def test_a_server_agrees_to_any_revision_it_speaks(revision: str) -> None:
-    server = serving(REVISIONS)
+    server = uninitialized_server(REVISIONS)
     (answer,) = server.say(initialize(revision))
     assert answer["result"]["protocolVersion"] == revision == server.connection.revision.name
 
@@ -62,7 +62,7 @@ def test_a_server_agrees_to_any_revision_it_speaks(revision: str) -> None:
 )
 def test_a_server_offers_its_newest_for_one_that_it_cannot_speak(asked: str) -> None:
     for revisions in (REVISIONS, *(REVISIONS.only(name) for name in HANDSHAKE)):
-        server = serving(revisions)
+        server = uninitialized_server(revisions)
         (answer,) = server.say(initialize(asked))
         newest = revisions.of(Lifecycle.HANDSHAKE).newest().name
         assert answer["result"]["protocolVersion"] == newest == server.connection.revision.name
@@ -71,16 +71,16 @@ def test_a_server_offers_its_newest_for_one_that_it_cannot_speak(asked: str) -> 
 @pytest.mark.requirement("versioning.identifier")
 @pytest.mark.parametrize("version", [20250618, None, ["2025-06-18"]], ids=repr)
 def test_a_version_is_a_string(version: Any) -> None:
-    server = serving(REVISIONS)
+    server = uninitialized_server(REVISIONS)
     (answer,) = server.say(initialize(version))
     assert answer["error"]["code"] == -32602
     assert server.connection.session is None
 
 
 @pytest.mark.requirement("versioning.per-request-decision")
-@pytest.mark.parametrize("revision", holding("versioning.per-request-decision"))
+@pytest.mark.parametrize("revision", revisions_holding("versioning.per-request-decision"))
 def test_each_request_is_accepted_or_refused_by_itself(revision: str) -> None:
-    server = serving(REVISIONS)
+    server = uninitialized_server(REVISIONS)
     codes = []
     for version in (revision, "1900-01-01", revision):
         answers = server.say(asking_for(revision, version, "server/discover"))
@@ -90,9 +90,9 @@ def test_each_request_is_accepted_or_refused_by_itself(revision: str) -> None:
 
 
 @pytest.mark.requirement("versioning.per-request-decision")
-@pytest.mark.parametrize("revision", holding("versioning.per-request-decision"))
+@pytest.mark.parametrize("revision", revisions_holding("versioning.per-request-decision"))
 def test_each_request_is_served_by_the_revision_it_names(revision: str) -> None:
-    server = serving(with_another("2999-01-01"))
+    server = uninitialized_server(with_another("2999-01-01"))
     for id, version in enumerate(("2999-01-01", revision, "2999-01-01")):
         server.say({**asking_for(revision, version), "id": id})
     served = [event.revision.name for event in server.requests()]
@@ -106,13 +106,13 @@ def test_each_request_is_served_by_the_revision_it_names(revision: str) -> None:
 @pytest.mark.requirement("discover.meta-required")
 @pytest.mark.parametrize("method", ["tools/list", "server/discover", "no/such"])
 @pytest.mark.parametrize("version", ["1900-01-01", "v999", "2026-7-28", "2026-07-28 ", *HANDSHAKE])
-@pytest.mark.parametrize("revision", holding("versioning.unsupported-error"))
+@pytest.mark.parametrize("revision", revisions_holding("versioning.unsupported-error"))
 def test_an_unserved_version_is_refused_with_the_served_ones(
     revision: str, version: str, method: str
 ) -> None:
     message = {**asking_for(revision, version), "method": method}
     for revisions in (REVISIONS, REVISIONS.only(revision)):
-        server = serving(revisions)
+        server = uninitialized_server(revisions)
         (answer,) = server.say(message)
         assert (answer["id"], answer["error"]["code"]) == ("q", -32022)
         (known,) = server.say(asking_for(revision, revision, "server/discover"))
@@ -145,7 +145,7 @@ def test_an_unserved_version_is_refused_with_the_served_ones(
     ids=str,
 )
 @pytest.mark.parametrize("method", ["server/discover", "tools/list"])
-@pytest.mark.parametrize("revision", holding("meta.missing-required-rejected"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.missing-required-rejected"))
 def test_a_request_without_what_its_meta_must_have_is_refused(
     revision: str, method: str, params: Any
 ) -> None:
@@ -153,7 +153,7 @@ def test_a_request_without_what_its_meta_must_have_is_refused(
     if params is ...:
         del message["params"]
     for revisions in (REVISIONS, REVISIONS.only(revision)):
-        server = serving(revisions)
+        server = uninitialized_server(revisions)
         (answer,) = server.say(message)
         assert (answer["id"], answer["error"]["code"]) == (1, -32602)
         assert list(server.requests()) == []
@@ -161,10 +161,10 @@ def test_a_request_without_what_its_meta_must_have_is_refused(
 
 @pytest.mark.requirement("meta.client-info-optional-for-server", "capabilities.empty-object")
 @pytest.mark.parametrize("method", ["server/discover", "tools/list"])
-@pytest.mark.parametrize("revision", holding("meta.client-info-optional-for-server"))
+@pytest.mark.parametrize("revision", revisions_holding("meta.client-info-optional-for-server"))
 def test_a_client_need_not_say_who_it_is(revision: str, method: str) -> None:
     meta = {VERSION: revision, "io.modelcontextprotocol/clientCapabilities": {}}
-    server = serving(REVISIONS)
+    server = uninitialized_server(REVISIONS)
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}
     assert not any("error" in answer for answer in server.say(message))
     assert [event.peer_info for event in server.requests()] in ([None], [])
@@ -172,12 +172,12 @@ def test_a_client_need_not_say_who_it_is(revision: str, method: str) -> None:
 
 
 @pytest.mark.requirement("versioning.dual-era-server-dispatch", "seed-compat.empty-params-modern")
-@pytest.mark.parametrize("revision", holding("versioning.dual-era-server-dispatch"))
+@pytest.mark.parametrize("revision", revisions_holding("versioning.dual-era-server-dispatch"))
 @pytest.mark.parametrize("session", HANDSHAKE)
 def test_one_connection_serves_a_session_and_stateless_requests(
     session: str, revision: str
 ) -> None:
-    server = serving(REVISIONS)
+    server = uninitialized_server(REVISIONS)
     (known,) = server.say(request(revision, "server/discover"))
     assert known["result"]["supportedVersions"] == list(PER_REQUEST)
     (agreed,) = server.say(initialize(session))
@@ -195,9 +195,9 @@ def test_one_connection_serves_a_session_and_stateless_requests(
 
 @pytest.mark.requirement("versioning.modern-only-rejects-initialize", "lifecycle.no-handshake")
 @pytest.mark.parametrize("asked", [*HANDSHAKE, *PER_REQUEST, "2099-01-01"])
-@pytest.mark.parametrize("revision", holding("versioning.modern-only-rejects-initialize"))
+@pytest.mark.parametrize("revision", revisions_holding("versioning.modern-only-rejects-initialize"))
 def test_a_server_without_handshake_refuses_initialize_with_help(revision: str, asked: str) -> None:
-    server = serving(REVISIONS.only(revision))
+    server = uninitialized_server(REVISIONS.only(revision))
     (answer,) = server.say(initialize(asked, id="i"))
     assert (answer["id"], answer["error"]["code"]) == ("i", -32602)
     assert revision in answer["error"]["message"]

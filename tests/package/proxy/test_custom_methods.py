@@ -138,7 +138,7 @@ async def test_a_log_message_about_no_call_reaches_the_only_client() -> None:
         assert (message["method"], message["params"]) == ("notifications/message", said)
 
 
-async def test_what_a_client_without_server_requests_misses_is_logged(
+async def test_messages_without_a_form_for_the_client_are_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     proxy = Server.proxy(Raw(), name="front", revision=SESSION)

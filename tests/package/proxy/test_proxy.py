@@ -178,7 +178,7 @@ async def test_questions_reach_the_user_and_no_tool_runs_twice(
 
 
 @across
-async def test_what_a_client_can_not_be_asked_is_an_error_that_says_so(
+async def test_input_that_a_client_does_not_support_is_an_error(
     near: str, far: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with connected(Server.proxy(shop(), revision=far), revision=near) as pair:
@@ -229,7 +229,7 @@ async def test_between_equal_revisions_json_passes_unchanged() -> None:
         assert listed == pair.received[-1]["result"]
 
 
-async def test_what_the_revision_of_the_client_lacks_is_logged_once(
+async def test_members_absent_from_the_client_revision_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     server = shop()

@@ -174,7 +174,7 @@ async def test_a_titled_choice_reaches_every_client_in_its_own_form(near: str, f
 
 
 @pytest.mark.parametrize(("near", "far"), pairs(ELICIT, "2025-11-25"))
-async def test_what_has_no_other_form_passes_as_it_is(near: str, far: str) -> None:
+async def test_forms_without_a_translation_pass_unchanged(near: str, far: str) -> None:
     asked = form(x=SEVERAL, y=FILLED)
     answer = {"action": "accept", "content": {"x": ["r", "g"], "y": 4.0}}
     got, reply, response = await ask(ELICIT, asked, answer, near, far)

@@ -15,7 +15,7 @@ from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.facts import Revision
 from mcp_protocol.revisions import REVISIONS
 from package.live import live
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import ALL
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -53,7 +53,7 @@ def test_only_members_of_any_json_value_tell_absence_from_null(revision: str) ->
 async def test_null_for_an_optional_result_member_counts_as_absent(revision: str) -> None:
     tool = {**TOOL, "description": None, "annotations": None, "_meta": None}
     page = {"tools": [tool], "nextCursor": None, "_meta": None}
-    async with scripted(revision, page, page) as (client, _):
+    async with connect_scripted(revision, page, page) as (client, _):
         [listed] = await client.list_tools()
         assert listed.description is None
         assert listed == type(listed)(name="a", input_schema={"type": "object"})
@@ -74,13 +74,13 @@ async def test_null_for_optional_params_is_taken_as_absent(revision: str) -> Non
 
 @every
 async def test_none_for_an_optional_argument_sends_nothing(revision: str) -> None:
-    async with scripted(revision, {"tools": []}, {"content": []}) as (client, server):
+    async with connect_scripted(revision, {"tools": []}, {"content": []}) as (client, server):
         await client.list_tools_page(None)
         await client.call_tool("a", None)
         assert server.asked()[-2:] == [{}, {"name": "a"}]
 
 
 async def test_none_for_a_required_argument_is_refused() -> None:
-    async with scripted("2025-06-18") as (client, _):
+    async with connect_scripted("2025-06-18") as (client, _):
         with pytest.raises(InvalidParamsError, match="Expected `str`, got `null`"):
             await client.call_tool(None)

@@ -10,7 +10,7 @@ import pytest
 from mcp_protocol import ClientHandlers, Context, Server, connect
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.server.toolkit.client_features.input_required import InputRequired
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import PARAMS
 
 pytestmark = pytest.mark.anyio
@@ -43,7 +43,7 @@ class Host(ClientHandlers):
 
 
 @pytest.mark.requirement("versioning.deprecated-still-works")
-@pytest.mark.parametrize("revision", holding("versioning.deprecated-still-works"))
+@pytest.mark.parametrize("revision", revisions_holding("versioning.deprecated-still-works"))
 async def test_sampling_roots_and_log_messages_still_work(revision: str) -> None:
     server, host = Server("s"), Host(revision)
 

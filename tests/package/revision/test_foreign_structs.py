@@ -30,7 +30,7 @@ def own(revision: str, module: str = "models") -> Any:
     return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.{module}")
 
 
-def giving(revision: str, result: Any) -> Server:
+def constant_server(revision: str, result: Any) -> Server:
     """A server whose low-level handlers give this for every call and every list of tools."""
 
     class Handlers(own(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
@@ -46,7 +46,7 @@ def giving(revision: str, result: Any) -> Server:
 async def answer(revision: str, result: Any, method: str = "tools/call") -> dict[str, Any]:
     """The message by which a server answers with this."""
     params = {"name": "any"} if method == "tools/call" else None
-    async with connected(giving(revision, result), revision=revision) as pair:
+    async with connected(constant_server(revision, result), revision=revision) as pair:
         with suppress(RemoteError):
             await pair.client.request(method, params)
         message: dict[str, Any] = pair.received[-1]

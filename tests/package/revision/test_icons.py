@@ -15,10 +15,10 @@ from mcp_protocol.client.host import safe_icons
 from mcp_protocol.server.toolkit.content import Icon
 from mcp_protocol.server.toolkit.server import Server
 from package.live import live
-from package.rules import holding
-from package.scripted import scripted
+from package.rules import revisions_holding
+from package.scripted import connect_scripted
 
-HAVING = holding("icons.shape")
+HAVING = revisions_holding("icons.shape")
 having = pytest.mark.parametrize("revision", HAVING)
 
 PNG = Icon(src="https://a.example/i.png", mime_type="image/png", sizes=["48x48"], theme="dark")
@@ -89,7 +89,7 @@ async def test_icons_pass_unchanged_on_everything_that_has_them(revision: str) -
     ],
     ids=repr,
 )
-def test_what_is_not_of_the_shape_of_an_icon_is_none(revision: str, icon: Any) -> None:
+def test_malformed_icons_are_refused(revision: str, icon: Any) -> None:
     with pytest.raises(ValidationError):
         convert(icon, model(revision))
 
@@ -130,7 +130,7 @@ UNSAFE = [
 async def test_icons_with_unsafe_addresses_are_dropped_and_others_stay(revision: str) -> None:
     icons = [{"src": src} for src in (*SAFE, *UNSAFE)]
     tool = {"name": "t", "inputSchema": {"type": "object"}, "icons": icons}
-    async with scripted(revision, {"tools": [tool]}) as (client, _):
+    async with connect_scripted(revision, {"tools": [tool]}) as (client, _):
         (listed,) = await client.list_tools()
     assert [icon.src for icon in safe_icons(listed.icons)] == SAFE
     assert len(listed.icons) == len(icons)
@@ -144,5 +144,5 @@ def test_icons_can_be_kept_to_those_of_the_servers_own_origin() -> None:
     assert [icon.src for icon in safe_icons(icons, "http://a.example/mcp")] == [SAFE[2]]
 
 
-def test_what_has_no_icons_has_none_to_show() -> None:
+def test_absent_icons_are_an_empty_list() -> None:
     assert safe_icons(None) == safe_icons([]) == []

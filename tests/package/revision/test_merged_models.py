@@ -75,7 +75,7 @@ def test_merged_classes_tell_objects_of_a_revision_apart(revision: str) -> None:
             pytest.fail("no match")
 
 
-def test_what_only_looks_like_a_struct_is_of_no_merged_class() -> None:
+def test_other_classes_of_the_same_name_are_not_merged_ones() -> None:
     class TextContent(msgspec.Struct):
         text: str
 

@@ -49,7 +49,7 @@ def test_a_name_that_is_no_member_is_refused_with_those_that_are(name: str) -> N
         replace(result, **{"is_error": True, name: 1})
 
 
-def test_what_is_no_message_is_refused() -> None:
+def test_objects_that_are_no_messages_are_refused() -> None:
     with pytest.raises(TypeError, match=r"^replace: expected an object of a message, got a dict$"):
         replace({"name": "a"}, name="b")
 

@@ -21,7 +21,7 @@ from package.wire import (
     CANCELLED,
     HANDSHAKE,
     PER_REQUEST,
-    cancelled,
+    cancelled_notification,
     request,
     speaking_to,
 )
@@ -109,7 +109,7 @@ async def test_a_reused_id_gets_only_the_answer_to_its_second_request(
         await end.send(request(revision, "tools/call", params, id="x"))
         with anyio.fail_after(10):
             await stubborn.started.wait()
-        await end.send(cancelled("x"))
+        await end.send(cancelled_notification("x"))
         await end.send(request(revision, "tools/call", {"name": "fresh"}, id="x"))
         answer = await end.receive()
         assert answer["result"]["content"][0]["text"] == "fresh"
@@ -127,7 +127,7 @@ async def test_the_reason_of_a_cancellation_is_in_the_log(
         await end.send(request(revision, "tools/call", params, id="x"))
         with anyio.fail_after(10):
             await stubborn.started.wait()
-            await end.send(cancelled("x", reason="coffee is ready"))
+            await end.send(cancelled_notification("x", reason="coffee is ready"))
             await stubborn.stopped.wait()
     assert "coffee is ready" in caplog.text
 
@@ -199,8 +199,8 @@ async def test_a_server_that_is_cancelled_cancels_its_own_request(revision: str)
         await end.send(request(revision, "tools/call", {"name": "ask_back"}, id="x"))
         asked = await end.receive()
         assert asked["method"] == "roots/list"
-        await end.send(cancelled("x"))
-        assert await end.receive() == cancelled(asked["id"])
+        await end.send(cancelled_notification("x"))
+        assert await end.receive() == cancelled_notification(asked["id"])
         await end.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": []}})
         assert (await end.ask("ping"))["result"] == {}
 

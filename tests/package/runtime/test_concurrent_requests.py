@@ -20,7 +20,16 @@ from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.transports.memory import memory_pair
 from package.live import FakeServer, text_of
-from package.wire import ALL, HANDSHAKE, RawEnd, cancelled, described, encoded, request, speaking_to
+from package.wire import (
+    ALL,
+    HANDSHAKE,
+    RawEnd,
+    cancelled_notification,
+    describe_as,
+    encode_message,
+    request,
+    speaking_to,
+)
 
 SESSION = HANDSHAKE[-1]
 LIMIT = 3
@@ -65,7 +74,7 @@ async def settle() -> None:
         await anyio.lowlevel.checkpoint()
 
 
-def gated(gate: Gate, limit: int = LIMIT) -> Server:
+def gated_server(gate: Gate, limit: int = LIMIT) -> Server:
     """A server whose tools wait at the gate, on their own or for the client as well."""
     server = Server("gated", version="1", max_concurrent_requests=limit, drain=0)
 
@@ -104,7 +113,7 @@ def call(revision: str, tool: str, id: int | str) -> dict[str, Any]:
 async def at_the_limit(revision: str, tool: str = "wait") -> AsyncIterator[tuple[RawEnd, Gate]]:
     """A client whose server has as many handlers at work as it may."""
     gate = Gate()
-    async with speaking_to(gated(gate), revision, {"roots": {}}) as end:
+    async with speaking_to(gated_server(gate), revision, {"roots": {}}) as end:
         for id in range(LIMIT):
             await end.send(call(revision, tool, id))
         await gate.reach(waiting=LIMIT)
@@ -131,7 +140,7 @@ async def test_nothing_is_read_beyond_the_limit(anyio_backend: str) -> None:
     gate = Gate()
     near, far = memory_pair(limit=1)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(gated(gate).serve, far)
+        tasks.start_soon(gated_server(gate).serve, far)
         end = RawEnd(near, ALL[-1])
         sent = 0
         with anyio.move_on_after(0.2):
@@ -147,7 +156,7 @@ async def test_a_request_that_is_cancelled_frees_its_place(
     revision: str, anyio_backend: str
 ) -> None:
     async with at_the_limit(revision) as (end, gate):
-        await end.send(cancelled(1))
+        await end.send(cancelled_notification(1))
         await gate.reach(done=1)
         await end.send(call(revision, "wait", "next"))
         await gate.reach(waiting=LIMIT)
@@ -178,7 +187,7 @@ async def test_answers_that_handlers_wait_for_are_read_at_the_limit(anyio_backen
 async def test_requests_are_refused_while_handlers_wait_for_the_peer(anyio_backend: str) -> None:
     gate = Gate()
     gate.open()
-    async with speaking_to(gated(gate), SESSION, {"roots": {}}) as end:
+    async with speaking_to(gated_server(gate), SESSION, {"roots": {}}) as end:
         for id in range(LIMIT):
             await end.send(call(SESSION, "ask", id))
         asked = [await end.receive() for _ in range(LIMIT)]
@@ -216,7 +225,7 @@ async def test_an_answer_that_nobody_reads_keeps_its_place(anyio_backend: str) -
         sent = 0
         with anyio.move_on_after(0.2):
             while True:
-                await near.send(OutgoingMessage(encoded(call(ALL[-1], "talk", sent))))
+                await near.send(OutgoingMessage(encode_message(call(ALL[-1], "talk", sent))))
                 sent += 1
         assert served <= LIMIT + 2
         for _ in range(sent):
@@ -229,13 +238,13 @@ async def test_the_end_of_a_connection_is_seen_while_handlers_run(
 ) -> None:
     gate = Gate()
     near, far = memory_pair()
-    connection = ServerConnection(REVISIONS, described({"tools": {}}, "gated"))
+    connection = ServerConnection(REVISIONS, describe_as({"tools": {}}, "gated"))
     served = Peer(connection, far, Gated(gate), max_concurrent_requests=LIMIT, longest_hold=0.05)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(served.run)
             for id in range(2 * LIMIT):
-                await near.send(OutgoingMessage(encoded(call(ALL[-1], "wait", id))))
+                await near.send(OutgoingMessage(encode_message(call(ALL[-1], "wait", id))))
             await gate.reach(waiting=LIMIT)
             refused = RawEnd(near, ALL[-1])
             assert (await refused.receive())["error"]["code"] == -32603

@@ -148,7 +148,7 @@ def test_secrets_within_text_are_masked(text: str, expected: str) -> None:
     assert mask_value(text) == expected.replace("{}", f"Bearer {MASK}")
 
 
-def test_what_is_masked_stays_masked() -> None:
+def test_masking_twice_is_the_same_as_masking_once() -> None:
     once = mask_text(f"Authorization: Bearer {SECRET} and password={SECRET}")
     assert mask_text(once) == once
 

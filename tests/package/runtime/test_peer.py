@@ -15,7 +15,7 @@ from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.errors import RemoteError
 from mcp_protocol.runtime.request_context import RequestContext
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
-from package.rules import holding
+from package.rules import revisions_holding
 from package.samples import CALL
 from package.wire import ALL, HANDSHAKE, request, speaking_to
 
@@ -125,7 +125,7 @@ async def test_nothing_grows_with_the_number_of_calls(
 
 
 @pytest.mark.requirement("jsonrpc.batch-receive", "stdio.batch-line")
-@pytest.mark.parametrize("revision", holding("stdio.batch-line"))
+@pytest.mark.parametrize("revision", revisions_holding("stdio.batch-line"))
 async def test_the_messages_of_a_batch_are_served_side_by_side(revision: str) -> None:
     finish = anyio.Event()
 

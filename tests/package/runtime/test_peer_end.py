@@ -15,7 +15,7 @@ from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.transports.memory import MemoryChannel, memory_pair
 from package.live import TEXT, App, FakeServer, names_back, text_of
 from package.samples import CALL
-from package.wire import ALL, HANDSHAKE, encoded, request
+from package.wire import ALL, HANDSHAKE, encode_message, request
 
 every = pytest.mark.parametrize("revision", ALL)
 legacy = pytest.mark.parametrize("revision", HANDSHAKE)
@@ -47,7 +47,7 @@ async def test_inbound_requests_finish_after_the_client_has_closed(
 
 
 @every
-async def test_what_does_not_finish_in_time_is_cut_off(revision: str) -> None:
+async def test_handlers_that_outlast_the_drain_time_are_cancelled(revision: str) -> None:
     started, cut = anyio.Event(), anyio.Event()
 
     async def work(ctx: RequestContext) -> Any:
@@ -115,7 +115,7 @@ class HalfClosed(Channel):
 
     async def say(self, message: Any) -> None:
         """Say something as the client."""
-        await self._ours.send(OutgoingMessage(encoded(message)))
+        await self._ours.send(OutgoingMessage(encode_message(message)))
 
     def end(self) -> None:
         """Say no more."""
@@ -262,13 +262,15 @@ async def test_an_unreadable_frame_is_answered_and_the_next_is_served(
         if revision in HANDSHAKE:
             from package.wire import INITIALIZED, initialize
 
-            await near.send(OutgoingMessage(encoded(initialize(revision))))
+            await near.send(OutgoingMessage(encode_message(initialize(revision))))
             await near.receive()
-            await near.send(OutgoingMessage(encoded(INITIALIZED)))
+            await near.send(OutgoingMessage(encode_message(INITIALIZED)))
         await near.send(OutgoingMessage(b"torn"))
         refusal = json.loads(await near.receive())
         assert refusal["error"]["code"] == -32600
-        await near.send(OutgoingMessage(encoded(request(revision, "tools/call", CALL, id="next"))))
+        await near.send(
+            OutgoingMessage(encode_message(request(revision, "tools/call", CALL, id="next")))
+        )
         assert json.loads(await near.receive())["id"] == "next"
         await near.close()
 

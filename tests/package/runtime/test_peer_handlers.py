@@ -97,7 +97,7 @@ async def test_a_result_that_does_not_fit_is_an_internal_error(revision: str, re
 
 
 @every
-async def test_what_a_handler_sets_in_its_context_is_gone_in_the_next(revision: str) -> None:
+async def test_context_variables_of_a_handler_do_not_reach_the_next(revision: str) -> None:
     var = contextvars.ContextVar("var", default="clean")
 
     async def look(ctx: RequestContext) -> Any:

@@ -24,7 +24,7 @@ from mcp_protocol import (
 )
 from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
 from package.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server
-from package.wire import encoded
+from package.wire import encode_message
 
 pytestmark = pytest.mark.anyio
 
@@ -157,7 +157,7 @@ async def test_a_client_answers_by_a_task_at_once_and_has_its_result(method: str
         task = created["task"]
         assert created == {"task": task, "_meta": {RELATED: {"taskId": task["taskId"]}}}
         assert task["taskId"] != "mine"
-        decoder(Task)(encoded(task))
+        decoder(Task)(encode_message(task))
         expected = {"status": "working", "ttl": 60_000, "pollInterval": 200}
         assert {key: task[key] for key in expected} == expected
         assert await server.result("tasks/get", {"taskId": task["taskId"]}) == task
@@ -339,7 +339,7 @@ async def test_a_long_list_of_tasks_of_a_client_has_pages() -> None:
     async with asking_server(person, tasks=True) as server:
         ids = [(await begin(server))["taskId"] for _ in range(60)]
         first = await server.result("tasks/list", {})
-        decoder(ListTasksResult)(encoded(first))
+        decoder(ListTasksResult)(encode_message(first))
         rest = await server.result("tasks/list", {"cursor": first["nextCursor"]})
         assert [each["taskId"] for each in first["tasks"] + rest["tasks"]] == ids
         assert rest.keys() == {"tasks"}

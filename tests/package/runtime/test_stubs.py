@@ -117,7 +117,7 @@ async def test_a_stub_refuses_a_request_and_ignores_a_notification() -> None:
     assert await stubs.tool_list_changed(None, None) is None
 
 
-async def test_what_a_subclass_of_a_subclass_overrides_counts() -> None:
+async def test_overrides_of_an_indirect_subclass_count() -> None:
     class More(Answering):
         async def tool_list_changed(self, params: Any, ctx: RequestContext) -> None: ...
 

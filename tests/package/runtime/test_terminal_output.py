@@ -72,7 +72,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def shown(
+def terminal_output(
     folder: Path,
     *words: str,
     hide_rich: bool = False,
@@ -128,7 +128,7 @@ def words_of(styled: str) -> str:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_lists_are_tables_without_markup_of_the_server(folder: Path, revision: str) -> None:
-    styled = shown(folder, "list", "wild:server", "--revision", revision)
+    styled = terminal_output(folder, "list", "wild:server", "--revision", revision)
     assert "\x1b[36m" in styled  # names of things
     text = words_of(styled)
     assert f"[bold]wild[/] 1.0, {revision}\n" in text
@@ -145,19 +145,19 @@ def test_lists_are_tables_without_markup_of_the_server(folder: Path, revision: s
 def test_a_terminal_gets_the_plain_text_otherwise(folder: Path, way: str) -> None:
     for words in (("list", "wild:server"), ("call", "wild:server", "notes")):
         if way == "without rich":
-            output = shown(folder, *words, hide_rich=True)
+            output = terminal_output(folder, *words, hide_rich=True)
         else:
-            output = shown(folder, *words, environment={way: "dumb"})
+            output = terminal_output(folder, *words, environment={way: "dumb"})
         assert output.expandtabs() == plain(folder, *words)
 
 
 def test_programs_get_the_same_json_on_a_terminal(folder: Path) -> None:
     words = ("call", "wild:server", "forecast", "--arg", "city=Oslo", "--json")
-    assert shown(folder, *words) == plain(folder, *words)
+    assert terminal_output(folder, *words) == plain(folder, *words)
 
 
 def test_inspect_is_a_table_of_revisions(folder: Path) -> None:
-    text = words_of(shown(folder, "inspect", "wild:server"))
+    text = words_of(terminal_output(folder, "inspect", "wild:server"))
     assert "[bold]wild[/]  1.0\n" in text
     assert r"[red]Stop[/] \x1b[2J" in text
     assert re.search(r"revision +lists +capabilities +opened +listed", text)
@@ -166,20 +166,20 @@ def test_inspect_is_a_table_of_revisions(folder: Path) -> None:
 
 
 def test_json_is_highlighted_and_indented(folder: Path) -> None:
-    styled = shown(folder, "call", "wild:server", "encoded")
+    styled = terminal_output(folder, "call", "wild:server", "encoded")
     assert styled != words_of(styled)
     assert words_of(styled) == '{\n  "city": "Oslo \\u001b[2J",\n  "days": [\n    1\n  ]\n}\n'
 
 
 def test_markdown_is_rendered_and_shows_where_links_go(folder: Path) -> None:
-    styled = shown(folder, "call", "wild:server", "notes")
+    styled = terminal_output(folder, "call", "wild:server", "notes")
     text = words_of(styled)
     assert "# Notes" not in text
     assert "Notes\n" in re.sub(r" +\n", "\n", text)
     assert "me (http://real.example)" in text
     assert r"\u202e" in text
     assert "*now*" not in text
-    assert "Some text\n" in re.sub(r" +\n", "\n", words_of(shown(folder, *READ)))
+    assert "Some text\n" in re.sub(r" +\n", "\n", words_of(terminal_output(folder, *READ)))
 
 
 READ = ("read", "wild:server", "text://notes")
@@ -188,9 +188,9 @@ READ = ("read", "wild:server", "text://notes")
 def test_other_text_stays_as_it_is(folder: Path) -> None:
     for tool in ("hostile", "program"):
         words = ("call", "wild:server", tool)
-        assert words_of(shown(folder, *words)) == plain(folder, *words)
+        assert words_of(terminal_output(folder, *words)) == plain(folder, *words)
     prompt = ("prompt", "wild:server", "ask", "--arg", "city=[red]Oslo[/]")
-    styled = shown(folder, *prompt)
+    styled = terminal_output(folder, *prompt)
     assert styled.startswith("\x1b[1muser: ")
     assert words_of(styled) == plain(folder, *prompt)
 
@@ -207,6 +207,6 @@ def test_a_trace_is_styled_in_the_same_words(folder: Path, more: tuple[str, ...]
             capture_output=True,
             timeout=60,
         )
-    styled = shown(folder, "trace", str(trace), *more)
+    styled = terminal_output(folder, "trace", str(trace), *more)
     assert "\x1b[32m->" in styled
     assert words_of(styled) == plain(folder, "trace", str(trace), *more)

@@ -32,7 +32,7 @@ async def trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def shown(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> list[str]:
+def report_lines(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> list[str]:
     """The lines that the command prints."""
     with pytest.raises(SystemExit) as ended:
         main(["trace", *words])
@@ -43,7 +43,7 @@ def shown(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> lis
 async def test_each_message_is_a_line_and_answers_name_their_request(
     trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lines = shown(capsys, str(trace), "--channel", "client", "--method", "tools/call")
+    lines = report_lines(capsys, str(trace), "--channel", "client", "--method", "tools/call")
     assert [" -> tools/call #" in line for line in lines[:4]] == [True, False, True, False]
     assert " <- result of tools/call #" in lines[1]
     assert " ms)" in lines[1]
@@ -56,21 +56,21 @@ async def test_each_message_is_a_line_and_answers_name_their_request(
 async def test_programs_get_one_object_for_each_message(
     trace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows: list[Any] = [json.loads(line) for line in shown(capsys, str(trace), "--json")]
+    rows: list[Any] = [json.loads(line) for line in report_lines(capsys, str(trace), "--json")]
     answers = [row for row in rows if row["kind"] == "result" and row["method"] == "tools/call"]
     assert len(answers) == 4  # as both ends have seen them
     assert all(row["ms"] >= 0 for row in answers)
 
 
 async def test_errors_and_ids_are_filtered(trace: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    *errors, _ = shown(capsys, str(trace), "--errors", "--direction", "sent", "--full")
+    *errors, _ = report_lines(capsys, str(trace), "--errors", "--direction", "sent", "--full")
     assert "! result of tools/call" in errors[0]
     assert json.loads("\n".join(errors[1:]))["result"]["isError"] is True
-    lines = shown(capsys, str(trace), "--id", "1", "--channel", "client", "--json")
+    lines = report_lines(capsys, str(trace), "--id", "1", "--channel", "client", "--json")
     assert [json.loads(line)["direction"] for line in lines] == ["sent", "received"]
 
 
-def test_what_is_no_record_is_named_and_the_rest_is_shown(
+def test_invalid_records_are_named_and_the_others_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     head = '{"time": "2026-01-01T00:00:00+00:00", "direction": "received", '
@@ -100,7 +100,7 @@ def test_a_second_answer_to_a_request_has_no_method(
     answered = head + '"received", "message": {"result": {}, "id": 1}}'
     path = tmp_path / "trace.jsonl"
     path.write_text(f"{asked}\n{answered}\n{answered}")
-    *lines, last = shown(capsys, str(path))
+    *lines, last = report_lines(capsys, str(path))
     assert ["ping" in line for line in lines] == [True, True, False]
     assert last.endswith("0 requests without answer")
 
@@ -108,4 +108,4 @@ def test_a_second_answer_to_a_request_has_no_method(
 def test_a_file_that_is_not_there_ends_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert shown(capsys, str(tmp_path / "none"), code=1) == []
+    assert report_lines(capsys, str(tmp_path / "none"), code=1) == []

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from package import asgi_client
-from package.server.shared.engine import running
+from package.server.shared.engine import run_engine
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -16,7 +16,7 @@ def shared_engine(request: pytest.FixtureRequest) -> Iterator[None]:
     if not request.config.getoption("--shared"):
         yield
         return
-    with running() as engine:
+    with run_engine() as engine:
         asgi_client.SHARED.append(engine.url)
         yield
         asgi_client.SHARED.clear()

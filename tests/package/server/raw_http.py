@@ -11,7 +11,7 @@ import anyio
 from anyio.abc import SocketStream
 
 from package.asgi_client import BOTH, fields_of
-from package.wire import encoded, request
+from package.wire import encode_message, request
 
 SECONDS = 20
 """How long anything may take before a test counts it as hanging."""
@@ -89,6 +89,6 @@ def head(port: int, fields: Mapping[str, str | None], *, method: str = "POST") -
 def whole(port: int, revision: str, method: str, params: Any = None, **how: Any) -> bytes:
     """A request of a revision without sessions."""
     message = request(revision, method, params, **how)
-    body = encoded(message)
+    body = encode_message(message)
     fields = fields_of(revision, message) | {"Content-Length": str(len(body))}
     return head(port, fields) + body

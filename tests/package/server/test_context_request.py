@@ -14,7 +14,7 @@ from package.wire import ALL, HANDSHAKE, PER_REQUEST, SESSIONS
 pytestmark = pytest.mark.anyio
 
 
-def telling() -> Server:
+def telling_server() -> Server:
     server = Server("telling")
 
     @server.tool()
@@ -45,7 +45,7 @@ def telling() -> Server:
 async def test_a_tool_reads_headers_query_cookies_and_client_address(
     revision: str,
 ) -> None:
-    async with asgi(telling()) as http:
+    async with asgi(telling_server()) as http:
         http.fields["x-tenant"] = "acme"
         http.fields["cookie"] = 'theme="dark"; id=a=b; theme=light'
         http.scope["query_string"] = b"debug=0&debug=1%20%2B"
@@ -78,13 +78,13 @@ async def test_cookies_in_several_fields_are_joined_as_http_2_needs() -> None:
 
 
 async def test_without_http_there_is_no_http_request() -> None:
-    async with connected(telling(), revision=ALL[-1]) as pair:
+    async with connected(telling_server(), revision=ALL[-1]) as pair:
         result = await pair.client.call_tool("request")
     assert result.structured_content in ([], {"result": []})
 
 
 async def test_the_session_id_over_http_is_that_of_the_header_field() -> None:
-    async with asgi(telling()) as http:
+    async with asgi(telling_server()) as http:
         await http.initialize(SESSIONS[-1])
         reply = await http.ask(SESSIONS[-1], "tools/call", {"name": "session"})
         assert reply.result["content"][0]["text"] == http.fields[SESSION]
@@ -92,7 +92,7 @@ async def test_the_session_id_over_http_is_that_of_the_header_field() -> None:
 
 @pytest.mark.parametrize("revision", ALL)
 async def test_a_session_over_another_transport_has_an_id_of_its_own(revision: str) -> None:
-    server = telling()
+    server = telling_server()
     ids: list[list[str]] = []
     for _ in range(2):
         async with connected(server, revision=revision) as pair:

@@ -15,7 +15,7 @@ from mcp_protocol import Context, Server
 from mcp_protocol.protocol.receiver import Receiver
 from mcp_protocol.server import planned_calls
 from package.server.varied_tools import ADD, REQUESTS, varied_server
-from package.wire import ALL, RawEnd, cancelled, request, speaking_to
+from package.wire import ALL, RawEnd, cancelled_notification, request, speaking_to
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", ALL)]
 
@@ -23,7 +23,7 @@ LAST = {"jsonrpc": "2.0", "id": "last", "method": "no/such"}
 
 
 @pytest.fixture(params=[True, False], ids=["planned", "whole"])
-def planned(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+def plans_enabled(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether calls may be served by a plan."""
     enabled: bool = request.param
     monkeypatch.setattr(planned_calls, "ENABLED", enabled)
@@ -76,7 +76,7 @@ async def test_both_ways_read_an_id_alike(
 
 
 async def test_a_planned_call_makes_no_open_request(
-    revision: str, planned: bool, monkeypatch: pytest.MonkeyPatch
+    revision: str, plans_enabled: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registered: list[object] = []
     register = Receiver.register
@@ -90,10 +90,10 @@ async def test_a_planned_call_makes_no_open_request(
         monkeypatch.setattr(Receiver, "register", recorded)
         answer = await end.ask("tools/call", ADD)
         assert answer["result"]["content"][0]["text"] == "3"
-    assert bool(registered) is not planned
+    assert bool(registered) is not plans_enabled
 
 
-async def test_a_call_that_waits_is_cancelled(revision: str, planned: bool) -> None:
+async def test_a_call_that_waits_is_cancelled(revision: str, plans_enabled: bool) -> None:
     server, ends = Server("slow"), list[str]()
     begun = anyio.Event()
 
@@ -111,7 +111,7 @@ async def test_a_call_that_waits_is_cancelled(revision: str, planned: bool) -> N
         await end.ask("tools/call", {"name": "no-such"})  # states what the next one repeats
         await end.send(request(revision, "tools/call", {"name": "waits"}, id=7))
         await begun.wait()
-        await end.send(cancelled(7))
+        await end.send(cancelled_notification(7))
         await end.send(request(revision, "tools/call", {"name": "no-such"}, id=7))
         answer = await end.receive()  # the id is free again; the cancelled call has no answer
         assert answer["id"] == 7
@@ -119,7 +119,9 @@ async def test_a_call_that_waits_is_cancelled(revision: str, planned: bool) -> N
     assert ends == ["cancelled"]
 
 
-async def test_a_waiting_call_keeps_no_other_from_its_answer(revision: str, planned: bool) -> None:
+async def test_a_waiting_call_keeps_no_other_from_its_answer(
+    revision: str, plans_enabled: bool
+) -> None:
     server, may_end = Server("slow"), anyio.Event()
 
     @server.tool()
@@ -144,8 +146,8 @@ async def test_a_waiting_call_keeps_no_other_from_its_answer(revision: str, plan
 
 
 @pytest.mark.parametrize("waits", [False, True], ids=["at once", "waits"])
-async def test_what_a_tool_sets_in_its_context_is_gone_in_the_next(
-    revision: str, planned: bool, waits: bool
+async def test_context_variables_of_a_tool_do_not_reach_the_next_call(
+    revision: str, plans_enabled: bool, waits: bool
 ) -> None:
     server, state = Server("stateful"), ContextVar("state", default="clean")
 
@@ -170,7 +172,7 @@ async def test_what_a_tool_sets_in_its_context_is_gone_in_the_next(
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_context_outlives_its_call_without_harm(revision: str, planned: bool) -> None:
+async def test_a_context_outlives_its_call_without_harm(revision: str, plans_enabled: bool) -> None:
     server, later = Server("late"), list[asyncio.Task[None]]()
 
     @server.tool()
@@ -190,7 +192,7 @@ async def test_a_context_outlives_its_call_without_harm(revision: str, planned: 
         assert "error" not in answer  # the id is not taken by what came late
 
 
-async def test_deep_arguments_end_no_session(revision: str, planned: bool) -> None:
+async def test_deep_arguments_end_no_session(revision: str, plans_enabled: bool) -> None:
     server = Server("deep")
 
     @server.tool()

@@ -116,7 +116,7 @@ async def test_calls_may_finish_within_the_time_to_drain() -> None:
 
 
 @on_asyncio
-async def test_what_the_lifespan_raises_is_raised() -> None:
+async def test_errors_of_the_lifespan_propagate() -> None:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncGenerator[None]:
         if server.name == "tester":

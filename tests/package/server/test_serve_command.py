@@ -190,7 +190,7 @@ def test_the_end_of_input_ends_it_whatever_still_runs(
         ("running", "put run() under `if __name__ == '__main__':`"),
     ],
 )
-def test_what_cannot_be_served_is_one_line_and_exit_code_2(
+def test_invalid_targets_are_one_line_and_exit_code_2(
     folder: Path, target: str, complaint: str
 ) -> None:
     with start(folder, "-m", "mcp_protocol", "serve", target) as process:

@@ -13,8 +13,8 @@ import pytest
 
 from mcp_protocol.server.asgi.uvicorn_adapter import parse_address
 from package.server.raw_http import head, whole
-from package.server.web_process import REVISION, SERVE, rest, run, started, until, write_server
-from package.wire import HANDSHAKE, SESSIONS, encoded, initialize
+from package.server.web_process import REVISION, SERVE, rest, run, start_server, until, write_server
+from package.wire import HANDSHAKE, SESSIONS, encode_message, initialize
 from requirements import EVERY_REVISION
 
 LISTEN = {"notifications": {"toolsListChanged": True}}
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 def test_it_says_where_it_serves_and_ends_with_a_signal(
     folder: Path, argv: tuple[str, ...], by: int
 ) -> None:
-    with started(folder, *argv) as server:
+    with start_server(folder, *argv) as server:
         assert (server.host, server.path) == ("127.0.0.1", "/mcp")
         answer = until(server.ask(whole(server.port, REVISION, "server/discover")), b'"jsonrpc"')
         assert answer.startswith(b"HTTP/1.1 200")
@@ -45,10 +45,10 @@ def test_it_says_where_it_serves_and_ends_with_a_signal(
 
 @pytest.mark.requirement("lifecycle.shutdown-http", revisions=SESSIONS[-1:])
 def test_open_streams_are_ended_and_do_not_hold_it_up(folder: Path) -> None:
-    with started(folder) as server:
+    with start_server(folder) as server:
         listening = server.ask(whole(server.port, REVISION, "subscriptions/listen", LISTEN))
         until(listening, b"acknowledged")
-        body = encoded(initialize(SESSIONS[-1]))
+        body = encode_message(initialize(SESSIONS[-1]))
         opened = server.ask(head(server.port, {"Content-Length": str(len(body))}) + body)
         session = re.search(rb"(?i)mcp-session-id: (\S+)", until(opened, b'"jsonrpc"'))
         assert session is not None
@@ -65,7 +65,7 @@ def test_open_streams_are_ended_and_do_not_hold_it_up(folder: Path) -> None:
 
 
 def test_a_request_that_is_done_soon_is_answered_before_the_end(folder: Path) -> None:
-    with started(folder) as server:
+    with start_server(folder) as server:
         calling = server.call("slow", seconds=0.2)
         server.says("slow begins")
         code, _, err, _ = server.end()
@@ -77,7 +77,7 @@ def test_a_request_that_is_done_soon_is_answered_before_the_end(folder: Path) ->
 
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
 def test_a_slow_request_is_given_up_when_its_time_is_over(folder: Path, tool: str) -> None:
-    with started(folder) as server:
+    with start_server(folder) as server:
         calling = server.call(tool, **({"seconds": 600} if tool == "slow" else {}))
         server.says(f"{tool} begins")
         code, _, err, took = server.end()
@@ -92,7 +92,7 @@ def test_a_slow_request_is_given_up_when_its_time_is_over(folder: Path, tool: st
 def test_a_second_interrupt_waits_for_nobody(folder: Path) -> None:
     text = (folder / "web.py").read_text().replace("drain=0.3", "drain=600")
     (folder / "web.py").write_text(text)
-    with started(folder) as server:
+    with start_server(folder) as server:
         calling = server.call("slow", seconds=600)
         server.says("slow begins")
         again = threading.Timer(0.5, server.process.send_signal, [signal.SIGINT])
@@ -113,7 +113,7 @@ def test_uvicorn_itself_is_not_held_up_by_open_streams_either(folder: Path) -> N
         "file=sys.stderr, flush=True)\n"
         "uvicorn.Server(uvicorn.Config(web.app, log_level='error')).run([listener])\n"
     )
-    with started(folder, "-c", code) as server:
+    with start_server(folder, "-c", code) as server:
         listening = server.ask(whole(server.port, REVISION, "subscriptions/listen", LISTEN))
         until(listening, b"acknowledged")
         _, _, err, took = server.end()
@@ -156,7 +156,7 @@ def test_a_mistake_on_the_command_line_gets_one_readable_line(
 
 
 def test_names_on_the_command_line_are_served_and_others_are_not(folder: Path) -> None:
-    with started(folder, *SERVE, "--hosts", "mcp.example.com, localhost") as server:
+    with start_server(folder, *SERVE, "--hosts", "mcp.example.com, localhost") as server:
         for host, status in ((b"mcp.example.com", b"405"), (b"127.0.0.1", b"403")):
             asked = b"PUT /mcp HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n" % host
             assert until(server.ask(asked), b"\r\n").startswith(b"HTTP/1.1 " + status)
@@ -183,13 +183,13 @@ def test_without_uvicorn_it_says_what_to_install(folder: Path) -> None:
 
 
 def test_the_two_endpoints_of_the_older_transport_stand_beside(folder: Path) -> None:
-    with started(folder, *SERVE, "--sse", "--path", "/here") as server:
+    with start_server(folder, *SERVE, "--sse", "--path", "/here") as server:
         assert server.path == "/here"
         request = f"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
         stream = server.ask(request)
         place = re.search(rb"data: (/messages\S+)", until(stream, b"session_id="))
         assert place is not None
-        body = encoded(initialize(HANDSHAKE[0]))
+        body = encode_message(initialize(HANDSHAKE[0]))
         post = head(server.port, {"Content-Length": str(len(body))}) + body
         posted = server.ask(post.replace(b"/mcp", place[1]))
         assert until(posted, b"\r\n\r\n").startswith(b"HTTP/1.1 202")
@@ -212,7 +212,7 @@ def test_it_can_listen_anywhere_and_says_where_it_is_reached(
 ) -> None:
     if "::" in text and not socket.has_ipv6:
         pytest.skip("no IPv6 here")
-    with started(folder, *SERVE[:-1], text) as server:
+    with start_server(folder, *SERVE[:-1], text) as server:
         assert server.host == shown
         message = whole(server.port, REVISION, "server/discover")
         message = message.replace(b"Host: 127.0.0.1", f"Host: {host}".encode())
@@ -237,14 +237,14 @@ def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) 
     "text",
     ["", "8000", "host", "host:", "host:-1", "host:65536", "host:1e3", "host:\u0663", "::1:80"],
 )
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected HOST:PORT"):
         parse_address(text)
 
 
 def test_a_trace_has_what_comes_and_what_goes(folder: Path) -> None:
     trace = folder / "trace.jsonl"
-    with started(folder, MCP_TRACE=str(trace)) as server:
+    with start_server(folder, MCP_TRACE=str(trace)) as server:
         listening = server.ask(whole(server.port, REVISION, "subscriptions/listen", LISTEN))
         until(listening, b"acknowledged")
         answer = server.ask(whole(server.port, REVISION, "server/discover", id="two"))

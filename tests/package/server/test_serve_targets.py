@@ -43,7 +43,7 @@ UNCLEAR = {
 }
 
 
-def written(folder: Path, text: str, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def write_module(folder: Path, text: str, target: str, monkeypatch: pytest.MonkeyPatch) -> str:
     """The target for a module with a text, in the current directory."""
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", [*sys.path])
@@ -57,18 +57,18 @@ def test_a_server_is_found_by_name_or_guess(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text, target, expected = TARGETS[case]
-    server = load(written(tmp_path, text, target, monkeypatch))
+    server = load(write_module(tmp_path, text, target, monkeypatch))
     assert isinstance(server, Server)
     assert server.name == expected
 
 
 @pytest.mark.parametrize("case", UNCLEAR)
-def test_what_is_not_clear_is_said_in_one_line(
+def test_ambiguous_targets_are_explained_in_one_line(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text, target, expected = UNCLEAR[case]
     with pytest.raises(SystemExit) as ended:
-        load(written(tmp_path, text, target, monkeypatch))
+        load(write_module(tmp_path, text, target, monkeypatch))
     assert ended.value.code == 2
     assert expected in capsys.readouterr().err
 
@@ -80,7 +80,7 @@ server = Server("{name}")
 
 
 @contextmanager
-def reloading(module: Path) -> Iterator[subprocess.Popen[str]]:
+def run_reloading(module: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that serves a module over HTTP, and again after changes; it is ended by SIGTERM."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -112,7 +112,7 @@ def served_at(process: subprocess.Popen[str]) -> str:
 def test_a_change_is_served_by_a_new_process_at_the_same_address(tmp_path: Path) -> None:
     module = tmp_path / "changing.py"
     module.write_text(CHANGING.format(name="before"))
-    with reloading(module) as process:
+    with run_reloading(module) as process:
         before = anyio.run(served_name, served_at(process))
         module.write_text(CHANGING.format(name="after"))
         after = anyio.run(served_name, served_at(process))
@@ -128,7 +128,7 @@ def test_a_server_serves_while_a_file_goes_on_changing(tmp_path: Path) -> None:
         while not ended.wait(0.1):
             module.write_text(CHANGING.format(name="after"))
 
-    with reloading(module) as process:
+    with run_reloading(module) as process:
         url = served_at(process)
         storm = threading.Thread(target=change)
         storm.start()

@@ -56,13 +56,13 @@ class Recorded(asyncio.Transport):
         self.closed = True
 
 
-def joined() -> tuple[JoinedWrites, Recorded]:
+def joined_writes() -> tuple[JoinedWrites, Recorded]:
     transport = Recorded()
     return JoinedWrites(transport, asyncio.get_running_loop()), transport
 
 
 async def test_the_head_and_what_follows_are_one_write() -> None:
-    writer, transport = joined()
+    writer, transport = joined_writes()
     for _ in range(2):
         writer.write(HEAD)
         writer.write(b"{}")
@@ -70,7 +70,7 @@ async def test_the_head_and_what_follows_are_one_write() -> None:
 
 
 async def test_a_head_leaves_in_its_turn_also_alone() -> None:
-    writer, transport = joined()
+    writer, transport = joined_writes()
     writer.write(HEAD)
     assert transport.writes == []
     await anyio.lowlevel.checkpoint()
@@ -80,14 +80,14 @@ async def test_a_head_leaves_in_its_turn_also_alone() -> None:
 
 
 async def test_a_head_without_a_body_leaves_alone() -> None:
-    writer, transport = joined()
+    writer, transport = joined_writes()
     writer.write(HEAD)
     writer.write(b"")
     assert transport.writes == [HEAD]
 
 
 async def test_a_head_leaves_before_the_end_of_the_connection() -> None:
-    writer, transport = joined()
+    writer, transport = joined_writes()
     writer.write(HEAD)
     writer.close()
     assert (transport.writes, writer.is_closing()) == ([HEAD], True)

@@ -20,7 +20,7 @@ import pytest
 from mcp_protocol import Server, connect
 from package.asgi_client import BOTH, fields_of
 from package.server.raw_http import SECONDS
-from package.server.web_process import REVISION, SERVE, Started, rest, run, started
+from package.server.web_process import REVISION, SERVE, Started, rest, run, start_server
 from package.wire import SESSIONS, STREAMABLE, initialize, request
 
 WEB = """
@@ -140,7 +140,7 @@ def worker_of(server: Started, revision: str = REVISION, session: str | None = N
 
 
 @contextmanager
-def stopped(pid: int) -> Iterator[None]:
+def pause_process(pid: int) -> Iterator[None]:
     """While the block runs, a process does nothing, so that others serve."""
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -150,19 +150,21 @@ def stopped(pid: int) -> Iterator[None]:
 
 
 @contextmanager
-def serving(folder: Path, *argv: str, **environment: str) -> Iterator[tuple[Started, list[str]]]:
+def run_workers(
+    folder: Path, *argv: str, **environment: str
+) -> Iterator[tuple[Started, list[str]]]:
     """A server of two processes, and the lines that say what they lack."""
-    with started(folder, *(argv or WORKERS), **environment) as server:
+    with start_server(folder, *(argv or WORKERS), **environment) as server:
         assert server.process.stderr is not None
         yield server, [server.process.stderr.readline() for _ in range(NOTES)]
 
 
 @pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+def shared_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
     """A server of two processes, for several tests."""
     folder = tmp_path_factory.mktemp("shared")
     (folder / "web.py").write_text(textwrap.dedent(WEB))
-    with serving(folder) as (server, _):
+    with run_workers(folder) as (server, _):
         yield server
         assert server.end()[0] == 0
 
@@ -170,7 +172,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
 def two_workers(server: Started) -> tuple[int, int]:
     """The processes that serve."""
     one = worker_of(server)
-    with stopped(one):
+    with pause_process(one):
         return one, worker_of(server)
 
 
@@ -183,10 +185,10 @@ def is_alive(pid: int) -> bool:
 
 
 @pytest.mark.parametrize(("more", "kind"), [((), "sealed"), (("--stateless",), "no")])
-def test_what_several_processes_lack_is_said_when_they_start(
+def test_limits_of_several_processes_are_printed_at_the_start(
     folder: Path, more: tuple[str, ...], kind: str
 ) -> None:
-    with serving(folder, *WORKERS, *more) as (server, notes):
+    with run_workers(folder, *WORKERS, *more) as (server, notes):
         assert server.end()[0] == 0
     assert notes[0].startswith(f"2 workers: {kind} sessions: clients of ")
     assert all(revision in notes[0] for revision in SESSIONS)
@@ -199,7 +201,7 @@ def test_what_several_processes_lack_is_said_when_they_start(
 def test_each_process_serves_and_a_signal_ends_all(
     folder: Path, argv: tuple[str, ...], by: int
 ) -> None:
-    with serving(folder, *argv) as (server, _):
+    with run_workers(folder, *argv) as (server, _):
         one, two = two_workers(server)
         assert len({one, two, server.process.pid}) == 3
         code, out, err, _ = server.end(by)
@@ -211,7 +213,7 @@ def test_each_process_serves_and_a_signal_ends_all(
 
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
 def test_a_slow_call_is_answered_when_its_time_is_over(folder: Path, tool: str) -> None:
-    with serving(folder) as (server, _):
+    with run_workers(folder) as (server, _):
         calling = server.call(tool)
         server.says(f"{tool} begins")
         code, _, err, _ = server.end()
@@ -224,7 +226,7 @@ def test_a_slow_call_is_answered_when_its_time_is_over(folder: Path, tool: str) 
 def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> None:
     text = (folder / "web.py").read_text().replace("drain=0.3", "drain=600")
     (folder / "web.py").write_text(text)
-    with serving(folder) as (server, _):
+    with run_workers(folder) as (server, _):
         workers = two_workers(server)
         calling = server.call("slow")
         server.says("slow begins")
@@ -242,7 +244,7 @@ def test_a_second_interrupt_of_the_terminal_waits_for_nothing(folder: Path) -> N
 
 
 def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None:
-    with serving(folder) as (server, _):
+    with run_workers(folder) as (server, _):
         before = two_workers(server)
         text = (folder / "web.py").read_text().replace("str(os.getpid())", "f'{os.getpid()}0'")
         (folder / "web.py").write_text(text)
@@ -257,16 +259,18 @@ def test_a_hangup_replaces_the_processes_with_changed_code(folder: Path) -> None
 
 
 @pytest.mark.parametrize("revision", STREAMABLE)
-def test_either_process_serves_each_request_of_a_revision(shared: Started, revision: str) -> None:
-    one, two = two_workers(shared)
+def test_either_process_serves_each_request_of_a_revision(
+    shared_workers: Started, revision: str
+) -> None:
+    one, two = two_workers(shared_workers)
     for other, served in ((one, two), (two, one)):
-        with stopped(served):
-            session = open_session(shared, revision)
-        with stopped(other):
-            assert worker_of(shared, revision, session) == served
+        with pause_process(served):
+            session = open_session(shared_workers, revision)
+        with pause_process(other):
+            assert worker_of(shared_workers, revision, session) == served
 
 
-def test_clients_of_all_revisions_are_served_side_by_side(shared: Started) -> None:
+def test_clients_of_all_revisions_are_served_side_by_side(shared_workers: Started) -> None:
     served: set[int] = set()
 
     async def use(url: str, revision: str) -> None:
@@ -281,27 +285,27 @@ def test_clients_of_all_revisions_are_served_side_by_side(shared: Started) -> No
                 for revision in STREAMABLE * 3:
                     clients.start_soon(use, url, revision)
 
-    workers = two_workers(shared)
-    anyio.run(use_all, f"http://127.0.0.1:{shared.port}/mcp")
+    workers = two_workers(shared_workers)
+    anyio.run(use_all, f"http://127.0.0.1:{shared_workers.port}/mcp")
     assert served <= set(workers)
 
 
 @pytest.mark.parametrize("tool", ["greet", "inner_greet"])
 def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: str) -> None:
-    with serving(folder) as (server, _):
+    with run_workers(folder) as (server, _):
         one, two = two_workers(server)
-        with stopped(two):
+        with pause_process(two):
             asked = ask(server, tool)
         assert asked["resultType"] == "input_required"
         [key] = asked["inputRequests"]
         answers = {key: {"action": "accept", "content": {"name": "Ada"}}}
-        with stopped(one):
+        with pause_process(one):
             state = asked["requestState"]
             said = ask(server, tool, inputResponses=answers, requestState=state)
         assert said["content"][0]["text"] == f"Hello, Ada, from {two}"
         os.kill(one, signal.SIGKILL)  # one that is started later has the same key
-        third = replacement(server, one)
-        with stopped(two):
+        third = replacement_pid(server, one)
+        with pause_process(two):
             said = ask(server, tool, inputResponses=answers, requestState=state)
         assert said["content"][0]["text"] == f"Hello, Ada, from {third}"
         assert server.end()[0] == 0
@@ -309,19 +313,19 @@ def test_a_question_of_one_process_is_answered_to_another(folder: Path, tool: st
 
 @pytest.mark.parametrize("revision", SESSIONS[-1:])
 def test_a_session_outlives_the_process_that_opened_it(folder: Path, revision: str) -> None:
-    with serving(folder) as (server, _):
+    with run_workers(folder) as (server, _):
         one, two = two_workers(server)
-        with stopped(two):
+        with pause_process(two):
             session = open_session(server, revision)
         os.kill(one, signal.SIGKILL)
-        third = replacement(server, one)
+        third = replacement_pid(server, one)
         for other, served in ((two, third), (third, two)):
-            with stopped(other):
+            with pause_process(other):
                 assert worker_of(server, revision, session) == served
         assert server.end()[0] == 0
 
 
-def replacement(server: Started, killed: int) -> int:
+def replacement_pid(server: Started, killed: int) -> int:
     """The process that was started for one that was killed, once it serves."""
     assert server.process.stderr is not None
     line = server.process.stderr.readline()
@@ -335,7 +339,7 @@ def replacement(server: Started, killed: int) -> int:
 
 
 def test_workers_end_when_their_parent_process_is_killed(folder: Path) -> None:
-    with serving(folder) as (server, _):
+    with run_workers(folder) as (server, _):
         two_workers(server)
         server.process.kill()
         _, err = server.process.communicate(timeout=SECONDS)  # ends with the last of them
@@ -344,7 +348,7 @@ def test_workers_end_when_their_parent_process_is_killed(folder: Path) -> None:
 
 def test_a_trace_has_the_messages_of_all_processes(folder: Path) -> None:
     trace = folder / "trace.jsonl"
-    with serving(folder, MCP_TRACE=str(trace)) as (server, _):
+    with run_workers(folder, MCP_TRACE=str(trace)) as (server, _):
         workers = two_workers(server)
         assert server.end()[0] == 0
     lines = [json.loads(line) for line in trace.read_text().splitlines()]
@@ -371,7 +375,7 @@ def test_a_module_that_fails_in_a_worker_ends_all_with_its_error(folder: Path) -
 
 
 def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> None:
-    with started(folder, *SERVE, "--workers", "1") as server:
+    with start_server(folder, *SERVE, "--workers", "1") as server:
         assert worker_of(server) == server.process.pid
         code, _, err, _ = server.end()
     assert (code, err) == (0, "left\n")
@@ -391,7 +395,7 @@ def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> 
         (["--http", ":0", "--workers", "2", "--backend", "trio"], "uvicorn runs on asyncio"),
     ],
 )
-def test_what_workers_cannot_do_gets_one_readable_line(
+def test_invalid_options_of_workers_are_one_readable_line(
     folder: Path, more: list[str], complaint: str
 ) -> None:
     done = run(folder, "-m", "mcp_protocol", "serve", "web", *more)
@@ -425,7 +429,7 @@ def plain() -> Server:
     return Server("plain")
 
 
-def test_what_run_workers_cannot_do_names_the_alternative() -> None:
+def test_errors_of_run_workers_name_the_alternative() -> None:
     with pytest.raises(ValueError, match=r"expected at least 2, got 1; run\(\) is one process"):
         Server.run_workers(plain, 1, http=":0")
     with pytest.raises(ValueError, match="expected sessions='sealed'"):

@@ -127,7 +127,7 @@ class Started:
 
 
 @contextmanager
-def started(folder: Path, *argv: str, **environment: str) -> Iterator[Started]:
+def start_server(folder: Path, *argv: str, **environment: str) -> Iterator[Started]:
     """A server that says where it serves; nothing of it is left in the end."""
     server = Started(folder, argv or SERVE, **environment)
     try:

@@ -64,7 +64,7 @@ def test_a_secret_of_a_command_is_not_shown(words: Sequence[str], shown: str) ->
     ],
     ids=lambda words: words[0],
 )
-def test_what_is_no_secret_is_shown(words: Sequence[str]) -> None:
+def test_words_that_are_no_secrets_are_not_masked(words: Sequence[str]) -> None:
     assert masked_command(words) == " ".join(words)
 
 

@@ -112,7 +112,7 @@ bindings = pytest.mark.parametrize("binding", [over_queues, in_memory, over_tcp]
 
 
 @asynccontextmanager
-async def joined(
+async def connect_binding(
     binding: Binding, server: Any, revision: str, **how: Any
 ) -> AsyncIterator[tuple[Any, Channel]]:
     """A client connected with a server over a binding, and the server's end."""
@@ -122,7 +122,7 @@ async def joined(
             yield client, far
 
 
-def everything(started: anyio.Event, stopped: anyio.Event) -> Server:
+def full_server(started: anyio.Event, stopped: anyio.Event) -> Server:
     """A server with a little of everything; the events tell of the tool `wait`."""
     server = Server("everything", drain=0)
 
@@ -166,8 +166,8 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
             logs.append(params.data)
 
     started, stopped = anyio.Event(), anyio.Event()
-    server = everything(started, stopped)
-    async with joined(binding, server, revision, handlers=Handlers()) as (client, _):
+    server = full_server(started, stopped)
+    async with connect_binding(binding, server, revision, handlers=Handlers()) as (client, _):
         client.ask_for_logs("error")
         result = await client.call_tool(
             "count", {"to": 3}, on_progress=lambda value, *_: progress.append(value)
@@ -195,7 +195,10 @@ async def test_the_same_session_runs_over_every_binding(binding: Binding, revisi
 async def test_the_end_of_a_binding_is_the_end_of_the_session(
     binding: Binding, revision: str
 ) -> None:
-    async with joined(binding, everything(anyio.Event(), anyio.Event()), revision) as (client, far):
+    async with connect_binding(binding, full_server(anyio.Event(), anyio.Event()), revision) as (
+        client,
+        far,
+    ):
         async with anyio.create_task_group() as tasks:
 
             async def call() -> None:
@@ -211,7 +214,7 @@ async def test_the_end_of_a_binding_is_the_end_of_the_session(
 
 @every
 async def test_a_binding_is_told_which_request_a_message_belongs_to(revision: str) -> None:
-    server = everything(anyio.Event(), anyio.Event())
+    server = full_server(anyio.Event(), anyio.Event())
     near, far = queue_pair()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(server.serve, far)

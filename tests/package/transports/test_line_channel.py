@@ -32,7 +32,7 @@ from mcp_protocol.transports.line_channel import (
     open_source,
 )
 from package.transports.streams import stream_channel
-from package.wire import ALL, encoded, request
+from package.wire import ALL, encode_message, request
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
@@ -71,17 +71,19 @@ async def channels(
     if request.param == "tcp":
         listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")
         port = listener.extra(SocketAttribute.local_port)
-        connected, client = await served(listener, lambda: anyio.connect_tcp("127.0.0.1", port))
+        connected, client = await connect_streams(
+            listener, lambda: anyio.connect_tcp("127.0.0.1", port)
+        )
     else:
         path = tmp_path / "socket"
         listener = await anyio.create_unix_listener(path)
-        connected, client = await served(listener, lambda: anyio.connect_unix(path))
+        connected, client = await connect_streams(listener, lambda: anyio.connect_unix(path))
     yield stream_channel(client), stream_channel(connected)
     for stream in (client, connected, listener):
         await stream.aclose()
 
 
-async def served(
+async def connect_streams(
     listener: Listener[Any], connect: Callable[[], Awaitable[ByteStream]]
 ) -> tuple[ByteStream, ByteStream]:
     """Connect to the listener; return its end and the client's."""
@@ -312,7 +314,7 @@ async def test_how_a_descriptor_is_served_depends_on_what_it_can(
 
 
 @contextmanager
-def recorded() -> Iterator[tuple[int, socket.socket]]:
+def recording_socket() -> Iterator[tuple[int, socket.socket]]:
     """A descriptor to write to, and a socket that receives each write as one record."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
@@ -347,17 +349,17 @@ async def test_requests_that_came_together_are_answered_by_few_writes() -> None:
         for id in range(AT_ONCE)
     ]
     read_end, write_end = os.pipe()
-    with recorded() as (fd, recorder):
+    with recording_socket() as (fd, recorder):
         channel = LineChannel(open_source(read_end), open_sink(fd))
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(server.serve, channel)
-            os.write(write_end, b"".join(encoded(each) + b"\n" for each in requests))
+            os.write(write_end, b"".join(encode_message(each) + b"\n" for each in requests))
             await anyio.wait_readable(recorder)
             writes = records(recorder)
             while sum(map(len, writes)) < AT_ONCE:
                 await anyio.wait_readable(recorder)
                 writes += records(recorder)
-            os.write(write_end, encoded(requests[0]) + b"\n")
+            os.write(write_end, encode_message(requests[0]) + b"\n")
             await anyio.wait_readable(recorder)
             (answer,) = records(recorder)
             os.close(write_end)
@@ -371,7 +373,7 @@ async def test_requests_that_came_together_are_answered_by_few_writes() -> None:
 async def test_messages_of_one_turn_leave_by_two_writes_in_order() -> None:
     messages = [b"%d" % number for number in range(AT_ONCE)]
     read_end, write_end = os.pipe()
-    with recorded() as (fd, recorder):
+    with recording_socket() as (fd, recorder):
         channel = LineChannel(open_source(read_end), open_sink(fd))
         async with anyio.create_task_group() as tasks:
             for message in messages:

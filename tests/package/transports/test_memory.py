@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("custom-transport.allowed", revisions=EVERY_REVISION)
-async def test_what_one_end_sends_the_other_receives_in_order() -> None:
+async def test_messages_are_received_in_the_order_of_sending() -> None:
     a, b = memory_pair()
     for message in (b"1", b"2", b"3"):
         await a.send(OutgoingMessage(message))

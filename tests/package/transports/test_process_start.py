@@ -124,7 +124,7 @@ async def test_an_error_names_the_command_and_not_the_variables() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-async def test_what_a_server_wrote_before_it_ended_is_shown_safely() -> None:
+async def test_stderr_of_an_ended_server_is_escaped_and_truncated() -> None:
     harm = "'\\x1b[2J\\x07\\x9b' + 'x' * 5000"
     command = python(f"print({harm}, file=sys.stderr); sys.exit(3)", "# \x1b[2J")
     async with server(command, on_stderr=None) as channel:

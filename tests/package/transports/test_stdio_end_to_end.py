@@ -18,9 +18,9 @@ from mcp_protocol.errors import RequestTimeoutError
 from mcp_protocol.protocol.jsonrpc import InvalidMessage, parse
 from mcp_protocol.runtime.request_context import RequestContext
 from package.live import text_of
-from package.rules import holding
+from package.rules import revisions_holding
 from package.stdio_process import PATHS, SCRIPT, SERVER, process, script
-from package.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, encoded, facts, request
+from package.wire import ALL, HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, facts, request
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
@@ -68,7 +68,7 @@ async def test_any_text_passes_whatever_the_locale(revision: str, backend: str) 
 
 @pytest.mark.requirement("stdio.stdout-only-messages", "stdio.stderr-any-logging")
 @some
-async def test_what_a_tool_prints_does_not_disturb_the_session(revision: str) -> None:
+async def test_output_printed_by_a_tool_does_not_break_the_session(revision: str) -> None:
     async with connect(SERVER, revision=revision, env=PATHS) as client:
         for _ in range(2):
             assert text_of(await client.call_tool("shout", {"text": "hello"})) == "shouted"
@@ -89,7 +89,7 @@ def test_a_server_answers_each_line_with_a_line_and_no_more(revision: str, backe
             for text in ("one\ntwo", "\r")
         ]
         server.say(*calls)
-        half = encoded(request(revision, "tools/list", id="half"))
+        half = encode_message(request(revision, "tools/list", id="half"))
         server.say(half[:20] + half[20:])
         assert {server.hear()["id"] for _ in range(3)} == {"one\ntwo", "\r", "half"}
         server.call("shout", {"text": "stray"}, id="loud")
@@ -195,7 +195,7 @@ async def test_a_tool_that_asks_the_user_does_so_by_its_result(revision: str) ->
 
 
 @pytest.mark.requirement("stdio.batch-line")
-@pytest.mark.parametrize("revision", holding("stdio.batch-line"))
+@pytest.mark.parametrize("revision", revisions_holding("stdio.batch-line"))
 def test_a_line_may_be_a_batch_where_there_are_batches(revision: str) -> None:
     with process(revision) as server:
         server.say([request(revision, "ping", id=1), {**INITIALIZED}])
@@ -203,7 +203,7 @@ def test_a_line_may_be_a_batch_where_there_are_batches(revision: str) -> None:
 
 
 @pytest.mark.requirement("stdio.single-message-line")
-@pytest.mark.parametrize("revision", holding("stdio.single-message-line"))
+@pytest.mark.parametrize("revision", revisions_holding("stdio.single-message-line"))
 def test_a_line_with_several_messages_is_refused_as_one(revision: str) -> None:
     with process(revision) as server:
         call = {"name": "grow", "arguments": {"name": "never"}}

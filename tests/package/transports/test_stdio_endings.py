@@ -118,7 +118,7 @@ Server("any", lifespan=lifespan).run()
     assert failed.value.stderr_tail[-1] == "LookupError: no database"
 
 
-async def test_what_is_no_command_says_so() -> None:
+async def test_unknown_commands_raise_an_error_that_names_them() -> None:
     with pytest.raises(ServerStartError, match=r"no-such-command.*could not be started"):
         async with connect(["no-such-command-here"]):
             pytest.fail("it never started")

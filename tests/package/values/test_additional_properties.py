@@ -48,17 +48,21 @@ async def count(to: int, places: list[Place] | None = None) -> dict[str, Place]:
     return {}
 
 
-def stated(schema: Any) -> list[Any]:
+def stated_values(schema: Any) -> list[Any]:
     """The values of `additionalProperties` at any depth."""
     if isinstance(schema, dict):
-        inner = [each for name, value in schema.items() for each in stated(value)]
+        inner = [each for name, value in schema.items() for each in stated_values(value)]
         return (
             [schema["additionalProperties"], *inner] if "additionalProperties" in schema else inner
         )
-    return [each for item in schema for each in stated(item)] if isinstance(schema, list) else []
+    return (
+        [each for item in schema for each in stated_values(item)]
+        if isinstance(schema, list)
+        else []
+    )
 
 
-async def listed(server: Server, revision: str = NEWEST) -> Any:
+async def list_schemas(server: Server, revision: str = NEWEST) -> Any:
     async with connect(server, revision=revision) as client:
         (tool,) = await client.list_tools()
         return to_builtins(tool)
@@ -79,20 +83,20 @@ def of_document(setting: Literal[False] | None) -> Server:
 @every
 @pytest.mark.parametrize("make", [of_signature, of_document])
 async def test_input_schemas_do_not_forbid_other_members(revision: str, make: Any) -> None:
-    assert stated((await listed(make(None), revision))["inputSchema"]) == []
+    assert stated_values((await list_schemas(make(None), revision))["inputSchema"]) == []
 
 
 @pytest.mark.parametrize("make", [of_signature, of_document])
 async def test_a_setting_forbids_other_members(make: Any) -> None:
-    schema = (await listed(make(False)))["inputSchema"]
+    schema = (await list_schemas(make(False)))["inputSchema"]
     assert schema["additionalProperties"] is False
 
 
 async def test_output_schemas_forbid_nothing() -> None:
-    assert stated((await listed(of_document(False)))["outputSchema"]) == []
-    values = (await listed(of_signature(False)))["outputSchema"]["additionalProperties"]
+    assert stated_values((await list_schemas(of_document(False)))["outputSchema"]) == []
+    values = (await list_schemas(of_signature(False)))["outputSchema"]["additionalProperties"]
     assert values["title"] == "Place"
-    assert stated(values) == []
+    assert stated_values(values) == []
 
 
 async def test_a_schema_of_the_user_is_listed_as_it_is() -> None:

@@ -25,13 +25,13 @@ import mcp_protocol
 from mcp_protocol import Context, Server, testing
 from mcp_protocol.server.toolkit.content import ToolResult
 from mcp_protocol.server.toolkit.signatures import read
-from package.respondent import accepted, responding, text_in
-from package.rules import holding
+from package.respondent import accept_result, connect_respondent, text_in
+from package.rules import revisions_holding
 from package.wire import ALL, facts, speaking_to
 from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
-with_forms = pytest.mark.parametrize("revision", holding("elicitation.schema-flat"))
+with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.schema-flat"))
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
 
 
@@ -249,7 +249,7 @@ UNSERVABLE: list[tuple[Any, str]] = [
 
 
 @pytest.mark.parametrize(("kind", "complaint"), UNSERVABLE)
-def test_what_nothing_would_check_is_refused_at_registration(kind: Any, complaint: str) -> None:
+def test_types_that_nothing_would_check_are_refused(kind: Any, complaint: str) -> None:
     with pytest.raises(TypeError, match=complaint):
         read(of_type(kind), "tool")
 
@@ -433,8 +433,8 @@ async def test_a_model_is_a_form(revision: str) -> None:
         answers.append(await ctx.elicit("Which seat?", Booking))
         return "asked"
 
-    reply = {"elicitation/create": accepted(row=3, side="window")}
-    async with responding(forms, revision, reply) as client:
+    reply = {"elicitation/create": accept_result(row=3, side="window")}
+    async with connect_respondent(forms, revision, reply) as client:
         assert text_in(await client.call("ask")) == "asked"
         ((_, params),) = client.asked
     schema = params["requestedSchema"]

@@ -188,7 +188,7 @@ def is_own_issuer(revision: str) -> bool:
 
 
 @asynccontextmanager
-async def issuing(issuer: Issuer | None = None) -> AsyncIterator[Issuer]:
+async def run_issuer(issuer: Issuer | None = None) -> AsyncIterator[Issuer]:
     """An authorization server that runs."""
     issuer = issuer or Issuer()
     async with HttpServer(issuer) as server:
@@ -197,18 +197,18 @@ async def issuing(issuer: Issuer | None = None) -> AsyncIterator[Issuer]:
 
 
 @asynccontextmanager
-async def protected(
+async def run_protected_server(
     revision: str = NEWEST, session: str | None = None, issuer: Issuer | None = None
 ) -> AsyncIterator[tuple[Protected, HttpServer]]:
     """A protected server that runs, and its authorization server (`Protected.issuer`)."""
-    async with issuing(issuer) as running:
+    async with run_issuer(issuer) as running:
         script = Protected(running, revision, session)
-        async with serving(script) as server:
+        async with serve_script(script) as server:
             yield script, server
 
 
 @asynccontextmanager
-async def serving(script: Protected) -> AsyncIterator[HttpServer]:
+async def serve_script(script: Protected) -> AsyncIterator[HttpServer]:
     """Run a protected server whose authorization server runs."""
     async with HttpServer(script) as server:
         script.url = server.url
@@ -218,7 +218,7 @@ async def serving(script: Protected) -> AsyncIterator[HttpServer]:
             yield server
 
 
-def agreeing(issuer: Issuer, **more: Any) -> OAuth:
+def agreeing_user(issuer: Issuer, **more: Any) -> OAuth:
     """A way to a token by the user of an authorization server."""
     return OAuth("Agent", redirect=Redirect(REDIRECT_URI, issuer.visit), **more)
 

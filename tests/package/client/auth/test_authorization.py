@@ -29,28 +29,30 @@ from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import (
     Issuer,
     Protected,
-    agreeing,
+    agreeing_user,
     client_of,
-    issuing,
-    protected,
-    serving,
+    run_issuer,
+    run_protected_server,
+    serve_script,
     store_grant,
 )
 from package.http_script import Script
 from package.http_server import Asked, HttpServer, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import SESSIONS
 from requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
-OVER_HTTP = holding("auth-flow.401-at-any-request")
+OVER_HTTP = revisions_holding("auth-flow.401-at-any-request")
 """The revisions with authorization."""
 every_revision = pytest.mark.parametrize("revision", OVER_HTTP)
-with_metadata = pytest.mark.parametrize("revision", holding("auth-flow.resource-implemented"))
+with_metadata = pytest.mark.parametrize(
+    "revision", revisions_holding("auth-flow.resource-implemented")
+)
 CHALLENGE = ('error="insufficient_scope"', 'scope="write"', 'realm="a, b=c"')
-with_step_up = pytest.mark.parametrize("revision", holding("auth-scope.step-up-parse"))
-with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-failure-aborts"))
+with_step_up = pytest.mark.parametrize("revision", revisions_holding("auth-scope.step-up-parse"))
+with_iss = pytest.mark.parametrize("revision", revisions_holding("auth-flow.iss-failure-aborts"))
 
 
 @requirement(
@@ -62,8 +64,8 @@ with_iss = pytest.mark.parametrize("revision", holding("auth-flow.iss-failure-ab
 )
 @every_revision
 async def test_a_client_gets_a_token_and_sends_it_with_every_request(revision: str) -> None:
-    async with protected(revision, session="s") as (script, server):
-        async with client_of(script, agreeing(script.issuer)) as client:
+    async with run_protected_server(revision, session="s") as (script, server):
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             assert (await client.list_tools())[0].name == "echo"
         first, *rest = script.authorizations
     assert first is None
@@ -80,7 +82,7 @@ async def test_a_client_gets_a_token_and_sends_it_with_every_request(revision: s
 @requirement("auth-flow.optional")
 @every_revision
 async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         with pytest.raises(HttpStatusError, match="401"):
             async with client_of(script, None):
                 pass
@@ -94,9 +96,9 @@ async def test_without_auth_no_token_is_sent_and_a_refusal_is_an_error(revision:
 @requirement("auth-flow.401-at-any-request")
 @every_revision
 async def test_a_refusal_may_come_at_any_request(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         script.open = lambda asked: asked.what != "tools/call"
-        async with client_of(script, agreeing(script.issuer)) as client:
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             await client.list_tools()
             assert script.issuer.visits == []
             await client.call_tool("echo")
@@ -106,7 +108,7 @@ async def test_a_refusal_may_come_at_any_request(revision: str) -> None:
 async def test_the_opening_waits_for_the_user_without_a_time_limit() -> None:
     limits = Timeouts(opening=8.0, probe=4.0)
     left: list[float] = []
-    async with protected() as (script, _):
+    async with run_protected_server() as (script, _):
 
         async def visit(url: str) -> str:
             left.append(anyio.current_effective_deadline() - anyio.current_time())
@@ -136,10 +138,10 @@ async def test_a_stored_token_is_used_and_renewed_before_any_browser(
     revision: str,
 ) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         await store_grant(script, store)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
-        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.list_tools()
         assert script.authorizations[0] == "Bearer old"
         assert set(script.authorizations[1:]) == {"Bearer access-1"}
@@ -150,10 +152,10 @@ async def test_a_stored_token_is_used_and_renewed_before_any_browser(
 @every_revision
 async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         await store_grant(script, store, renew_at=1.0)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
-        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.list_tools()
         assert set(script.authorizations) == {"Bearer access-1"}
 
@@ -161,9 +163,9 @@ async def test_a_token_that_has_ended_is_renewed_before_it_is_sent(revision: str
 @every_revision
 async def test_a_token_that_has_ended_for_good_is_not_sent(revision: str) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         await store_grant(script, store, renew_at=1.0)
-        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.list_tools()
         assert "Bearer old" not in script.authorizations
         assert len(script.issuer.visits) == 1
@@ -174,9 +176,9 @@ async def test_a_refused_refresh_token_is_dropped_and_the_user_asked(
     revision: str,
 ) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         await store_grant(script, store)
-        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.list_tools()
         kinds = [form["grant_type"] for form in script.issuer.forms]
         assert kinds == ["refresh_token", "authorization_code"]
@@ -187,11 +189,11 @@ async def test_a_failing_token_endpoint_keeps_the_refresh_token(
     revision: str,
 ) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         await store_grant(script, store)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
         script.issuer.refused = (503, {"error": "invalid_grant"})
-        auth = agreeing(script.issuer, store=store)
+        auth = agreeing_user(script.issuer, store=store)
         with pytest.raises(AuthorizationError, match="HTTP 503"):
             async with client_of(script, auth):
                 pass
@@ -204,8 +206,8 @@ async def test_a_failing_token_endpoint_keeps_the_refresh_token(
 
 @pytest.mark.parametrize("tasks", [50])
 async def test_many_tasks_renew_once(tasks: int) -> None:
-    async with protected() as (script, _):
-        async with client_of(script, agreeing(script.issuer)) as client:
+    async with run_protected_server() as (script, _):
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             script.issuer.valid.clear()
             async with anyio.create_task_group() as group:
                 for _ in range(tasks):
@@ -217,13 +219,13 @@ async def test_many_tasks_renew_once(tasks: int) -> None:
 
 async def test_two_clients_with_one_store_renew_once(tmp_path: Path) -> None:
     store = FileStore(tmp_path, encrypted=False)
-    async with protected() as (script, _):
+    async with run_protected_server() as (script, _):
         await store_grant(script, store)
         script.issuer.refresh_tokens["refresh-x"] = frozenset()
 
         async def work() -> None:
             own = FileStore(tmp_path, encrypted=False)
-            async with client_of(script, agreeing(script.issuer, store=own)) as client:
+            async with client_of(script, agreeing_user(script.issuer, store=own)) as client:
                 await client.list_tools()
 
         async with anyio.create_task_group() as group:
@@ -235,8 +237,8 @@ async def test_two_clients_with_one_store_renew_once(tmp_path: Path) -> None:
 
 async def test_a_task_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) -> None:
     store = FileStore(tmp_path, encrypted=False)
-    async with protected() as (script, _):
-        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+    async with run_protected_server() as (script, _):
+        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             script.issuer.valid.clear()
             script.issuer.gate = anyio.Event()
             async with anyio.create_task_group() as group:
@@ -264,25 +266,25 @@ async def test_a_task_cancelled_while_it_renews_blocks_no_other(tmp_path: Path) 
 async def test_the_user_is_first_asked_for_the_scopes_that_are_named(
     challenge: str, supported: list[str] | None, asked: str | None, revision: str
 ) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         script.challenge, script.scopes = challenge, supported
-        async with client_of(script, agreeing(script.issuer)):
+        async with client_of(script, agreeing_user(script.issuer)):
             pass
     (visit,) = script.issuer.visits
     assert visit.get("scope") == asked
 
 
 @requirement("auth-scope.step-up-union", "auth-scope.step-up-union-source")
-@pytest.mark.parametrize("revision", holding("auth-scope.step-up-union"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-scope.step-up-union"))
 async def test_scopes_of_a_stored_grant_are_asked_for_again(revision: str) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         script.scopes = ["other"]
         script.challenge = 'Bearer scope="basic"'
-        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.list_tools()
         script.needed["tools/call"] = frozenset({"write"})
-        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.call_tool("echo")
     assert [visit["scope"] for visit in script.issuer.visits] == ["basic", "basic write"]
 
@@ -294,16 +296,18 @@ async def test_scopes_of_a_stored_grant_are_asked_for_again(revision: str) -> No
 )
 @with_step_up
 async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: str) -> None:
-    async with protected(revision) as (script, server):
+    async with run_protected_server(revision) as (script, server):
         script.needed = {
             "tools/call": frozenset({"write"}),
             "resources/read": frozenset({"audit"}),
         }
-        async with client_of(script, agreeing(script.issuer)) as client:
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             await client.list_tools()
             await client.call_tool("echo")
             await client.read_resource("x://y")
-        third = "write audit" if revision in holding("auth-scope.step-up-union") else "audit"
+        third = (
+            "write audit" if revision in revisions_holding("auth-scope.step-up-union") else "audit"
+        )
         assert [visit.get("scope") for visit in script.issuer.visits] == [None, "write", third]
         kinds = [form["grant_type"] for form in script.issuer.forms]
         assert kinds == ["authorization_code"] * 3
@@ -320,14 +324,14 @@ async def test_a_call_that_needs_more_scopes_asks_the_user_for_them(revision: st
 async def test_endless_refusals_end_after_three_authorizations(
     revision: str,
 ) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
             header = 'Bearer error="insufficient_scope", scope="more"'
             await reply.whole(403, WWW_Authenticate=header)
 
         script.on["tools/call"] = refuse
-        async with client_of(script, agreeing(script.issuer)) as client:
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             for _ in range(2):
                 with pytest.raises(HttpStatusError, match="403"):
                     await client.call_tool("echo")
@@ -340,7 +344,7 @@ async def test_endless_refusals_end_after_three_authorizations(
 @requirement("auth-scope.min-client-cache-failures")
 @with_step_up
 async def test_a_user_who_denies_a_step_up_is_not_asked_again(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         script.needed["tools/call"] = frozenset({"write"})
 
         async def visit(url: str) -> str:
@@ -364,13 +368,13 @@ async def test_a_user_who_denies_a_step_up_is_not_asked_again(revision: str) -> 
 async def test_the_parameters_of_a_403_come_in_any_order(
     revision: str, parameters: tuple[str, ...]
 ) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
             await reply.whole(403, WWW_Authenticate=f"Bearer {', '.join(parameters)}")
 
         script.once["tools/call"] = [refuse]
-        async with client_of(script, agreeing(script.issuer)) as client:
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             await client.call_tool("echo")
         _, second = script.issuer.visits
         assert "write" in second["scope"].split()
@@ -382,13 +386,13 @@ async def test_the_parameters_of_a_403_come_in_any_order(
 async def test_a_403_without_insufficient_scope_starts_no_flow(
     revision: str, status: int, error: str
 ) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
             await reply.whole(status, WWW_Authenticate=f'Bearer error="{error}"')
 
         script.on["tools/call"] = refuse
-        async with client_of(script, agreeing(script.issuer)) as client:
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             with pytest.raises(HttpStatusError, match=f"{status}"):
                 await client.call_tool("echo")
         assert len(script.issuer.visits) == 1
@@ -398,10 +402,10 @@ async def test_a_403_without_insufficient_scope_starts_no_flow(
 async def test_a_token_refused_when_just_issued_ends_the_attempt(
     revision: str,
 ) -> None:
-    async with protected(revision) as (script, server):
+    async with run_protected_server(revision) as (script, server):
         script.issuer.valid = Refusing()
         with pytest.raises(HttpStatusError, match="401"):
-            async with client_of(script, agreeing(script.issuer)):
+            async with client_of(script, agreeing_user(script.issuer)):
                 pass
         assert [asked.target for asked in server.asked if asked.verb == "POST"].count("/mcp") == 2
         assert len(script.issuer.visits) == len(script.issuer.forms) == 1
@@ -423,7 +427,10 @@ class Refusing(dict[str, frozenset[str]]):
 )
 @with_metadata
 async def test_another_authorization_server_gets_nothing_of_the_first(revision: str) -> None:
-    async with protected(revision) as (script, server), issuing(Issuer("b-")) as second:
+    async with (
+        run_protected_server(revision) as (script, server),
+        run_issuer(Issuer("b-")) as second,
+    ):
         first = script.issuer
 
         async def visit(url: str) -> str:
@@ -448,8 +455,8 @@ async def test_another_authorization_server_gets_nothing_of_the_first(revision: 
 @requirement("auth-flow.only-own-as-tokens")
 @with_metadata
 async def test_servers_of_different_issuers_get_tokens_of_their_own(revision: str) -> None:
-    issuers = issuing(Issuer("b-"))
-    async with protected(revision) as (script, _), issuers as second:
+    issuers = run_issuer(Issuer("b-"))
+    async with run_protected_server(revision) as (script, _), issuers as second:
         other = Protected(second, revision)
 
         async def visit(url: str) -> str:
@@ -457,7 +464,7 @@ async def test_servers_of_different_issuers_get_tokens_of_their_own(revision: st
             return await (second if of_second else script.issuer).visit(url)
 
         auth = OAuth("Agent", redirect=Redirect(REDIRECT_URI, visit))
-        async with serving(other):
+        async with serve_script(other):
             for each in (script, other, script, other):
                 async with client_of(each, auth) as client:
                     await client.list_tools()
@@ -470,7 +477,10 @@ async def test_servers_of_different_issuers_get_tokens_of_their_own(revision: st
 @with_metadata
 async def test_registered_credentials_stay_at_their_first_issuer(revision: str) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _), protected(revision) as (other, _):
+    async with (
+        run_protected_server(revision) as (script, _),
+        run_protected_server(revision) as (other, _),
+    ):
         script.issuer.registered["me"] = {"redirect_uris": [REDIRECT_URI]}
         redirect = Redirect(REDIRECT_URI, script.issuer.visit)
         async with client_of(script, OAuth(client_id="me", redirect=redirect, store=store)):
@@ -486,7 +496,7 @@ async def test_registered_credentials_stay_at_their_first_issuer(revision: str) 
 @requirement("auth-flow.only-own-as-tokens")
 @every_revision
 async def test_a_redirect_to_another_origin_gets_no_token(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         seen: list[Asked] = []
 
         async def elsewhere(asked: Asked, reply: Reply) -> None:
@@ -499,7 +509,7 @@ async def test_a_redirect_to_another_origin_gets_no_token(revision: str) -> None
                 await reply.whole(307, Location=evil.url)
 
             script.on["tools/call"] = redirect
-            async with client_of(script, agreeing(script.issuer)) as client:
+            async with client_of(script, agreeing_user(script.issuer)) as client:
                 with pytest.raises(HttpStatusError, match="307"):
                     await client.call_tool("echo")
         assert seen == []
@@ -512,8 +522,8 @@ async def test_logs_and_texts_hold_no_secret(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     store = MemoryStore()
-    async with protected(revision) as (script, _):
-        auth = agreeing(script.issuer, store=store)
+    async with run_protected_server(revision) as (script, _):
+        auth = agreeing_user(script.issuer, store=store)
         async with client_of(script, auth) as client:
             script.issuer.valid.clear()
             script.issuer.refused = (400, {"error": "temporarily_unavailable"})
@@ -535,7 +545,7 @@ async def test_no_token_is_sent_without_tls(revision: str) -> None:
 
 
 async def test_a_foreign_token_is_sent_and_requested_again_if_refused() -> None:
-    async with protected() as (script, _):
+    async with run_protected_server() as (script, _):
         script.issuer.valid["second"] = frozenset()
         tokens = iter(["first", "second"])
         async with client_of(script, Bearer(lambda: next(tokens))) as client:
@@ -558,19 +568,19 @@ async def test_a_token_that_no_header_can_hold_is_not_sent(token: str) -> None:
 
 async def test_an_authorization_is_begun_and_finished_in_two_places() -> None:
     store = MemoryStore()
-    async with protected() as (script, _):
-        pending = await agreeing(script.issuer, store=store).begin(script.url)
+    async with run_protected_server() as (script, _):
+        pending = await agreeing_user(script.issuer, store=store).begin(script.url)
         text, url = pending.dumps(), pending.url
         assert "state" not in repr(pending)
         returned = await script.issuer.visit(url)
-        other = agreeing(script.issuer, store=store).pending(text)
+        other = agreeing_user(script.issuer, store=store).pending(text)
         await other.finish(returned)
         with pytest.raises(AuthorizationError, match="was finished"):
             await other.finish(returned)
         with pytest.raises(AuthorizationError, match="was finished"):
             other.dumps()
         visits = len(script.issuer.visits)
-        async with client_of(script, agreeing(script.issuer, store=store)) as client:
+        async with client_of(script, agreeing_user(script.issuer, store=store)) as client:
             await client.list_tools()
         assert len(script.issuer.visits) == visits
 
@@ -578,8 +588,8 @@ async def test_an_authorization_is_begun_and_finished_in_two_places() -> None:
 @requirement("auth-flow.iss-failure-aborts")
 @with_iss
 async def test_a_return_that_was_wrong_ends_a_pending_authorization(revision: str) -> None:
-    async with protected(revision) as (script, _):
-        pending = await agreeing(script.issuer).begin(script.url)
+    async with run_protected_server(revision) as (script, _):
+        pending = await agreeing_user(script.issuer).begin(script.url)
         returned = await script.issuer.visit(pending.url)
         with pytest.raises(AuthorizationError, match="another issuer"):
             await pending.finish(returned.replace("iss=", "iss=https://evil.example/"))
@@ -593,7 +603,7 @@ async def test_a_return_that_was_wrong_ends_a_pending_authorization(revision: st
 @requirement("auth-security.ssrf-redirects")
 @with_metadata
 async def test_metadata_behind_a_redirect_is_not_followed(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         seen: list[Asked] = []
 
         async def inside(asked: Asked, reply: Reply) -> None:
@@ -611,7 +621,7 @@ async def test_metadata_behind_a_redirect_is_not_followed(revision: str) -> None
             async with HttpServer(refuse) as server:
                 with pytest.raises(AuthorizationError, match="no metadata") as caught:
                     async with connect(
-                        server.url, auth=agreeing(script.issuer), revision=script.revision
+                        server.url, auth=agreeing_user(script.issuer), revision=script.revision
                     ):
                         pass
         assert seen == []
@@ -622,11 +632,11 @@ async def test_metadata_behind_a_redirect_is_not_followed(revision: str) -> None
 @with_metadata
 async def test_two_servers_of_one_issuer_have_tokens_of_their_own(revision: str) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         other = Protected(script.issuer, revision)
-        async with serving(other):
+        async with serve_script(other):
             for each in (script, other):
-                async with client_of(each, agreeing(script.issuer, store=store)) as client:
+                async with client_of(each, agreeing_user(script.issuer, store=store)) as client:
                     await client.list_tools()
         for sent in (script.issuer.visits, script.issuer.forms):
             assert [each["resource"] for each in sent] == [script.url, other.url]
@@ -643,13 +653,13 @@ class Lasting(Issuer):
 
 @requirement("auth-flow.offline-access-allowed", "auth-flow.offline-access-only-if-listed")
 @pytest.mark.parametrize(("kind", "asked"), [(Lasting, "read offline_access"), (Issuer, "read")])
-@pytest.mark.parametrize("revision", holding("auth-flow.offline-access-allowed"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-flow.offline-access-allowed"))
 async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only(
     kind: type[Issuer], asked: str, revision: str
 ) -> None:
-    async with protected(revision, issuer=kind()) as (script, _):
+    async with run_protected_server(revision, issuer=kind()) as (script, _):
         script.scopes = ["read", "offline_access"]  # of the server, which does not count
-        async with client_of(script, agreeing(script.issuer)) as client:
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             await client.list_tools()
         assert script.issuer.visits[0]["scope"] == asked
         script.issuer.machine, script.scopes = True, None
@@ -660,8 +670,8 @@ async def test_refresh_tokens_are_asked_for_where_there_is_a_user_only(
 
 
 async def test_clients_in_threads_share_a_way_to_a_token() -> None:
-    async with protected() as (script, _):
-        auth = agreeing(script.issuer)
+    async with run_protected_server() as (script, _):
+        auth = agreeing_user(script.issuer)
 
         def work() -> str:
             with connect_sync(script.url, auth=auth, revision=script.revision) as client:
@@ -675,9 +685,9 @@ async def test_clients_in_threads_share_a_way_to_a_token() -> None:
 @requirement("auth-flow.refresh-not-assumed")
 @every_revision
 async def test_without_refresh_tokens_the_user_is_asked_after_expiry(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         script.issuer.renewable = False
-        async with client_of(script, agreeing(script.issuer)) as client:
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             await client.list_tools()
             script.issuer.valid.clear()
             await client.call_tool("echo")

@@ -33,9 +33,9 @@ from package.auth.answers import (
     discover_server,
     json_response,
 )
-from package.client.auth.protected import Issuer, protected
+from package.client.auth.protected import Issuer, run_protected_server
 from package.http_server import Asked, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 
 ENDPOINT = f"{ISSUER}/device"
 CODE: dict[str, Any] = {
@@ -46,7 +46,7 @@ CODE: dict[str, Any] = {
     "expires_in": 900,
     "interval": 2,
 }
-OVER_HTTP = holding("auth-server-metadata.prm-used-by-client")
+OVER_HTTP = revisions_holding("auth-server-metadata.prm-used-by-client")
 
 
 def each_in_turn(*answers: Fetched) -> Callable[[Fetch], Fetched]:
@@ -55,7 +55,7 @@ def each_in_turn(*answers: Fetched) -> Callable[[Fetch], Fetched]:
     return lambda _: next(left)
 
 
-def refused(code: str) -> Fetched:
+def refusal(code: str) -> Fetched:
     return json_response({"error": code}, 400)
 
 
@@ -70,7 +70,7 @@ def world(*tokens: Fetched, **code: Any) -> World:
     return made
 
 
-def authorized(
+def authorize_device(
     world: World, profile: ClientProfile | None = None, now: Callable[[], float] | None = None
 ) -> Grant:
     """The grant at the end of the flow."""
@@ -80,8 +80,8 @@ def authorized(
 
 
 def test_a_user_who_agrees_at_last_gives_a_token() -> None:
-    there = world(refused("authorization_pending"), refused("authorization_pending"))
-    grant = authorized(there)
+    there = world(refusal("authorization_pending"), refusal("authorization_pending"))
+    grant = authorize_device(there)
     assert grant.token is not None
     assert grant.token.value == "access-1"
     assert there.paused == [2, 2, 2]
@@ -99,20 +99,20 @@ def test_a_user_who_agrees_at_last_gives_a_token() -> None:
 
 def test_a_registration_for_devices_has_no_redirect() -> None:
     there = world()
-    authorized(there)
+    authorize_device(there)
     body = there.asked[0].body
     assert body is not None
     registered = json.loads(body)
     assert registered["grant_types"] == [DEVICE_GRANT, "refresh_token"]
     assert registered["redirect_uris"] == registered["response_types"] == []
     there.answers[f"POST {ISSUER}/token"] = json_response(TOKEN)
-    authorized(there)
+    authorize_device(there)
     assert f"POST {ISSUER}/register" not in there.urls()  # the record is used again
 
 
 def test_a_server_that_wants_fewer_requests_gets_them() -> None:
-    there = world(refused("slow_down"), refused("authorization_pending"), interval=None)
-    authorized(there)
+    there = world(refusal("slow_down"), refusal("authorization_pending"), interval=None)
+    authorize_device(there)
     assert there.paused == [5, 10, 10]
 
 
@@ -130,8 +130,8 @@ def test_a_server_that_wants_fewer_requests_gets_them() -> None:
     ids=lambda value: str(value)[:10],
 )
 def test_a_server_chooses_the_interval_within_bounds(interval: object, seconds: float) -> None:
-    there = world(refused("authorization_pending"), interval=interval)
-    authorized(there)
+    there = world(refusal("authorization_pending"), interval=interval)
+    authorize_device(there)
     assert there.paused == [seconds, seconds]
 
 
@@ -142,25 +142,25 @@ def test_a_server_chooses_the_interval_within_bounds(interval: object, seconds: 
 )
 def test_a_code_lives_for_an_hour_at_most(expires_in: object) -> None:
     there = world(expires_in=expires_in)
-    authorized(there)
+    authorize_device(there)
     assert there.codes[0].expires_in == DEVICE_CODE_SECONDS
 
 
 def test_a_code_that_has_expired_is_asked_for_no_longer() -> None:
-    there = world(*[refused("authorization_pending")] * 10, expires_in=5)
+    there = world(*[refusal("authorization_pending")] * 10, expires_in=5)
 
     def clock() -> Iterator[float]:
         yield from (NOW, NOW + 2, NOW + 4, NOW + 5)
 
     ticks = clock()
     with pytest.raises(AuthorizationError, match="within 5 s"):
-        authorized(there, now=lambda: next(ticks))
+        authorize_device(there, now=lambda: next(ticks))
 
 
 @pytest.mark.parametrize("code", ["access_denied", "expired_token", "invalid_client"])
 def test_a_refusal_is_an_error_with_its_code(code: str) -> None:
     with pytest.raises(OAuthError) as raised:
-        authorized(world(refused(code)))
+        authorize_device(world(refusal(code)))
     assert raised.value.code == code
     assert "secret-device-code" not in str(raised.value)
 
@@ -178,10 +178,10 @@ BAD: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_what_a_user_must_not_be_shown_ends_the_flow(case: str) -> None:
+def test_unsafe_device_codes_and_urls_end_the_flow(case: str) -> None:
     there = world(**BAD[case])
     with pytest.raises(AuthorizationError):
-        authorized(there)
+        authorize_device(there)
     assert there.codes == []
 
 
@@ -189,7 +189,7 @@ def test_a_server_without_a_device_flow_is_named() -> None:
     there = world()
     there.answers[f"GET {AS_URL}"] = json_response(METADATA)
     with pytest.raises(AuthorizationError, match="device_authorization_endpoint"):
-        authorized(there)
+        authorize_device(there)
 
 
 def test_secrets_of_a_code_are_not_in_its_repr() -> None:
@@ -228,7 +228,7 @@ class DeviceIssuer(Issuer):
 @pytest.mark.parametrize("revision", OVER_HTTP)
 async def test_a_client_without_a_browser_comes_to_a_token(revision: str) -> None:
     shown: list[DeviceCode] = []
-    async with protected(revision, issuer=DeviceIssuer()) as (script, _):
+    async with run_protected_server(revision, issuer=DeviceIssuer()) as (script, _):
         auth = OAuth("Agent", interaction=Device(shown.append))
         async with connect(script.url, auth=auth, revision=revision) as client:
             assert (await client.list_tools())[0].name == "echo"
@@ -238,7 +238,7 @@ async def test_a_client_without_a_browser_comes_to_a_token(revision: str) -> Non
 
 @pytest.mark.anyio
 async def test_the_two_halves_need_a_redirect(capsys: pytest.CaptureFixture[str]) -> None:
-    async with protected(NEWEST) as (script, _):
+    async with run_protected_server(NEWEST) as (script, _):
         with pytest.raises(AuthorizationError, match="redirect URI"):
             await OAuth("Agent", interaction=Device()).begin(script.url)
     await Device().show(DeviceCode("ABCD", "https://a.example/activate"))

@@ -10,7 +10,7 @@ import pytest
 import mcp_protocol
 from documents import examples
 from mcp_protocol import MemoryStore
-from package.client.auth.protected import protected
+from package.client.auth.protected import run_protected_server
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ async def test_a_user_signs_in_in_two_requests(monkeypatch: pytest.MonkeyPatch) 
     signin = ModuleType("signin")
     exec(compile(examples()["signin.py"], "signin.py", "exec"), vars(signin))
     store = MemoryStore()
-    async with protected() as (script, _):
+    async with run_protected_server() as (script, _):
         url, text = await signin.begin(script.url, store)
         await signin.finish(text, await script.issuer.visit(url), store)
         assert await signin.names_of_tools(script.url, store) == ["echo"]

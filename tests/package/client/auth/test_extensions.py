@@ -20,20 +20,20 @@ from package.client.auth.protected import (
     NEWEST,
     Issuer,
     Protected,
-    agreeing,
+    agreeing_user,
     client_of,
-    issuing,
-    protected,
-    serving,
+    run_issuer,
+    run_protected_server,
+    serve_script,
     store_grant,
 )
 from package.http_server import Asked, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
-with_extensions = pytest.mark.parametrize("revision", holding("auth-ext.dpop-scheme"))
+with_extensions = pytest.mark.parametrize("revision", revisions_holding("auth-ext.dpop-scheme"))
 
 
 class BoundServer(Protected):
@@ -72,15 +72,15 @@ async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(
     revision: str,
 ) -> None:
     store = MemoryStore()
-    async with issuing() as issuer:
+    async with run_issuer() as issuer:
         issuer.token_type = "DPoP"
         script = BoundServer(issuer, revision)
-        async with serving(script):
-            async with client_of(script, agreeing(issuer, dpop=True, store=store)) as client:
+        async with serve_script(script):
+            async with client_of(script, agreeing_user(issuer, dpop=True, store=store)) as client:
                 await client.list_tools()
                 script.nonce = "rs-2"
                 await client.call_tool("echo")
-            async with client_of(script, agreeing(issuer, dpop=True, store=store)) as client:
+            async with client_of(script, agreeing_user(issuer, dpop=True, store=store)) as client:
                 await client.list_tools()
         assert len(issuer.visits) == 1
     assert "Bearer" not in str(script.authorizations)
@@ -94,14 +94,14 @@ async def test_a_bound_token_is_sent_with_fresh_proof_and_server_nonce(
 @requirement("auth-ext.graceful-degradation")
 @with_extensions
 async def test_a_server_that_needs_an_extension_refuses_other_clients(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
             await reply.whole(401, WWW_Authenticate='DPoP algs="ES256"')
 
         script.on = dict.fromkeys(("initialize", "server/discover", "tools/list"), refuse)
         with pytest.raises(HttpStatusError, match="401"):
-            async with client_of(script, agreeing(script.issuer)) as client:
+            async with client_of(script, agreeing_user(script.issuer)) as client:
                 await client.list_tools()
         assert len(script.issuer.visits) <= 1
 
@@ -111,20 +111,20 @@ async def test_a_stored_unbound_token_is_not_sent_where_binding_is_due(
     revision: str,
 ) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         await store_grant(script, store)
         script.issuer.refused = (400, {"error": "invalid_request"})
         with pytest.raises(OAuthError):
-            async with client_of(script, agreeing(script.issuer, dpop=True, store=store)):
+            async with client_of(script, agreeing_user(script.issuer, dpop=True, store=store)):
                 pass
         assert set(script.authorizations) == {None}
 
 
 @requirement("auth-ext.off-by-default")
-@pytest.mark.parametrize("revision", holding("auth-ext.client-declares"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-ext.client-declares"))
 async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
-    async with protected(revision) as (script, server):
-        async with client_of(script, agreeing(script.issuer)) as client:
+    async with run_protected_server(revision) as (script, server):
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             await client.list_tools()
         metas = [each.message["params"]["_meta"] for each in server.asked if each.target == "/mcp"]
     assert metas
@@ -135,12 +135,12 @@ async def test_a_client_declares_no_extension_by_default(revision: str) -> None:
 
 
 @requirement("auth-ext.client-declares")
-@pytest.mark.parametrize("revision", holding("auth-ext.client-declares"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-ext.client-declares"))
 async def test_a_client_declares_the_extension_it_uses_in_each_request(
     revision: str,
 ) -> None:
     name = "io.modelcontextprotocol/oauth-client-credentials"
-    async with protected(revision) as (script, server):
+    async with run_protected_server(revision) as (script, server):
         script.issuer.machine = True
         settings = {"extensions": {"com.example/own": {"a": 1}}}
         auth = ClientCredentials("me", "s")
@@ -157,7 +157,7 @@ async def test_a_client_declares_the_extension_it_uses_in_each_request(
 
 @with_extensions
 async def test_a_server_that_always_wants_another_nonce_is_left(revision: str) -> None:
-    async with issuing() as issuer:
+    async with run_issuer() as issuer:
         issuer.token_type = "DPoP"
         script = BoundServer(issuer, revision)
 
@@ -174,9 +174,9 @@ async def test_a_server_that_always_wants_another_nonce_is_left(revision: str) -
                 return f"n-{len(script.proofs)}"
 
         script.nonce = Count()
-        async with serving(script):
+        async with serve_script(script):
             with pytest.raises(HttpStatusError, match="401"):
-                async with client_of(script, agreeing(issuer, dpop=True)):
+                async with client_of(script, agreeing_user(issuer, dpop=True)):
                     pass
         assert len(script.proofs) == 5
 
@@ -184,10 +184,10 @@ async def test_a_server_that_always_wants_another_nonce_is_left(revision: str) -
 @with_extensions
 async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) -> None:
     store = MemoryStore()
-    async with issuing() as issuer:
+    async with run_issuer() as issuer:
         issuer.token_type, issuer.machine = "DPoP", True
         script = BoundServer(issuer, revision)
-        async with serving(script):
+        async with serve_script(script):
             for _ in range(2):
                 auth = ClientCredentials("me", "s", dpop=True, store=store)
                 async with client_of(script, auth) as client:
@@ -198,7 +198,7 @@ async def test_a_client_without_a_user_can_have_bound_tokens_too(revision: str) 
 @requirement("auth-ext.wif-grant", "auth-ext.wif-assertion")
 @with_extensions
 async def test_a_platform_vouches_for_a_client(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         issuer = script.issuer
 
         async def fetch(url: str, token_endpoint: str) -> str:
@@ -216,7 +216,7 @@ async def test_a_platform_vouches_for_a_client(revision: str) -> None:
 @requirement("auth-ext.ema-jwt-bearer")
 @with_extensions
 async def test_an_identity_provider_vouches_for_a_client(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         script.issuer.machine = True
         asked: list[tuple[str, str]] = []
 
@@ -237,7 +237,7 @@ async def test_an_identity_provider_vouches_for_a_client(revision: str) -> None:
 @with_extensions
 async def test_a_token_without_refresh_token_is_had_anew_in_time(revision: str) -> None:
     store = MemoryStore()
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
         script.issuer.machine = True
         await store_grant(script, store, refresh_token=None, renew_at=1.0)
         auth = ClientCredentials("client-x", "s", store=store)

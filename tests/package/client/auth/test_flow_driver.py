@@ -44,7 +44,7 @@ from requirements import EVERY_REVISION, requirement
 pytestmark = pytest.mark.anyio
 
 
-async def nothing(asked: Asked, reply: Reply) -> None:
+async def reply_nothing(asked: Asked, reply: Reply) -> None:
     await reply.whole(200, b"{}")
 
 
@@ -61,7 +61,7 @@ async def test_a_name_that_resolves_to_a_refused_address_is_refused(host: str) -
         checked.append(address)
         return False
 
-    async with HttpServer(nothing) as server:
+    async with HttpServer(reply_nothing) as server:
         fetcher = AuthFetcher(permits)
         try:
             with pytest.raises(ConnectFailedError):
@@ -85,7 +85,7 @@ async def test_a_name_that_changes_its_address_leads_to_no_refused_one(
         return known(next(addresses) if named else host, *arguments, **more)
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    async with HttpServer(nothing) as server:
+    async with HttpServer(reply_nothing) as server:
         fetcher = AuthFetcher(lambda address: address == "127.0.0.2")
         try:
             with pytest.raises(ConnectFailedError):
@@ -96,7 +96,7 @@ async def test_a_name_that_changes_its_address_leads_to_no_refused_one(
 
 
 async def test_a_request_carries_what_it_was_given_and_no_more() -> None:
-    async with HttpServer(nothing) as server:
+    async with HttpServer(reply_nothing) as server:
         fetcher = AuthFetcher(lambda address: True)
         try:
             step = Fetch("POST", server.url, {"Accept": "application/json"}, b"a=1")
@@ -196,7 +196,7 @@ async def test_a_silent_server_is_left_after_a_time() -> None:
 
 
 @pytest.fixture(scope="module")
-def untrusted(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+def untrusted_tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
     """TLS with a certificate that nobody has signed."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
@@ -226,12 +226,12 @@ def untrusted(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
 
 
 @requirement("auth-flow.communication-security", revisions=EVERY_REVISION)
-async def test_an_untrusted_certificate_ends_the_request(untrusted: ssl.SSLContext) -> None:
+async def test_an_untrusted_certificate_ends_the_request(untrusted_tls: ssl.SSLContext) -> None:
     def serve() -> None:
         with suppress(OSError):
             stream, _ = listener.accept()
             with stream, suppress(OSError):
-                untrusted.wrap_socket(stream, server_side=True)
+                untrusted_tls.wrap_socket(stream, server_side=True)
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=serve)

@@ -21,24 +21,27 @@ from mcp_protocol.client.auth.interactions import PROMPT_SECONDS, PROMPTS, Promp
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import (
     Protected,
-    agreeing,
+    agreeing_user,
     client_of,
-    issuing,
-    protected,
-    serving,
+    run_issuer,
+    run_protected_server,
+    serve_script,
 )
 from package.client.auth.test_device_flow import DeviceIssuer
 from package.http_server import Asked, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import SESSIONS
 
 pytestmark = pytest.mark.anyio
 
-every_revision = pytest.mark.parametrize("revision", holding("auth-flow.401-at-any-request"))
-with_sessions = pytest.mark.parametrize(
-    "revision", [each for each in holding("auth-flow.401-at-any-request") if each in SESSIONS]
+every_revision = pytest.mark.parametrize(
+    "revision", revisions_holding("auth-flow.401-at-any-request")
 )
-with_step_up = pytest.mark.parametrize("revision", holding("auth-scope.step-up-parse"))
+with_sessions = pytest.mark.parametrize(
+    "revision",
+    [each for each in revisions_holding("auth-flow.401-at-any-request") if each in SESSIONS],
+)
+with_step_up = pytest.mark.parametrize("revision", revisions_holding("auth-scope.step-up-parse"))
 
 
 class Clock:
@@ -88,8 +91,8 @@ async def refused_calls(client: Any, *names: str) -> list[str]:
 
 @every_revision
 async def test_a_server_that_forgets_tokens_opens_so_many_windows(revision: str) -> None:
-    async with issuing() as issuer, serving(script := Once(issuer, revision)):
-        auth = agreeing(issuer)
+    async with run_issuer() as issuer, serve_script(script := Once(issuer, revision)):
+        auth = agreeing_user(issuer)
         async with client_of(script, auth) as client:
             errors = await refused_calls(client, *["echo"] * 10)
         assert len(errors) == 10 - PROMPTS
@@ -99,7 +102,7 @@ async def test_a_server_that_forgets_tokens_opens_so_many_windows(revision: str)
                 pass
         assert len(issuer.visits) == PROMPTS
         if not script.own_issuer:
-            async with issuing() as script.issuer:  # nor are clients registered elsewhere
+            async with run_issuer() as script.issuer:  # nor are clients registered elsewhere
                 with pytest.raises(AuthorizationError, match=f"{PROMPTS} times"):
                     async with client_of(script, auth):
                         pass
@@ -108,14 +111,14 @@ async def test_a_server_that_forgets_tokens_opens_so_many_windows(revision: str)
 
 @with_step_up
 async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
-    async with protected(revision) as (script, _):
+    async with run_protected_server(revision) as (script, _):
 
         async def refuse(asked: Asked, reply: Reply) -> None:
             header = f'Bearer error="insufficient_scope", scope="s{len(script.issuer.visits)}"'
             await reply.whole(403, WWW_Authenticate=header)
 
         script.on["tools/call"] = refuse
-        async with client_of(script, agreeing(script.issuer)) as client:
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             errors = await refused_calls(client, *(f"tool-{number}" for number in range(10)))
             assert len(errors) == 10
             assert f"{PROMPTS} times" in errors[-1]
@@ -128,7 +131,7 @@ async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
 
 
 async def test_requests_that_wait_for_a_user_share_the_refusal() -> None:
-    async with protected() as (script, _):
+    async with run_protected_server() as (script, _):
 
         async def visit(url: str) -> str:
             agreed = await script.issuer.visit(url)
@@ -169,7 +172,7 @@ async def test_requests_that_wait_for_a_user_share_the_refusal() -> None:
 
 async def test_codes_for_other_devices_count_too() -> None:
     shown: list[Any] = []
-    async with protected(issuer=DeviceIssuer()) as (script, _):
+    async with run_protected_server(issuer=DeviceIssuer()) as (script, _):
         auth = OAuth("Agent", interaction=Device(shown.append), store=(store := MemoryStore()))
         for _ in range(PROMPTS - 1):
             auth.settings.prompts.add(grant_key(canonical_resource(script.url)))
@@ -185,8 +188,8 @@ async def test_codes_for_other_devices_count_too() -> None:
 
 @with_sessions
 async def test_nobody_is_asked_for_the_end_of_a_session(revision: str) -> None:
-    async with protected(revision, session="s") as (script, server):
-        async with client_of(script, agreeing(script.issuer)) as client:
+    async with run_protected_server(revision, session="s") as (script, server):
+        async with client_of(script, agreeing_user(script.issuer)) as client:
             await client.list_tools()
             script.issuer.valid.clear()
             script.issuer.refresh_tokens.clear()
@@ -195,8 +198,8 @@ async def test_nobody_is_asked_for_the_end_of_a_session(revision: str) -> None:
 
 
 async def test_a_stray_return_does_not_end_a_pending_authorization() -> None:
-    async with protected() as (script, _):
-        pending = await agreeing(script.issuer).begin(script.url)
+    async with run_protected_server() as (script, _):
+        pending = await agreeing_user(script.issuer).begin(script.url)
         returned = await script.issuer.visit(pending.url)
         for stray in (returned.replace("state=", "state=x"), f"{returned}&state=x", "http://[/"):
             with pytest.raises(AuthorizationError):

@@ -23,10 +23,10 @@ from package.client.auth.protected import (
     NEWEST,
     Issuer,
     Protected,
-    agreeing,
+    agreeing_user,
     client_of,
-    issuing,
-    protected,
+    run_issuer,
+    run_protected_server,
 )
 from package.http_script import Script
 from package.http_server import Asked, HttpServer, Reply
@@ -138,12 +138,12 @@ async def both(processes: list[Worker], kind: str, tasks: int) -> None:
 async def signed_in(folder: Path) -> AsyncIterator[RefusingServer]:
     """A protected server, whose user has signed in and whose store has the tokens."""
     store = FileStore(folder, encrypted=False)
-    async with issuing(StrictIssuer()) as issuer:
+    async with run_issuer(StrictIssuer()) as issuer:
         script = RefusingServer(issuer, NEWEST)
         async with HttpServer(script) as server:
             script.url = server.url
             with anyio.fail_after(90):
-                async with client_of(script, agreeing(issuer, store=store)) as client:
+                async with client_of(script, agreeing_user(issuer, store=store)) as client:
                     await client.call_tool("echo")
                 issuer.forms.clear()
                 yield script
@@ -151,11 +151,11 @@ async def signed_in(folder: Path) -> AsyncIterator[RefusingServer]:
 
 async def test_a_token_of_another_client_is_used_before_the_user() -> None:
     store = MemoryStore()
-    async with protected() as (script, _):
+    async with run_protected_server() as (script, _):
         script.open = lambda asked: asked.what != "tools/call"
         async with (
-            client_of(script, agreeing(script.issuer, store=store)) as first,
-            client_of(script, agreeing(script.issuer, store=store)) as second,
+            client_of(script, agreeing_user(script.issuer, store=store)) as first,
+            client_of(script, agreeing_user(script.issuer, store=store)) as second,
         ):
             await first.call_tool("echo")
             await second.call_tool("echo")
@@ -164,10 +164,10 @@ async def test_a_token_of_another_client_is_used_before_the_user() -> None:
 
 async def test_scopes_of_another_client_are_used_before_the_user() -> None:
     store = MemoryStore()
-    async with protected() as (script, _):
+    async with run_protected_server() as (script, _):
         async with (
-            client_of(script, agreeing(script.issuer, store=store)) as first,
-            client_of(script, agreeing(script.issuer, store=store)) as second,
+            client_of(script, agreeing_user(script.issuer, store=store)) as first,
+            client_of(script, agreeing_user(script.issuer, store=store)) as second,
         ):
             script.needed["tools/call"] = frozenset({"write"})
             await first.call_tool("echo")
@@ -180,14 +180,14 @@ async def test_scopes_of_another_client_are_used_before_the_user() -> None:
 
 async def test_a_token_of_another_client_is_used_with_its_bound_key() -> None:
     store = MemoryStore()
-    async with issuing() as issuer:
+    async with run_issuer() as issuer:
         issuer.token_type = "DPoP"
         script = BoundServer(issuer)
         async with HttpServer(script) as server:
             script.url = server.url
             async with (
-                client_of(script, agreeing(issuer, dpop=True, store=store)) as first,
-                client_of(script, agreeing(issuer, dpop=True, store=store)) as second,
+                client_of(script, agreeing_user(issuer, dpop=True, store=store)) as first,
+                client_of(script, agreeing_user(issuer, dpop=True, store=store)) as second,
             ):
                 await first.call_tool("echo")
                 await second.call_tool("echo")

@@ -27,7 +27,7 @@ from package.client.auth.protected import Issuer, Protected, store_grant
 from package.client.simulation import Network, SharedStore, simulate
 from package.http_script import Script
 from package.http_server import Asked, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import PER_REQUEST
 
 RS, AS = "https://mcp.example", "https://as.example"
@@ -38,7 +38,7 @@ SLOW = 8.0
 """Seconds that the token endpoint takes, about."""
 
 LIMITS = Timeouts(opening=60.0, probe=5.0)
-WITH_METADATA = holding("auth-flow.resource-implemented")
+WITH_METADATA = revisions_holding("auth-flow.resource-implemented")
 EPOCH = 1_800_000_000.0
 
 backends = pytest.mark.parametrize(

@@ -96,7 +96,7 @@ async def note(http: Http) -> Stream:
     return stream
 
 
-async def served(http: Http, revision: str, method: str = "tools/list") -> Reply:
+async def request_until_served(http: Http, revision: str, method: str = "tools/list") -> Reply:
     """Ask until the server has a place for it."""
     with anyio.fail_after(SECONDS):
         while (reply := await http.ask(revision, method, id="asked")).status == 503:
@@ -115,7 +115,7 @@ async def test_calls_of_clients_that_left_go_on_and_take_no_places(
     async with asgi(patient.server, limits=Limits(in_flight=4)) as http:
         await http.initialize(revision)
         await leave(http, revision, 1, 2, 3, 4, name=name)
-        assert (await served(http, revision)).status == 200
+        assert (await request_until_served(http, revision)).status == 200
         other = http.another()
         await other.initialize(revision)
         assert patient.cancelled == []
@@ -230,7 +230,7 @@ async def test_an_abandoned_batch_gives_all_its_places_back() -> None:
         async with http.stream("POST", batch) as stream:
             await stream.message()
             await patient.until(begun=3)
-        assert (await served(http, WITH_BATCHES)).status == 200
+        assert (await request_until_served(http, WITH_BATCHES)).status == 200
         await leave(http, WITH_BATCHES, 7)  # one more than may be abandoned
         await patient.until(cancelled=3)
         assert sorted(patient.cancelled) == [1, 2, 3]

@@ -10,10 +10,10 @@ import anyio
 import pytest
 
 from package.asgi_client import SESSION
-from package.faults import called, client_of
+from package.faults import call_text, client_of
 from package.http_process import HttpProcess, http_process
 from package.server.raw_http import SECONDS, Raw, head, raw
-from package.wire import INITIALIZED, PER_REQUEST, encoded, initialize, request
+from package.wire import INITIALIZED, PER_REQUEST, encode_message, initialize, request
 
 pytestmark = [
     pytest.mark.slow,
@@ -109,7 +109,7 @@ class Abandoned:
         return fields
 
     async def _post(self, connection: Raw, message: object, fields: Mapping[str, str]) -> None:
-        body = encoded(message)
+        body = encode_message(message)
         sized = {**fields, "Content-Length": str(len(body))}
         await connection.send(head(self._server.port, sized) + body)
 
@@ -161,4 +161,4 @@ class Memory(NamedTuple):
 
 async def memory(client: Any) -> Memory:
     """The current memory of the server."""
-    return Memory(*map(int, (await called(client, "memory")).split()))
+    return Memory(*map(int, (await call_text(client, "memory")).split()))

@@ -10,10 +10,10 @@ import pytest
 from mcp_protocol import Context, Server
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import JSON, SSE, Http, asgi
-from package.rules import holding
-from package.wire import INITIALIZED, SESSIONS, cancelled, facts, initialize, request
+from package.rules import revisions_holding
+from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, initialize, request
 
-WITH = holding("http.post-body-forms-batch")
+WITH = revisions_holding("http.post-body-forms-batch")
 WITHOUT = tuple(revision for revision in SESSIONS if revision not in WITH)
 with_batches = pytest.mark.parametrize("revision", WITH)
 
@@ -108,7 +108,7 @@ async def test_answers_come_one_by_one_on_a_stream_with_other_messages(
     [
         [INITIALIZED, INITIALIZED],
         [{"jsonrpc": "2.0", "id": 5, "result": {}}, {"jsonrpc": "2.0", "id": 6, "result": {}}],
-        [cancelled(7)],
+        [cancelled_notification(7)],
     ],
 )
 async def test_a_batch_without_requests_is_accepted_without_a_body(
@@ -212,7 +212,7 @@ async def test_a_request_that_its_own_batch_cancels_is_not_begun(revision: str) 
     meeting = Meeting()
     async with asgi(meeting.server) as http:
         await http.initialize(revision)
-        reply = await http.post([call("meet", 1, name="a"), cancelled(1), ping(2)])
+        reply = await http.post([call("meet", 1, name="a"), cancelled_notification(1), ping(2)])
         assert [each["id"] for each in reply.json] == [2]
         assert meeting.calls == 0
 
@@ -229,7 +229,7 @@ async def test_one_request_of_a_batch_may_be_cancelled_alone(
             first = [await stream.message(), await stream.message()]
             assert "method" in first[0]
             assert first[1]["id"] == 2
-            await http.post(cancelled(1))
+            await http.post(cancelled_notification(1))
             assert await stream.messages() == []
         assert meeting.cancelled.is_set()
 

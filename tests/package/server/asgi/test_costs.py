@@ -16,7 +16,7 @@ from mcp_protocol.server import planned_calls
 from mcp_protocol.server.asgi.app import AsgiApplication
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
-from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encoded, request
+from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", STREAMABLE)]
 
@@ -72,7 +72,7 @@ async def test_a_short_call_makes_few_function_calls(
         for _ in range(2):  # what is made once and kept is not counted
             reply = await http.post(message, **fields_of(revision, message))
             assert reply.result["content"][0]["text"] == "3"
-        body = encoded(message)
+        body = encode_message(message)
 
         async def receive() -> MutableMapping[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}

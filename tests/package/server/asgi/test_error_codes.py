@@ -13,14 +13,14 @@ from mcp_protocol import Context, Server
 from mcp_protocol.channel import OutgoingMessage
 from package.asgi_client import asgi, fields_of
 from package.protocol.test_jsonrpc_errors import LEGACY_RANGE
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.web import Web
 from package.wire import PER_REQUEST, facts, initialize, meta_of, request, speaking_to
 
-modern = pytest.mark.parametrize("revision", holding("jsonrpc.code-legacy-range-unused"))
+modern = pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-legacy-range-unused"))
 
 
-def failing() -> Server:
+def failing_server() -> Server:
     """A server whose parts fail."""
     server = Server("failing")
 
@@ -39,7 +39,7 @@ def failing() -> Server:
     return server
 
 
-def asking(revision: str, method: str, **params: Any) -> dict[str, Any]:
+def make_request(revision: str, method: str, **params: Any) -> dict[str, Any]:
     """A request with params."""
     return request(revision, method, params)
 
@@ -50,23 +50,29 @@ def failures(revision: str) -> dict[str, tuple[Any, int]]:
     return {
         "no JSON": (b'{"jsonrpc"', -32700),
         "no object": (17, -32600),
-        "a batch": ([asking(revision, "tools/list")], -32600),
+        "a batch": ([make_request(revision, "tools/list")], -32600),
         "no version of JSON-RPC": ({"id": 1, "method": "tools/list"}, -32600),
-        "an id that is no id": (asking(revision, "tools/list") | {"id": {}}, -32600),
-        "an unknown method": (asking(revision, "no/such"), -32601),
-        "a method of older revisions": (asking(revision, "ping"), -32601),
+        "an id that is no id": (make_request(revision, "tools/list") | {"id": {}}, -32600),
+        "an unknown method": (make_request(revision, "no/such"), -32601),
+        "a method of older revisions": (make_request(revision, "ping"), -32601),
         "no metadata": ({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}, -32602),
         "an unknown revision": (
-            asking(revision, "tools/list") | {"params": {"_meta": stamps}},
+            make_request(revision, "tools/list") | {"params": {"_meta": stamps}},
             -32022,
         ),
-        "bad params": (asking(revision, "tools/call", name=5), -32602),
-        "an unknown tool": (asking(revision, "tools/call", name="none"), -32602),
-        "an unknown resource": (asking(revision, "resources/read", uri="x://y"), -32602),
-        "a prompt without its argument": (asking(revision, "prompts/get", name="greeting"), -32602),
-        "an unknown cursor": (asking(revision, "tools/list", cursor="none"), -32602),
-        "a handler that fails": (asking(revision, "resources/read", uri="memo://broken"), -32603),
-        "a missing capability": (asking(revision, "tools/call", name="asks"), -32021),
+        "bad params": (make_request(revision, "tools/call", name=5), -32602),
+        "an unknown tool": (make_request(revision, "tools/call", name="none"), -32602),
+        "an unknown resource": (make_request(revision, "resources/read", uri="x://y"), -32602),
+        "a prompt without its argument": (
+            make_request(revision, "prompts/get", name="greeting"),
+            -32602,
+        ),
+        "an unknown cursor": (make_request(revision, "tools/list", cursor="none"), -32602),
+        "a handler that fails": (
+            make_request(revision, "resources/read", uri="memo://broken"),
+            -32603,
+        ),
+        "a missing capability": (make_request(revision, "tools/call", name="asks"), -32021),
     }
 
 
@@ -77,7 +83,7 @@ async def test_no_error_response_has_a_code_of_the_legacy_range(
     revision: str, failure: str
 ) -> None:
     message, code = failures(revision)[failure]
-    async with speaking_to(failing(), revision) as end:
+    async with speaking_to(failing_server(), revision) as end:
         if isinstance(message, bytes):
             await end.channel.send(OutgoingMessage(message))
         else:

@@ -21,7 +21,7 @@ async def after(store: MemoryEventStore, event: Any) -> list[bytes] | None:
 @pytest.mark.requirement(
     "http.event-id-unique", "http.event-id-per-stream-cursor", revisions=EVERY_REVISION
 )
-async def test_what_came_after_an_event_on_its_own_stream_can_be_had() -> None:
+async def test_later_events_of_the_same_stream_are_replayed() -> None:
     store = MemoryEventStore()
     ids: list[Any] = []
     for number in range(4):

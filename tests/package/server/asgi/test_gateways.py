@@ -18,7 +18,7 @@ from mcp_protocol.transports.memory import memory_pair
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.live import text_of
 from package.server.asgi.web import Web
-from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encoded, request
+from package.wire import HANDSHAKE, PER_REQUEST, SESSIONS, encode_message, request
 
 VERSION = "mcp-protocol-version"
 DISCOVER = "server/discover"
@@ -116,7 +116,7 @@ class Gateway(Channel):
         if SESSION in reply.fields:
             self._http.fields[SESSION] = reply.fields[SESSION]
         if reply.status == 200:  # of anything else it tells nothing
-            await self._to_client.send(OutgoingMessage(encoded(reply.json)))
+            await self._to_client.send(OutgoingMessage(encode_message(reply.json)))
 
     async def close(self) -> None:
         await self._answers.close()

@@ -9,11 +9,11 @@ import pytest
 
 from package.asgi_client import asgi, fields_of
 from package.asgi_stream import Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.web import UNICODE, Web
 from package.wire import facts, request
 
-REVISIONS = holding("headers.server-validates")
+REVISIONS = revisions_holding("headers.server-validates")
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", REVISIONS)]
 

@@ -10,7 +10,7 @@ from mcp_protocol.server.asgi.host_origin import HostOriginValidator
 from mcp_protocol.server.asgi.request import HttpRequest
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.web import Web
 from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, initialize, request
 from requirements import EVERY_REVISION
@@ -41,7 +41,7 @@ def is_refused(reply: Reply, field: str, value: str) -> bool:
     "transport-security.origin-403",
     "transport-security.origin-403-body",
 )
-@pytest.mark.parametrize("revision", holding("transport-security.validate-origin"))
+@pytest.mark.parametrize("revision", revisions_holding("transport-security.validate-origin"))
 async def test_a_foreign_origin_is_refused_whatever_it_asks_for(revision: str) -> None:
     web = Web()
     async with asgi(web.server, sse_path="/sse") as http:
@@ -188,12 +188,12 @@ async def test_hosts_are_loopback_and_the_address_of_the_socket(
         reply = await list_tools(http, host=host)
         assert (reply.status == 200) is served
         if not served:
-            assert is_refused(reply, "Host", shown(host or ""))
+            assert is_refused(reply, "Host", format_host(host or ""))
         origin = await list_tools(http, host="localhost", origin=f"http://{host}")
         assert (origin.status == 200) is served
 
 
-def shown(host: str) -> str:
+def format_host(host: str) -> str:
     """A host as an error shows it."""
     return repr(host)[1:-1]
 
@@ -229,7 +229,7 @@ async def test_a_listed_host_that_could_never_come_is_a_mistake(host: str) -> No
         *("xhttp://localhost", "http://localhost http://localhost", "http://localhost:80:80"),
     ],
 )
-async def test_what_is_no_origin_of_this_machine_is_refused(origin: str) -> None:
+async def test_origins_other_than_this_machine_are_refused(origin: str) -> None:
     async with asgi(Web().server) as http:
         assert is_refused(await list_tools(http, origin=origin), "Origin", origin)
 
@@ -317,7 +317,7 @@ async def test_a_long_value_is_shortened_in_the_refusal() -> None:
 def test_a_name_that_the_server_listens_at_is_known() -> None:
     validator = HostOriginValidator(None, None, 403)
     validator.allow(["My-Machine.local", "0.0.0.0", ""])
-    assert [validator.check(_incoming(host)) is None for host in KNOWN] == [
+    assert [validator.check(_incoming_request(host)) is None for host in KNOWN] == [
         True,
         True,
         False,
@@ -328,7 +328,7 @@ def test_a_name_that_the_server_listens_at_is_known() -> None:
 KNOWN = ("my-machine.local:8000", "localhost", "0.0.0.0:8000", "")
 
 
-def _incoming(host: str) -> Any:
+def _incoming_request(host: str) -> Any:
     return HttpRequest(scope_with([(b"host", host.encode())], ("0.0.0.0", 1)))
 
 

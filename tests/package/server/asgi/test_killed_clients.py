@@ -15,7 +15,7 @@ import pytest
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import HttpStatusError, RemoteError
-from package.faults import called, check_quiet, client_of
+from package.faults import call_text, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, Process, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
@@ -104,7 +104,7 @@ async def test_calls_of_a_killed_client_end_with_the_one_stream_it_had(
         await server.until(f"cancelled {streaming}")
         await server.until(f"cancelled {plain}")
     async with client_of(server, revision, url=server.sse_url) as another:
-        assert await called(another, "add", a=1, b=2) == "3"
+        assert await call_text(another, "add", a=1, b=2) == "3"
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
@@ -120,7 +120,7 @@ async def test_calls_of_a_killed_client_are_cancelled_without_sessions(
         await server.until(f"cancelled {streaming}")
         await server.until(f"cancelled {plain}")
     async with client_of(server, revision) as another:
-        assert await called(another, "add", a=1, b=2) == "3"
+        assert await call_text(another, "add", a=1, b=2) == "3"
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
@@ -133,9 +133,9 @@ async def test_calls_of_a_killed_client_go_on_in_its_session(
         await server.until(f"working {plain}")
         killed.kill()
     async with client_of(server, revision) as another:
-        assert await called(another, "add", a=1, b=2) == "3"
+        assert await call_text(another, "add", a=1, b=2) == "3"
         for key in (streaming, plain):
-            await called(another, "release", key=key)
+            await call_text(another, "release", key=key)
             await server.until(f"done {key}")
             assert not server.said(f"cancelled {key}")
 
@@ -147,7 +147,7 @@ async def test_calls_of_a_killed_client_go_on_in_its_session(
         (SESSIONS[-1], {"streams": 1, "sessions": 1}),
     ],
 )
-async def test_what_killed_clients_took_up_makes_room_for_others(
+async def test_resources_of_killed_clients_are_released(
     revision: str, limits: Mapping[str, int]
 ) -> None:
     with http_process(limits=limits, keep_alive=0.1) as server:
@@ -161,7 +161,7 @@ async def test_what_killed_clients_took_up_makes_room_for_others(
             another: Any = await let_in(stack, partial(connect, server.url, revision=revision))
             changes: Any = await let_in(stack, partial(another.listen, tools=True))
             await server.until("cancelled a")
-            await called(another, "grow", name="more")
+            await call_text(another, "grow", name="more")
             with anyio.fail_after(SECONDS):
                 assert await anext(changes) == ToolsChanged()
 

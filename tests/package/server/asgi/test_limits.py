@@ -14,7 +14,7 @@ from mcp_protocol.server.toolkit.context import Context
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
 from package.server.asgi.web import Web
-from package.wire import PER_REQUEST, SESSIONS, encoded, request
+from package.wire import PER_REQUEST, SESSIONS, encode_message, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST)]
 
@@ -25,7 +25,7 @@ CHUNKED = {"transfer-encoding": "chunked"}
 def echo(revision: str, size: int) -> dict[str, Any]:
     """A call whose body has so many bytes."""
     params = {"name": "echo", "arguments": {"text": ""}}
-    short = len(encoded(request(revision, "tools/call", params)))
+    short = len(encode_message(request(revision, "tools/call", params)))
     params["arguments"] = {"text": "x" * (size - short)}
     return request(revision, "tools/call", params)
 
@@ -50,7 +50,7 @@ async def test_a_body_may_have_so_many_bytes(
 
 @pytest.mark.parametrize("size", [1000, 1001])
 async def test_a_body_may_come_in_any_pieces(revision: str, size: int) -> None:
-    body = encoded(echo(revision, size))
+    body = encode_message(echo(revision, size))
     fields = fields_of(revision, echo(revision, size))
     pieces = [body[at : at + 1] for at in range(size)]
     async with asgi(Web().server, limits=Limits(body=1000)) as http:
@@ -156,7 +156,7 @@ async def test_the_time_for_a_body_ends_with_the_body(revision: str) -> None:
         return f"{anyio.current_effective_deadline()}"
 
     message = request(revision, "tools/call", {"name": "deadline", "arguments": {}})
-    body, fields = encoded(message), fields_of(revision, message)
+    body, fields = encode_message(message), fields_of(revision, message)
     async with (
         asgi(web.server, limits=Limits(body_seconds=60)) as http,
         http.stream(
@@ -172,7 +172,7 @@ async def test_the_time_for_a_body_ends_with_the_body(revision: str) -> None:
 async def test_a_request_whose_body_has_come_is_cancelled_for_no_other(revision: str) -> None:
     web = Web()
     message = request(revision, "tools/call", {"name": "wait", "arguments": {}})
-    body, fields = encoded(message), fields_of(revision, message)
+    body, fields = encode_message(message), fields_of(revision, message)
     async with (
         asgi(web.server, limits=Limits(reading=1)) as http,
         http.stream("POST", parts=[body[:9]], unfinished=True, begun=False, fields=fields) as first,

@@ -11,7 +11,7 @@ import pytest
 
 from package.http_process import HttpProcess, http_process
 from package.server.raw_http import SECONDS, Raw, head, raw, whole
-from package.wire import PER_REQUEST, encoded, request
+from package.wire import PER_REQUEST, encode_message, request
 
 pytestmark = pytest.mark.anyio
 
@@ -62,7 +62,9 @@ def deaf_client(server: HttpProcess) -> socket.socket:
 @pytest.mark.parametrize("spelled", [str.lower, str.upper, str.title, str.swapcase])
 async def test_names_of_fields_are_read_without_case(server: HttpProcess, spelled: object) -> None:
     assert callable(spelled)
-    body = encoded(request(REVISION, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 1}}))
+    body = encode_message(
+        request(REVISION, "tools/call", {"name": "add", "arguments": {"a": 1, "b": 1}})
+    )
     fields = {
         "Content-Type": "application/json",
         "Content-Length": str(len(body)),

@@ -12,11 +12,11 @@ import pytest
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi, fields_of
 from package.asgi_stream import SECONDS
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.web import Web
 from package.wire import ACKNOWLEDGED, LISTEN, UPDATED, facts, request
 
-REVISIONS = holding("http.listen-response-stream", "subscriptions.ack-first")
+REVISIONS = revisions_holding("http.listen-response-stream", "subscriptions.ack-first")
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", REVISIONS)]
 

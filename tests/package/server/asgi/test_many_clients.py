@@ -12,7 +12,7 @@ import pytest
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.client.listen import ToolsChanged
-from package.faults import ONE_OF_EACH, called, check_quiet, client_of
+from package.faults import ONE_OF_EACH, call_text, check_quiet, client_of
 from package.http_process import HttpProcess, http_process
 from package.wire import HANDSHAKE
 
@@ -38,7 +38,7 @@ async def test_fifty_clients_open_call_and_close_at_once(revision: str) -> None:
                 connect(server.url, revision=revision) as client,
                 client.listen(tools=True),
             ):
-                answers.append(await called(client, "add", a=number, b=0))
+                answers.append(await call_text(client, "add", a=number, b=0))
 
         for _ in range(2):  # the second time there is no room for what the first left behind
             with anyio.fail_after(SECONDS):
@@ -90,8 +90,8 @@ async def test_a_change_reaches_all_of_five_hundred_streams(revision: str) -> No
                 for _ in range(STREAMS):
                     tasks.start_soon(crowd.hear_two)
                 await crowd.all_open.wait()
-                await called(client, "grow", name="one")
+                await call_text(client, "grow", name="one")
                 while len(crowd.heard) < STREAMS:
-                    await called(client, "add", a=1, b=2)
-                await called(client, "grow", name="two")
+                    await call_text(client, "add", a=1, b=2)
+                await call_text(client, "grow", name="two")
             assert crowd.heard == [ToolsChanged()] * STREAMS * 2

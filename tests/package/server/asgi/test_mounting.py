@@ -320,7 +320,7 @@ async def test_a_package_of_the_older_transport_has_its_endpoints(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", [*SESSIONS, *PER_REQUEST])
-async def test_what_no_revision_has_cannot_be_asked_for(revision: str) -> None:
+async def test_transports_that_no_revision_has_are_refused(revision: str) -> None:
     with pytest.raises(ValueError, match="none of the revisions that are served has HTTP"):
         Web().only(revision, sse_path="/sse")
 

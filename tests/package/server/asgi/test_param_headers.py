@@ -9,13 +9,13 @@ import pytest
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import asgi, fields_of
 from package.asgi_stream import Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.test_headers import is_mismatch, sentinel
 from package.server.asgi.web import Web
 from package.wire import request
 from requirements import INTERIM
 
-REVISIONS = holding("headers.param-validated")
+REVISIONS = revisions_holding("headers.param-validated")
 
 pytestmark = pytest.mark.anyio
 each = pytest.mark.parametrize("revision", REVISIONS)

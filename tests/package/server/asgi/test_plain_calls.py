@@ -15,7 +15,7 @@ from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.server import planned_calls
 from package.asgi_client import Http, asgi, fields_of
 from package.server.varied_tools import ADD, REQUESTS, varied_server
-from package.wire import HANDSHAKE, STREAMABLE, encoded, request
+from package.wire import HANDSHAKE, STREAMABLE, encode_message, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", STREAMABLE)]
 
@@ -76,14 +76,14 @@ async def test_a_call_that_nobody_observes_makes_no_peer(
         message = request(revision, "tools/call", ADD)
         await http.post(message, **fields_of(revision, message))
         served: list[object] = []
-        monkeypatch.setattr(Peer, "handle", recording(Peer.handle, served))
+        monkeypatch.setattr(Peer, "handle", record_calls(Peer.handle, served))
         reply = await http.post(message, **fields_of(revision, message))
         assert reply.result["content"][0]["text"] == "3"
     own_task = revision in HANDSHAKE and anyio_backend_name == "trio"
     assert bool(served) is (own_task or not plain)
 
 
-def recording(function: Callable[..., Awaitable[None]], calls: list[object]) -> Any:
+def record_calls(function: Callable[..., Awaitable[None]], calls: list[object]) -> Any:
     async def call(*arguments: Any) -> None:
         calls.append(arguments)
         await function(*arguments)
@@ -140,7 +140,7 @@ async def test_a_call_leaves_nothing_behind(revision: str, plain: bool) -> None:
             sent.append(each)
 
         async def receive() -> MutableMapping[str, Any]:
-            return {"type": "http.request", "body": encoded(message), "more_body": False}
+            return {"type": "http.request", "body": encode_message(message), "more_body": False}
 
         message = request(revision, "tools/call", ADD)
         scope = http.scope_of("POST", None, fields_of(revision, message))

@@ -16,7 +16,7 @@ from mcp_protocol.runtime.concurrency import never_suspends
 from mcp_protocol.server.asgi.request import KEPT_BYTES, KEPT_HEADS, AcceptedHeads, HttpRequest
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi, fields_of
-from package.wire import HANDSHAKE, STREAMABLE, encoded, request
+from package.wire import HANDSHAKE, STREAMABLE, encode_message, request
 
 
 def adding_server() -> Server:
@@ -29,7 +29,7 @@ def adding_server() -> Server:
     return server
 
 
-async def prepared(http: Http, revision: str, **arguments: Any) -> dict[str, Any]:
+async def prepare_call(http: Http, revision: str, **arguments: Any) -> dict[str, Any]:
     """A call of `add`, after the client has called it before."""
     if revision in HANDSHAKE and SESSION not in http.fields:
         await http.initialize(revision)
@@ -135,7 +135,7 @@ def test_another_head_is_checked_anew(fields: dict[str, str]) -> None:
 @pytest.mark.parametrize("revision", STREAMABLE)
 async def test_a_refused_head_is_refused_after_others_too(revision: str) -> None:
     async with asgi(adding_server()) as http:
-        message = await prepared(http, revision, a=1, b=2)
+        message = await prepare_call(http, revision, a=1, b=2)
         good = fields_of(revision, message)
         bad = {
             **dict.fromkeys(("host", "origin"), "http://elsewhere.example"),
@@ -153,7 +153,7 @@ async def test_a_refused_head_is_refused_after_others_too(revision: str) -> None
 async def test_each_tool_is_called_as_it_is_registered_now(revision: str) -> None:
     server = adding_server()
     async with asgi(server) as http:
-        message = await prepared(http, revision, a=1, b=2)
+        message = await prepare_call(http, revision, a=1, b=2)
         assert await text_of(http, revision, message) == "3"
         server.remove_tool("add")
         assert "unknown tool" in await text_of(http, revision, message)
@@ -187,12 +187,12 @@ async def test_texts_of_every_kind_arrive_as_they_are(revision: str) -> None:
 
     async with asgi(server) as http:
         for text in TEXTS:
-            message = await prepared(http, revision, text=text)
+            message = await prepare_call(http, revision, text=text)
             message["id"] = text[:1000]
             assert await text_of(http, revision, message) == text
-        message = await prepared(http, revision, text="", levels=["low"], more={"a": 1})
+        message = await prepare_call(http, revision, text="", levels=["low"], more={"a": 1})
         assert await text_of(http, revision, message) == "['low']{'a': 1}"
-        message = await prepared(http, revision, text="", more={"a": 0})
+        message = await prepare_call(http, revision, text="", more={"a": 0})
         assert "more" in await text_of(http, revision, message)
 
 
@@ -212,7 +212,7 @@ async def test_a_function_is_called_once_however_it_ends(
     async with asgi(server) as http:
         for text, more in (("", {}), ("[" * 500, {"a": 1}), ("x", {"_meta": 1})):
             calls.clear()
-            message = await prepared(http, revision, text=text, more=more)
+            message = await prepare_call(http, revision, text=text, more=more)
             await text_of(http, revision, message)
             assert calls == [text, text]
 
@@ -230,9 +230,9 @@ def parts(*bodies: bytes) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("revision", STREAMABLE)
 async def test_a_body_may_come_after_its_head_in_parts(revision: str) -> None:
     async with asgi(adding_server(), limits=Limits(body_seconds=0.05)) as http:
-        message = await prepared(http, revision, a=1, b=2)
+        message = await prepare_call(http, revision, a=1, b=2)
         scope = http.scope_of("POST", None, fields_of(revision, message))
-        body, sent = encoded(message), list[MutableMapping[str, Any]]()
+        body, sent = encode_message(message), list[MutableMapping[str, Any]]()
 
         async def send(each: MutableMapping[str, Any]) -> None:
             sent.append(each)
@@ -255,12 +255,12 @@ async def test_a_body_may_come_after_its_head_in_parts(revision: str) -> None:
 @pytest.mark.parametrize("revision", STREAMABLE)
 async def test_a_body_that_is_there_at_once_is_served(revision: str) -> None:
     async with asgi(adding_server()) as http:
-        message = await prepared(http, revision, a=1, b=2)
+        message = await prepare_call(http, revision, a=1, b=2)
         scope = http.scope_of("POST", None, fields_of(revision, message))
         sent = list[MutableMapping[str, Any]]()
 
         async def receive() -> MutableMapping[str, Any]:
-            return parts(encoded(message))[0]
+            return parts(encode_message(message))[0]
 
         async def send(each: MutableMapping[str, Any]) -> None:
             sent.append(each)

@@ -16,11 +16,11 @@ from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi
 from package.asgi_stream import Stream
 from package.live import live, text_of
-from package.rules import holding
-from package.wire import ALL, PER_REQUEST, SESSIONS, cancelled, facts, request
+from package.rules import revisions_holding
+from package.wire import ALL, PER_REQUEST, SESSIONS, cancelled_notification, facts, request
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
-polling = pytest.mark.parametrize("revision", holding("http.prime-event"))
+polling = pytest.mark.parametrize("revision", revisions_holding("http.prime-event"))
 LAST = "last-event-id"
 
 
@@ -98,7 +98,7 @@ async def leave(stream: Stream) -> str:
     "http.replay", "http.resume-after-break", "http.loss-mitigation", "http.get-stream-no-response"
 )
 @sessions
-async def test_what_is_said_while_a_client_is_away_waits_for_it(revision: str) -> None:
+async def test_events_sent_while_a_client_is_away_wait_for_it(revision: str) -> None:
     steps = Steps()
     async with asgi(steps.server) as http:
         await http.initialize(revision)
@@ -116,7 +116,7 @@ async def test_what_is_said_while_a_client_is_away_waits_for_it(revision: str) -
 
 @pytest.mark.requirement("http.replay")
 @sessions
-async def test_what_is_replayed_has_the_ids_that_it_had(revision: str) -> None:
+async def test_replayed_events_keep_their_ids(revision: str) -> None:
     steps = Steps()
     async with asgi(steps.server) as http:
         await http.initialize(revision)
@@ -206,7 +206,7 @@ async def test_a_cancelled_call_can_not_be_waited_for(revision: str) -> None:
             async with http.stream("POST", call(revision)) as stream:
                 last = await leave(stream)
         async with http.stream("GET", fields={LAST: last}) as again:
-            await http.post(cancelled(1))
+            await http.post(cancelled_notification(1))
             assert await read_texts(again) == []
         assert (await http.get(**{LAST: last})).status == 400
 
@@ -290,7 +290,9 @@ async def test_a_stream_opens_with_an_id_and_a_retry_time(revision: str) -> None
             assert (await opened.event()).data == b""
 
 
-@pytest.mark.parametrize("revision", sorted(set(SESSIONS) - set(holding("http.prime-event"))))
+@pytest.mark.parametrize(
+    "revision", sorted(set(SESSIONS) - set(revisions_holding("http.prime-event")))
+)
 async def test_other_revisions_know_no_such_event(revision: str) -> None:
     async with asgi(Steps().server) as http:
         await http.initialize(revision)

@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse
 from mcp_protocol import Limits, RouteRequest, RouteResponse, Server
 from mcp_protocol.server.asgi.routes import RouteResult
 from package.asgi_client import asgi
-from package.server.auth.guarded import protected
+from package.server.auth.guarded import protected_settings
 
 
 @asynccontextmanager
@@ -131,7 +131,7 @@ async def test_a_route_needs_a_token_only_if_it_says_so() -> None:
     async def metrics(request: RouteRequest) -> str:
         return str(request.principal.subject)
 
-    async with asgi(server, auth=protected()) as http:
+    async with asgi(server, auth=protected_settings()) as http:
         assert (await http.get("/health")).status == 200
         assert (await http.get("/metrics")).status == 401
     with pytest.raises(ValueError, match="auth=True needs an application with auth="):
@@ -142,7 +142,7 @@ async def ok(request: RouteRequest) -> RouteResult:
     return "ok"
 
 
-def test_what_cannot_be_a_route_is_refused() -> None:
+def test_invalid_routes_are_refused() -> None:
     server = server_of()
     plain: Any = len
     with pytest.raises(ValueError, match="has no variables"):

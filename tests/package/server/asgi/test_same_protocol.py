@@ -21,7 +21,7 @@ from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import asgi
 from package.live import text_of
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import ALL, facts, request
 
 pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # as uvicorn
@@ -81,7 +81,7 @@ class Handlers(ClientHandlers):
 
 
 @asynccontextmanager
-async def served(server: Server, revision: str) -> AsyncGenerator[str]:
+async def serve_app(server: Server, revision: str) -> AsyncGenerator[str]:
     """Serve over real sockets; gives the address for clients of a revision."""
     app = server.asgi(sse_path="/sse")
     host = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
@@ -143,7 +143,7 @@ async def session(everything: Everything, target: Any, revision: str) -> list[An
 async def test_a_session_over_http_is_a_session_like_any_other(revision: str) -> None:
     near, far = Everything(), Everything()
     in_memory = await session(near, near.server, revision)
-    async with served(far.server, revision) as url:
+    async with serve_app(far.server, revision) as url:
         over_http = await session(far, url, revision)
     assert over_http == in_memory
     name, logs = "everything", [{"counted": 3}]
@@ -152,7 +152,7 @@ async def test_a_session_over_http_is_a_session_like_any_other(revision: str) ->
 
 
 @pytest.mark.requirement("elicitation.complete-only-to-initiator")
-@pytest.mark.parametrize("revision", holding("elicitation.complete-only-to-initiator"))
+@pytest.mark.parametrize("revision", revisions_holding("elicitation.complete-only-to-initiator"))
 async def test_the_end_of_a_page_is_sent_to_the_session_that_asked(revision: str) -> None:
     server = Server("asking")
 

@@ -103,7 +103,9 @@ def server_of(key: Any = KEY, name: str = "tester") -> Server:
 
 
 @asynccontextmanager
-async def serving(*servers: Server, **options: Any) -> AsyncIterator[tuple[Http, list[Http]]]:
+async def serve_in_memory(
+    *servers: Server, **options: Any
+) -> AsyncIterator[tuple[Http, list[Http]]]:
     """A client each of whose requests reaches any of these servers; and a client of each."""
     choose = random.Random(7).choice
     async with AsyncExitStack() as stack:
@@ -154,7 +156,7 @@ def session_of(revision: str, info: Any = None) -> Session:
 @pytest.mark.requirement("http.session-assign", "http.session-id-charset")
 @sessions
 async def test_any_process_serves_the_requests_of_a_session(revision: str) -> None:
-    async with serving() as (http, each):
+    async with serve_in_memory() as (http, each):
         identifier = await open_session(http, revision)
         assert is_visible_ascii(identifier)
         assert len(identifier) < ID_CHARACTERS
@@ -171,9 +173,9 @@ async def test_any_process_serves_the_requests_of_a_session(revision: str) -> No
 
 @newest
 async def test_the_next_deploy_serves_the_sessions_of_the_last(revision: str) -> None:
-    async with serving(server_of()) as (before, _):
+    async with serve_in_memory(server_of()) as (before, _):
         identifier = await open_session(before, revision)
-    async with serving(server_of()) as (after, _):
+    async with serve_in_memory(server_of()) as (after, _):
         after.fields |= before.fields
         assert (await about(after, revision))["session"] == identifier
 
@@ -185,7 +187,7 @@ async def test_the_next_deploy_serves_the_sessions_of_the_last(revision: str) ->
 )
 @sessions
 async def test_equal_clients_get_ids_that_have_nothing_in_common(revision: str) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         ids: list[str] = []
         for _ in range(200):
             random.seed(7)
@@ -207,7 +209,7 @@ async def test_an_id_shows_nothing_of_its_session(revision: str) -> None:
 @pytest.mark.requirement("http.session-gone-404")
 @newest
 async def test_an_id_with_any_character_changed_is_unknown(revision: str) -> None:
-    async with serving(server_of()) as (http, _):
+    async with serve_in_memory(server_of()) as (http, _):
         identifier = await open_session(http, revision)
         for place in range(0, len(identifier), 7):
             other = "A" if identifier[place] != "A" else "B"
@@ -244,7 +246,7 @@ def test_an_id_expires_by_the_clock(revision: str) -> None:
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
 @sessions
 async def test_an_expired_id_gets_404_and_initialize_opens_anew(revision: str) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         http.fields["mcp-protocol-version"] = revision
         http.fields[SESSION] = cipher_of(now=time.time() - 61).seal(session_of(revision), None)
         for method in ("POST", "GET", "DELETE"):
@@ -257,7 +259,7 @@ async def test_an_expired_id_gets_404_and_initialize_opens_anew(revision: str) -
 
 @newest
 async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
-    async with serving(limits=Limits(sealed_seconds=5)) as (http, _):
+    async with serve_in_memory(limits=Limits(sealed_seconds=5)) as (http, _):
         identifier = await open_session(http, revision)
     session = SessionCipher("tester", lambda: (KEY,), 60.0).open(identifier, None)
     assert session is not None
@@ -266,13 +268,13 @@ async def test_how_long_a_session_lasts_is_a_limit(revision: str) -> None:
 
 @newest
 async def test_keys_rotate_while_sessions_of_the_old_one_live(revision: str) -> None:
-    async with serving(server_of(OTHER_KEY)) as (old, _):
+    async with serve_in_memory(server_of(OTHER_KEY)) as (old, _):
         await open_session(old, revision)
-    async with serving(server_of([KEY, OTHER_KEY])) as (both, _):
+    async with serve_in_memory(server_of([KEY, OTHER_KEY])) as (both, _):
         both.fields |= old.fields
         assert (await about(both, revision))["revision"] == revision
         await open_session(both, revision)
-    async with serving(server_of(KEY)) as (new, _):
+    async with serve_in_memory(server_of(KEY)) as (new, _):
         new.fields |= old.fields
         assert (await call(new, revision, "about")).status == 404
         new.fields |= both.fields
@@ -282,7 +284,7 @@ async def test_keys_rotate_while_sessions_of_the_old_one_live(revision: str) -> 
 @newest
 async def test_a_key_ring_rotates_while_the_server_runs(revision: str) -> None:
     ring: KeyRing = MemoryKeyRing(OTHER_KEY)
-    async with serving(server_of(ring)) as (http, _):
+    async with serve_in_memory(server_of(ring)) as (http, _):
         await open_session(http, revision)
         for is_known in (True, False):
             await ring.rotate()
@@ -290,7 +292,7 @@ async def test_a_key_ring_rotates_while_the_server_runs(revision: str) -> None:
             assert status == (200 if is_known else 404)
         await ring.rotate(KEY)
         await open_session(http, revision)
-    async with serving(server_of(KEY)) as (other, _):
+    async with serve_in_memory(server_of(KEY)) as (other, _):
         other.fields |= http.fields
         assert (await call(other, revision, "about")).status == 200
 
@@ -310,10 +312,10 @@ def test_a_key_ring_keeps_so_many_keys() -> None:
 
 @newest
 async def test_a_server_with_another_name_or_key_refuses_the_id(revision: str) -> None:
-    async with serving(server_of()) as (http, _):
+    async with serve_in_memory(server_of()) as (http, _):
         await open_session(http, revision)
     for other in (server_of(name="another"), server_of(OTHER_KEY)):
-        async with serving(other) as (stranger, _):
+        async with serve_in_memory(other) as (stranger, _):
             stranger.fields |= http.fields
             assert (await call(stranger, revision, "about")).status == 404
 
@@ -323,7 +325,7 @@ async def test_a_server_with_another_name_or_key_refuses_the_id(revision: str) -
 )
 @sessions
 async def test_an_owner_s_id_is_refused_with_the_token_of_another(revision: str) -> None:
-    async with serving(auth=TOKENS) as (http, _):
+    async with serve_in_memory(auth=TOKENS) as (http, _):
         http.fields["authorization"] = "Bearer alice-1"
         await open_session(http, revision)
         http.fields["authorization"] = "Bearer alice-2"  # another token of the same owner
@@ -338,9 +340,9 @@ async def test_an_owner_s_id_is_refused_with_the_token_of_another(revision: str)
 
 @newest
 async def test_an_id_without_owner_is_of_no_use_with_a_token(revision: str) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         await open_session(http, revision)
-    async with serving(auth=TOKENS) as (protected, _):
+    async with serve_in_memory(auth=TOKENS) as (protected, _):
         protected.fields |= {**http.fields, "authorization": "Bearer alice-1"}
         assert (await call(protected, revision, "about")).status == 404
 
@@ -351,7 +353,7 @@ async def test_a_client_with_too_much_info_has_one_process(
 ) -> None:
     info = {"name": "tester", "version": "1" * ID_CHARACTERS}
     with caplog.at_level(logging.WARNING):
-        async with serving(server_of()) as (http, _):
+        async with serve_in_memory(server_of()) as (http, _):
             for _ in range(2):
                 identifier = await open_session(http, revision, info)
                 assert len(identifier) < 100
@@ -362,7 +364,7 @@ async def test_a_client_with_too_much_info_has_one_process(
     assert "fit into a session id of 4096 characters" in record.message
 
 
-def nested(depth: int) -> Any:
+def nested_value(depth: int) -> Any:
     value: Any = {}
     for _ in range(depth):
         value = [value]
@@ -370,9 +372,11 @@ def nested(depth: int) -> Any:
 
 
 @newest
-@pytest.mark.parametrize("value", [2**70, nested(300), nested(900), 1e300, "\ud83d\ude00"])
+@pytest.mark.parametrize(
+    "value", [2**70, nested_value(300), nested_value(900), 1e300, "\ud83d\ude00"]
+)
 async def test_capabilities_of_any_shape_open_a_session(revision: str, value: Any) -> None:
-    async with serving(server_of()) as (http, _):
+    async with serve_in_memory(server_of()) as (http, _):
         message = initialize(revision, {"experimental": {"lamp": {"value": value}}})
         reply = await http.post(message)
         assert reply.status == 200
@@ -392,7 +396,7 @@ def test_the_longest_id_has_4096_characters(revision: str) -> None:
 
 @sessions
 async def test_delete_ends_a_session_in_one_process_and_says_so(revision: str) -> None:
-    async with serving() as (http, each):
+    async with serve_in_memory() as (http, each):
         await open_session(http, revision)
         for process in each:
             process.fields = http.fields
@@ -412,7 +416,7 @@ async def test_so_many_ended_sessions_are_remembered(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sealed_sessions, "ENDED", 2)
-    async with serving(server_of()) as (http, _):
+    async with serve_in_memory(server_of()) as (http, _):
         ids: list[str] = []
         for _ in range(3):
             ids.append(await open_session(http, revision))
@@ -426,7 +430,7 @@ async def test_so_many_ended_sessions_are_remembered(
 @sessions
 @pytest.mark.parametrize("last", [None, "0-1"], ids=["open", "resume"])
 async def test_a_stream_by_get_is_refused_with_the_need(revision: str, last: str | None) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         await open_session(http, revision)
         reply = await http.get(**{"last-event-id": last})
         assert (reply.status, reply.fields["allow"]) == (405, "POST, DELETE")
@@ -436,7 +440,7 @@ async def test_a_stream_by_get_is_refused_with_the_need(revision: str, last: str
 @sessions
 @pytest.mark.parametrize("tool", ["greet", "sample", "roots", "ping"])
 async def test_a_tool_that_asks_gets_an_error_with_the_need(revision: str, tool: str) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         await open_session(http, revision)
         with anyio.fail_after(5):
             reply = await call(http, revision, tool)
@@ -446,7 +450,7 @@ async def test_a_tool_that_asks_gets_an_error_with_the_need(revision: str, tool:
 
 @sessions
 async def test_values_of_a_session_are_refused_with_the_need(revision: str) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         await open_session(http, revision)
         assert NEED in (await call(http, revision, "count")).json["error"]["message"]
 
@@ -460,10 +464,10 @@ async def test_values_of_a_session_are_refused_with_the_need(revision: str) -> N
         ("resources/unsubscribe", {"uri": "note://today"}),
     ],
 )
-async def test_what_outlasts_a_post_is_refused_with_the_need(
+async def test_requests_that_need_stored_state_are_refused(
     revision: str, method: str, params: Any
 ) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         await open_session(http, revision)
         reply = await http.ask(revision, method, params)
         assert (reply.status, reply.code) == (200, -32601)
@@ -471,8 +475,8 @@ async def test_what_outlasts_a_post_is_refused_with_the_need(
 
 
 @sessions
-async def test_what_is_refused_is_not_declared(revision: str) -> None:
-    async with serving() as (http, _):
+async def test_refused_capabilities_are_not_declared(revision: str) -> None:
+    async with serve_in_memory() as (http, _):
         result = (await http.post(initialize(revision))).result
         assert result["capabilities"] == {"tools": {}, "resources": {}}
 
@@ -488,7 +492,7 @@ async def test_what_is_refused_is_not_declared(revision: str) -> None:
     ids=["result", "error"],
 )
 async def test_an_answer_of_a_client_is_refused_with_the_need(revision: str, answer: Any) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         await open_session(http, revision)
         reply = await http.post(answer)
         assert reply.status == 400
@@ -497,7 +501,7 @@ async def test_an_answer_of_a_client_is_refused_with_the_need(revision: str, ans
 
 @sessions
 async def test_progress_is_sent_and_log_messages_are_dropped(revision: str) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         await open_session(http, revision)
         reply = await call(http, revision, "steps", meta={"progressToken": "t"})
         assert [each.get("method") for each in reply.messages] == ["notifications/progress", None]
@@ -505,7 +509,7 @@ async def test_progress_is_sent_and_log_messages_are_dropped(revision: str) -> N
 
 @sessions
 async def test_initialize_with_an_id_opens_another_session(revision: str) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         first = await open_session(http, revision)
         second = (await http.post(initialize(revision, ABLE))).fields[SESSION]
         assert first != second
@@ -517,19 +521,19 @@ async def test_initialize_with_an_id_opens_another_session(revision: str) -> Non
 @pytest.mark.requirement("http.session-id-missing-400")
 @sessions
 async def test_a_request_without_an_id_is_refused(revision: str) -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         assert (await http.ask(revision, "tools/list")).status == 400
 
 
 async def test_a_batch_of_a_session_is_answered_by_any_process() -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         await open_session(http, "2025-03-26")
         calls = [request("2025-03-26", "ping", id=number) for number in (1, 2)]
         assert [each["id"] for each in (await http.post(calls)).json] == [1, 2]
 
 
 async def test_revisions_without_sessions_are_served_beside() -> None:
-    async with serving() as (http, _):
+    async with serve_in_memory() as (http, _):
         reply = await call(http, "2026-07-28", "steps")
         assert reply.result["content"][0]["text"] == "done"
 

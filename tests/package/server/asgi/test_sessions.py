@@ -16,8 +16,16 @@ from mcp_protocol.channel import RequestId
 from mcp_protocol.framing.http_headers import is_visible_ascii
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi
-from package.rules import holding
-from package.wire import HANDSHAKE, INITIALIZED, SESSIONS, cancelled, facts, initialize, request
+from package.rules import revisions_holding
+from package.wire import (
+    HANDSHAKE,
+    INITIALIZED,
+    SESSIONS,
+    cancelled_notification,
+    facts,
+    initialize,
+    request,
+)
 from requirements import EVERY_REVISION
 
 CALL = {"name": "echo", "arguments": {"text": "hei"}}
@@ -212,7 +220,7 @@ async def test_clients_at_the_same_time_get_what_they_asked_for(revision: str) -
         {"jsonrpc": "2.0", "method": "notifications/no/such"},
         {"jsonrpc": "2.0", "id": 99, "result": {}},
         {"jsonrpc": "2.0", "id": 99, "error": {"code": 1, "message": "no"}},
-        cancelled(99),
+        cancelled_notification(99),
     ],
 )
 async def test_notifications_and_responses_are_accepted_without_a_body(
@@ -239,7 +247,7 @@ async def test_notifications_and_responses_are_accepted_without_a_body(
         b'"hello"',
     ],
 )
-async def test_what_is_no_message_gets_an_error_and_no_effect(revision: str, message: Any) -> None:
+async def test_invalid_messages_get_an_error_and_no_effect(revision: str, message: Any) -> None:
     async with asgi(server_of()) as http:
         await http.initialize(revision)
         reply = await http.post(message)
@@ -257,7 +265,7 @@ async def test_invalid_json_is_reported_before_a_missing_session() -> None:
 
 
 @pytest.mark.requirement("http.version-header-invalid-400")
-@pytest.mark.parametrize("revision", holding("http.version-header-invalid-400"))
+@pytest.mark.parametrize("revision", revisions_holding("http.version-header-invalid-400"))
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
 @pytest.mark.parametrize("named", ["1900-01-01", "abc", ""])
 async def test_a_revision_that_is_not_spoken_is_refused(

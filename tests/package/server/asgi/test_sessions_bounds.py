@@ -22,7 +22,7 @@ from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi
 from package.asgi_stream import SECONDS, Reply
 from package.server.asgi.web import Web
-from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, encoded, initialize, request
+from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, encode_message, initialize, request
 
 STATELESS = PER_REQUEST[-1]
 ELICITING = "2025-06-18"
@@ -30,10 +30,10 @@ ELICITING = "2025-06-18"
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 
-def opening(revision: str, size: int) -> dict[str, Any]:
+def initialize_of_size(revision: str, size: int) -> dict[str, Any]:
     """An `initialize` of so many bytes."""
     short = initialize(revision, {"experimental": {"x": {"y": ""}}})
-    padding = "x" * (size - len(encoded(short)))
+    padding = "x" * (size - len(encode_message(short)))
     return initialize(revision, {"experimental": {"x": {"y": padding}}})
 
 
@@ -43,7 +43,7 @@ async def open_session(
     """Open a session and do nothing with it; its id."""
     if address:
         http.scope["client"] = (address, 1)
-    message = initialize(revision) if size is None else opening(revision, size)
+    message = initialize(revision) if size is None else initialize_of_size(revision, size)
     reply = await http.post(message, **{SESSION: None})
     assert reply.status == 200, reply.body
     return reply.fields[SESSION]
@@ -70,7 +70,7 @@ async def test_a_request_that_opens_a_session_may_have_so_many_bytes(
     revision: str, size: int, status: int
 ) -> None:
     async with asgi(Web().server, limits=Limits(initialize=1000)) as http:
-        reply = await http.post(opening(revision, size))
+        reply = await http.post(initialize_of_size(revision, size))
         assert (reply.status, SESSION in reply.fields) == (status, status == 200)
         if status == 413:
             assert "Limits.initialize" in reply.error["message"]
@@ -81,13 +81,13 @@ async def test_a_request_that_opens_a_session_may_have_so_many_bytes(
 async def test_a_repeated_initialize_is_bounded_like_the_first(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(initialize=2000, session_bytes=30_000)) as http:
         await http.initialize(revision)
-        reply = await http.post(opening(revision, 2001))
+        reply = await http.post(initialize_of_size(revision, 2001))
         assert (reply.status, "Limits.initialize" in reply.error["message"]) == (413, True)
         for _ in range(20):
-            assert (await http.post(opening(revision, 2000))).status == 200
+            assert (await http.post(initialize_of_size(revision, 2000))).status == 200
     async with asgi(Web().server, limits=Limits(session_bytes=12_000)) as http:
         await http.initialize(revision)
-        assert (await http.post(opening(revision, 60_000))).status == 503
+        assert (await http.post(initialize_of_size(revision, 60_000))).status == 503
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ async def test_sessions_in_use_have_so_many_bytes_together(revision: str) -> Non
     async with asgi(Web().server, limits=limits) as http:
         http.fields[SESSION] = await open_confirmed_session(http, revision, 20_000)
         async with http.stream("GET"):
-            reply = await http.post(opening(revision, 10_000), **{SESSION: None})
+            reply = await http.post(initialize_of_size(revision, 10_000), **{SESSION: None})
             assert (reply.status, "Limits.session_bytes" in reply.error["message"]) == (503, True)
         assert (await http.delete()).status == 200
         await open_session(http, revision, 10_000)
@@ -198,38 +198,38 @@ class Asking:
         return answer.action
 
 
-async def asked(http: Http, id: int, size: int) -> Reply:
+async def call_asking_tool(http: Http, id: int, size: int) -> Reply:
     params = {"name": "ask", "arguments": {"size": size}}
     return await http.post(request(ELICITING, "tools/call", params, id=id))
 
 
 @pytest.mark.parametrize("limit", ["pending_bytes", "session_bytes"])
-async def test_what_waits_for_a_client_has_so_many_bytes(limit: str) -> None:
+async def test_messages_that_wait_for_a_client_are_bounded_in_bytes(limit: str) -> None:
     limits = Limits(**{limit: 10_000})
     async with asgi(Asking().server, limits=limits, answers="json") as http:
         await http.initialize(ELICITING, {"elicitation": {}})
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(asked, http, 1, 6000)
+            tasks.start_soon(call_asking_tool, http, 1, 6000)
             await anyio.wait_all_tasks_blocked()
-            refused = await asked(http, 2, 6000)
+            refused = await call_asking_tool(http, 2, 6000)
             assert refused.result["isError"] or "error" in refused.json
             async with http.stream("GET") as stream:
                 question = await stream.message()
                 assert len(question["params"]["message"]) == 6000
-            tasks.start_soon(asked, http, 3, 6000)
+            tasks.start_soon(call_asking_tool, http, 3, 6000)
             await anyio.wait_all_tasks_blocked()
             async with http.stream("GET") as stream:
                 assert (await stream.message())["id"] != question["id"]
             tasks.cancel_scope.cancel()
 
 
-async def test_what_waits_may_have_all_the_bytes_of_its_limit() -> None:
+async def test_waiting_messages_may_use_all_bytes_of_the_limit() -> None:
     async def size_of_question(limit: int) -> int:
         limits = Limits(pending_bytes=limit)
         async with asgi(Asking().server, limits=limits, answers="json") as http:
             await http.initialize(ELICITING, {"elicitation": {}})
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(asked, http, 1, 6000)
+                tasks.start_soon(call_asking_tool, http, 1, 6000)
                 await anyio.wait_all_tasks_blocked()
                 async with http.stream("GET") as stream:
                     while not (data := (await stream.event()).data):
@@ -263,7 +263,7 @@ async def test_uris_that_sessions_follow_have_so_many_bytes_together(revision: s
 
 
 @sessions
-async def test_what_a_session_kept_is_free_once_it_is_over(revision: str) -> None:
+async def test_memory_of_a_session_is_free_after_its_end(revision: str) -> None:
     server = Web(subscribe=True).server
     server.resource("long://{name}")(lambda name: name)
     async with asgi(server, limits=Limits(session_bytes=20_000)) as http:

@@ -18,7 +18,7 @@ draft = pytest.mark.parametrize("revision", DRAFT)
 METHOD, NAME = "mcp-method", "mcp-name"
 
 
-def marked(**arguments: Any) -> dict[str, Any]:
+def marked_tool(**arguments: Any) -> dict[str, Any]:
     return request(DRAFT[0], "tools/call", {"name": "marked", "arguments": arguments}, id=7)
 
 
@@ -36,7 +36,7 @@ async def test_a_client_of_the_draft_is_served_in_a_session(revision: str, asked
         assert (await http.post(INITIALIZED, **fields)).status == 202
         for field, value in (("Eu-1", "Eu-1"), ("=?base64?w7g=?=", "\u00f8"), ("=?x", "=?x")):
             fields = {METHOD: "tools/call", NAME: "marked", "mcp-param-region": field}
-            reply = await http.post(marked(region=value), **fields)
+            reply = await http.post(marked_tool(region=value), **fields)
             assert reply.result["content"][0]["text"] == "done"
         fields = {METHOD: "resources/read", NAME: "memo://one"}
         message = request(revision, "resources/read", {"uri": "memo://one"})
@@ -106,7 +106,7 @@ async def test_a_field_that_contradicts_the_body_is_refused(
     web = Web()
     async with asgi(web.server) as http:
         await http.initialize(revision)
-        reply = await http.post(marked(region="eu-1", count=5), **fields)
+        reply = await http.post(marked_tool(region="eu-1", count=5), **fields)
         assert (reply.status, reply.code, reply.json["id"]) == (400, -32001, 7)
         assert named in reply.json["error"]["message"]
         assert web.called == []
@@ -139,7 +139,7 @@ async def test_no_field_is_required_since_such_clients_send_none(
     web = Web()
     async with asgi(web.server) as http:
         await http.initialize(revision)
-        reply = await http.post(marked(region="eu-1"), **fields)
+        reply = await http.post(marked_tool(region="eu-1"), **fields)
         assert reply.result["content"][0]["text"] == "done"
 
 
@@ -147,7 +147,7 @@ async def test_no_field_is_required_since_such_clients_send_none(
 async def test_where_no_draft_followed_such_fields_mean_nothing(revision: str) -> None:
     async with asgi(Web().server) as http:
         await http.initialize(revision)
-        reply = await http.post(marked(region="eu-1"), **{METHOD: "ping", NAME: "other"})
+        reply = await http.post(marked_tool(region="eu-1"), **{METHOD: "ping", NAME: "other"})
         assert reply.result["content"][0]["text"] == "done"
 
 

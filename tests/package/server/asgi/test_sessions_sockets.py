@@ -42,7 +42,7 @@ def tools() -> Server:
 
 
 @asynccontextmanager
-async def served(server: Server, **options: Any) -> AsyncIterator[str]:
+async def serve_app(server: Server, **options: Any) -> AsyncIterator[str]:
     """Serve on a free port; gives the address."""
     app = server.asgi(**options)
     host = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
@@ -99,7 +99,7 @@ def call(name: str) -> dict[str, Any]:
 
 async def test_a_client_polls_for_the_result_of_a_call() -> None:
     async with (
-        served(tools(), retry=0.01) as url,
+        serve_app(tools(), retry=0.01) as url,
         httpx2.AsyncClient(base_url=url) as client,
         open_session(client),
     ):
@@ -120,7 +120,7 @@ async def test_a_client_polls_for_the_result_of_a_call() -> None:
 
 async def test_a_call_asks_its_client_on_its_own_stream() -> None:
     async with (
-        served(tools()) as url,
+        serve_app(tools()) as url,
         httpx2.AsyncClient(base_url=url) as client,
         open_session(client),
         client.stream("POST", "/mcp", json=call("asks")) as response,
@@ -134,7 +134,7 @@ async def test_a_call_asks_its_client_on_its_own_stream() -> None:
 
 async def test_a_client_cut_off_during_a_call_returns_for_the_result() -> None:
     async with (
-        served(tools()) as url,
+        serve_app(tools()) as url,
         httpx2.AsyncClient(base_url=url) as client,
         open_session(client),
     ):
@@ -152,7 +152,7 @@ async def test_a_client_cut_off_during_a_call_returns_for_the_result() -> None:
 async def test_both_endpoints_of_the_older_transport_work_over_sockets() -> None:
     server = tools()
     async with (
-        served(server, sse_path="/sse") as url,
+        serve_app(server, sse_path="/sse") as url,
         httpx2.AsyncClient(base_url=url) as client,
         client.stream("GET", "/sse") as response,
     ):
@@ -166,7 +166,7 @@ async def test_both_endpoints_of_the_older_transport_work_over_sockets() -> None
 async def test_five_hundred_streams_are_open_at_once_over_sockets() -> None:
     server = tools()
     async with (
-        served(server, limits=Limits(sessions=500)) as url,
+        serve_app(server, limits=Limits(sessions=500)) as url,
         httpx2.AsyncClient(base_url=url) as client,
         AsyncExitStack() as stack,
     ):

@@ -15,13 +15,13 @@ from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
 from package.server.raw_http import head, whole
-from package.server.web_process import Started, rest, started, until, write_server
+from package.server.web_process import Started, rest, start_server, until, write_server
 from package.wire import (
     HANDSHAKE,
     INITIALIZED,
     PER_REQUEST,
     SESSIONS,
-    encoded,
+    encode_message,
     facts,
     initialize,
     request,
@@ -52,7 +52,7 @@ def post(
     server: Started, message: object, fields: Mapping[str, str] = {}, *, path: bytes = b"/mcp"
 ) -> bytes:
     """A POST of a revision with sessions."""
-    body = encoded(message)
+    body = encode_message(message)
     return (
         head(server.port, {"Content-Length": str(len(body)), **fields}).replace(b"/mcp", path, 1)
         + body
@@ -79,7 +79,7 @@ def test_a_call_gets_an_error_once_the_time_to_drain_is_over(
     folder: Path, host: str, revision: str
 ) -> None:
     params = {"name": "slow", "arguments": {"seconds": 600}}
-    with started(folder, "-c", host) as server:
+    with start_server(folder, "-c", host) as server:
         if revision in PER_REQUEST:
             calling = server.ask(whole(server.port, revision, "tools/call", params))
         else:
@@ -100,7 +100,7 @@ def test_a_call_gets_an_error_once_the_time_to_drain_is_over(
 @pytest.mark.parametrize("tool", ["slow", "stuck"])
 def test_a_call_of_a_plain_function_holds_nothing_up(folder: Path, host: str, tool: str) -> None:
     arguments = {"seconds": 600} if tool == "slow" else {}
-    with started(folder, "-c", host + "\nimport os; os._exit(0)") as server:
+    with start_server(folder, "-c", host + "\nimport os; os._exit(0)") as server:
         calling = server.call(tool, **arguments)
         server.says(f"{tool} begins")
         _, _, _, took = server.end()
@@ -111,7 +111,7 @@ def test_a_call_of_a_plain_function_holds_nothing_up(folder: Path, host: str, to
 @hosts
 def test_a_call_on_the_older_transport_delays_no_shutdown(folder: Path, host: str) -> None:
     revision = HANDSHAKE[0]
-    with started(folder, "-c", host) as server:
+    with start_server(folder, "-c", host) as server:
         stream = server.ask(head(server.port, {}, method="GET").replace(b"/mcp", b"/sse"))
         place = re.search(rb"data: (\S+)", until(stream, b"session_id="))
         assert place is not None
@@ -152,7 +152,7 @@ def call(revision: str) -> object:
     return request(revision, "tools/call", params, meta={"progressToken": 1})
 
 
-async def opened(http: Http, revision: str) -> dict[str, str | None]:
+async def open_session(http: Http, revision: str) -> dict[str, str | None]:
     """Open a session where there is one; the header fields of a call."""
     if revision in SESSIONS:
         await http.initialize(revision)
@@ -166,7 +166,7 @@ async def opened(http: Http, revision: str) -> dict[str, str | None]:
 async def test_the_end_of_the_lifespan_ends_calls_with_an_error(revision: str) -> None:
     endless = Endless()
     async with asgi(endless.server) as http:
-        fields = await opened(http, revision)
+        fields = await open_session(http, revision)
         async with http.stream("POST", call(revision), fields=fields) as stream:
             assert (await stream.message())["method"] == "notifications/progress"
             await http.shut_down()
@@ -181,7 +181,7 @@ async def test_calls_may_finish_while_the_application_drains(revision: str) -> N
     endless = Endless()
     app = endless.server.asgi()
     async with asgi(app) as http:
-        fields = await opened(http, revision)
+        fields = await open_session(http, revision)
         async with http.stream("POST", call(revision), fields=fields) as stream:
             await stream.message()
             async with anyio.create_task_group() as tasks:
@@ -214,8 +214,8 @@ async def test_a_trio_host_cancels_a_request_and_the_lifespan_the_call(
 ) -> None:
     endless = Endless()
     async with asgi(endless.server) as http:
-        fields = await opened(http, revision)
-        stream = Stream([encoded(call(revision))], unfinished=False)
+        fields = await open_session(http, revision)
+        stream = Stream([encode_message(call(revision))], unfinished=False)
         async with anyio.create_task_group() as tasks:
             scope = http.scope_of("POST", None, fields)
             tasks.start_soon(stream.run, http.app, scope)
@@ -236,8 +236,8 @@ async def test_an_asyncio_host_cancels_a_request_and_sends_an_error(
 
     endless = Endless()
     async with asgi(endless.server) as http:
-        fields = await opened(http, revision)
-        stream = Stream([encoded(call(revision))], unfinished=False)
+        fields = await open_session(http, revision)
+        stream = Stream([encode_message(call(revision))], unfinished=False)
         task = asyncio.create_task(stream.run(http.app, http.scope_of("POST", None, fields)))
         await stream.message()
         task.cancel()

@@ -13,7 +13,7 @@ from mcp_protocol.server.asgi.settings import Answers
 from package.asgi_client import BOTH, JSON, SSE, Http, asgi
 from package.asgi_stream import SECONDS
 from package.faults import EACH
-from package.wire import PER_REQUEST, SESSIONS, cancelled, facts, request
+from package.wire import PER_REQUEST, SESSIONS, cancelled_notification, facts, request
 
 each = pytest.mark.parametrize("revision", EACH)
 POLLING = [revision for revision in SESSIONS if facts(revision).http.polling]
@@ -233,7 +233,7 @@ async def test_a_cancelled_silent_call_ends_its_stream_without_answer(
         await http.initialize(revision)
         async with http.asking(revision, "tools/call", {"name": "wait"}) as stream:
             await stream.until(COMMENT)
-            assert (await http.post(cancelled(1))).status == 202
+            assert (await http.post(cancelled_notification(1))).status == 202
             assert await stream.messages() == []
             assert await silent.end() == "cancelled"
 

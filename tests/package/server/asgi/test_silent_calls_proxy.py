@@ -11,11 +11,11 @@ import pytest
 
 from mcp_protocol.framing.sse import encode_comment
 from package.asgi_client import BOTH, JSON, fields_of
-from package.faults import EACH, Outcome, called, client_of
+from package.faults import EACH, Outcome, call_text, client_of
 from package.http_process import SECONDS, HttpProcess, http_process
 from package.server.asgi.idle_proxy import IdleProxy
 from package.server.raw_http import head, raw
-from package.wire import PER_REQUEST, SESSIONS, encoded, facts, request
+from package.wire import PER_REQUEST, SESSIONS, encode_message, facts, request
 
 pytestmark = pytest.mark.anyio
 
@@ -32,10 +32,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[HttpProcess]:
         yield process
 
 
-def posted(port: int, revision: str, key: str, **fields: str) -> bytes:
+def silent_post(port: int, revision: str, key: str, **fields: str) -> bytes:
     """A silent call in a revision without sessions."""
     message = request(revision, "tools/call", {"name": "look", "arguments": {"key": key}})
-    body = encoded(message)
+    body = encode_message(message)
     every = fields_of(revision, message) | {"Content-Length": str(len(body))} | fields
     return head(port, every) + body
 
@@ -48,7 +48,7 @@ async def test_head_and_comments_come_before_the_answer_on_the_socket(
 ) -> None:
     key = f"raw{next(KEYS)}"
     async with client_of(server, revision) as client, raw(server.port) as connection:
-        message = posted(server.port, revision, key, Accept=BOTH)
+        message = silent_post(server.port, revision, key, Accept=BOTH)
         await connection.send(message.replace(b"HTTP/1.1", b"HTTP/" + version, 1))
         with anyio.fail_after(SECONDS):
             response = (await connection.until(b"\r\n\r\n")).lower().split(b"\r\n")
@@ -58,7 +58,7 @@ async def test_head_and_comments_come_before_the_answer_on_the_socket(
             for _ in range(3):
                 await connection.until(encode_comment())
         assert not server.said(f"done {key}")
-        await called(client, "release", key=key)
+        await call_text(client, "release", key=key)
         if version == b"1.0":
             assert b'"result"' in await connection.closed()
         else:
@@ -69,7 +69,7 @@ async def test_the_proxy_gives_up_on_a_call_that_must_answer_in_json(
     server: HttpProcess,
 ) -> None:
     async with IdleProxy(server.port, SILENCE_SECONDS) as proxy, raw(proxy.port) as connection:
-        await connection.send(posted(proxy.port, PER_REQUEST[-1], "json", Accept=JSON))
+        await connection.send(silent_post(proxy.port, PER_REQUEST[-1], "json", Accept=JSON))
         assert await connection.closed() == b""
         assert proxy.given_up == 1
 
@@ -79,7 +79,7 @@ async def test_silent_calls_outlast_a_proxy_that_bears_no_silence(server: HttpPr
 
         async def make(revision: str, key: str) -> None:
             async with client_of(server, revision, url=proxy.url) as client:
-                assert await called(client, "look", key=key) == key
+                assert await call_text(client, "look", key=key) == key
 
         keys = {revision: f"long{next(KEYS)}" for revision in EACH}
         for revision, key in keys.items():
@@ -87,7 +87,7 @@ async def test_silent_calls_outlast_a_proxy_that_bears_no_silence(server: HttpPr
         await proxy.until(long_answers=len(EACH))
         async with client_of(server, PER_REQUEST[-1]) as client:
             for key in keys.values():
-                await called(client, "release", key=key)
+                await call_text(client, "release", key=key)
         for key in keys.values():
             await server.until(f"done {key}")
     assert proxy.given_up == 0
@@ -109,7 +109,7 @@ async def test_a_client_resumes_a_silent_call_whose_connection_breaks(
         tasks.start_soon(outcome.run, partial(client.call_tool, "look", {"key": key}))
         await proxy.until(commented=1)
         proxy.cut()
-        await called(other, "release", key=key)
+        await call_text(other, "release", key=key)
         assert await outcome.text() == key
     assert server.said(f"working {key}") == 1
 
@@ -128,4 +128,4 @@ async def test_a_silent_call_is_cancelled_while_its_stream_is_open(
             await proxy.until(commented=1)
             tasks.cancel_scope.cancel()
         await server.until(f"cancelled {key}")
-        assert await called(client, "add", a=1, b=2) == "3"
+        assert await call_text(client, "add", a=1, b=2) == "3"

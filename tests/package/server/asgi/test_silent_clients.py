@@ -16,10 +16,10 @@ from anyio.abc import SocketStream
 from mcp_protocol import Context, Server
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi, fields_of
-from package.faults import ONE_OF_EACH, Outcome, called, check_quiet, client_of
+from package.faults import ONE_OF_EACH, Outcome, call_text, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import BROKEN
-from package.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, encoded, initialize, request
+from package.wire import HANDSHAKE, INITIALIZED, PER_REQUEST, encode_message, initialize, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -76,7 +76,7 @@ async def post_message(
     """Post a message over a connection of its own; all of the answer."""
     closing = {**fields, "Connection": "close"}
     async with await dial(server) as stream:
-        await stream.send(request_bytes("POST", encoded(message), closing))
+        await stream.send(request_bytes("POST", encode_message(message), closing))
         return await rest_of(stream)
 
 
@@ -112,7 +112,7 @@ def call(revision: str, tool: str, **arguments: Any) -> dict[str, Any]:
 
 async def peak(client: Any) -> int:
     """The most memory that the server ever had, in KiB."""
-    return int(await called(client, "peak"))
+    return int(await call_text(client, "peak"))
 
 
 @SERVER_ALONE
@@ -122,7 +122,9 @@ async def test_many_half_requests_are_given_up_while_others_are_served(
 ) -> None:
     fields = await session_fields(server, revision)
     message = call(revision, "add", a=1, b=2)
-    whole = request_bytes("POST", encoded(message), {**fields, **fields_of(revision, message)})
+    whole = request_bytes(
+        "POST", encode_message(message), {**fields, **fields_of(revision, message)}
+    )
     of_head, of_body = (b"", whole[:40]), (whole[: whole.index(b"{")], whole[:-10])
     async with client_of(server, revision) as client, anyio.create_task_group() as tasks:
 
@@ -138,7 +140,7 @@ async def test_many_half_requests_are_given_up_while_others_are_served(
         for part in (*of_head, *of_body) * CROWD:
             tasks.start_soon(begin, part)
         for number in range(CROWD):
-            assert await called(client, "add", a=number, b=1) == str(number + 1)
+            assert await call_text(client, "add", a=number, b=1) == str(number + 1)
 
 
 @SERVER_ALONE
@@ -151,9 +153,9 @@ async def test_one_who_does_not_read_is_cut_and_fills_no_memory(
     async with client_of(server, revision) as client, await dial(server) as stream:
         before = await peak(client)
         posted = {**fields, **fields_of(revision, message)}
-        await stream.send(request_bytes("POST", encoded(message), posted))
+        await stream.send(request_bytes("POST", encode_message(message), posted))
         await server.until(f"working {key}")
-        assert await called(client, "add", a=1, b=2) == "3"
+        assert await call_text(client, "add", a=1, b=2) == "3"
         await server.until(f"(cancelled|done) {key}")
         assert server.said(f"done {key}") == (revision in HANDSHAKE)
         allowed = 64 if revision in HANDSHAKE else 0  # what the store of events may take
@@ -170,13 +172,13 @@ async def test_those_who_read_slowly_get_all(revision: str, server: HttpProcess)
             message = call(revision, tool, **arguments)
             posted = {**fields, **fields_of(revision, message), "Connection": "close"}
             with small_reader(server) as slow:
-                slow.sendall(request_bytes("POST", encoded(message), posted))
+                slow.sendall(request_bytes("POST", encode_message(message), posted))
                 came, last, due = 0, b"", anyio.current_time()
                 while part := await part_of(slow):
                     came, last = came + len(part), part
                     due += PART / LONG * 3 * SEND_SECONDS
                     while anyio.current_time() < due:
-                        assert await called(client, "add", a=1, b=2) == "3"
+                        assert await call_text(client, "add", a=1, b=2) == "3"
             assert came > LONG
             assert last.endswith(end)
 
@@ -244,7 +246,7 @@ async def test_a_slow_client_goes_on_with_its_other_calls(
         flood = partial(client.call_tool, "flood", arguments, on_progress=slow)
         tasks.start_soon(outcome.run, flood)
         await server.until(f"done {key}")
-        assert await called(client, "add", a=1, b=2) == "3"
+        assert await call_text(client, "add", a=1, b=2) == "3"
         gate.set()
         assert await outcome.text() == key
     assert heard[0] == 1

@@ -21,7 +21,7 @@ from mcp_protocol.server.asgi.settings import Limits, ServerHttpOptions
 from mcp_protocol.server.asgi.sse_endpoint import SseChannel
 from package.asgi_client import Http, asgi
 from package.asgi_stream import Reply, Stream
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import HANDSHAKE, INITIALIZED, initialize, request
 from requirements import EVERY_REVISION
 
@@ -33,7 +33,7 @@ class Paths(TypedDict):
     messages_path: str
 
 
-OLD = holding("sse.two-endpoints")
+OLD = revisions_holding("sse.two-endpoints")
 PATHS: Paths = {"sse_path": "/sse", "messages_path": "/messages"}
 old = pytest.mark.parametrize("revision", OLD)
 
@@ -239,7 +239,7 @@ async def test_inbound_requests_may_end_after_the_client_leaves(revision: str) -
 @pytest.mark.parametrize(
     "path", ["/messages", "/messages?session_id=", "/messages?session_id=x", "/messages?a=%FF;&"]
 )
-async def test_what_is_posted_to_no_stream_is_refused(path: str) -> None:
+async def test_posts_without_a_stream_are_refused(path: str) -> None:
     async with asgi(tools(), **PATHS) as http, open_client(http):
         assert (await http.post(initialize(OLD[0]), path)).status == 404
 
@@ -255,7 +255,7 @@ async def test_what_is_posted_to_no_stream_is_refused(path: str) -> None:
         (b" " * 5000, {}, 413),
     ],
 )
-async def test_what_can_not_be_taken_is_refused_at_once(
+async def test_unacceptable_posts_are_refused_at_once(
     message: Any, fields: dict[str, str], status: int
 ) -> None:
     limits = Limits(body=4096)
@@ -283,7 +283,7 @@ async def test_requests_over_the_stream_limit_are_refused_not_answers() -> None:
     [(Limits(per_session=5), 0, 5), (Limits(body=4096), 900, 4)],
     ids=["messages", "bytes"],
 )
-async def test_what_a_client_posts_that_reads_nothing_does_not_pile_up(
+async def test_posts_of_a_client_that_does_not_read_are_bounded(
     limits: Limits, size: int, most: int
 ) -> None:
     changed = {**INITIALIZED, "params": {"padding": "x" * size}}
@@ -298,7 +298,7 @@ async def test_what_a_client_posts_that_reads_nothing_does_not_pile_up(
         assert "result" in await client.ask("ping", id="still")
 
 
-async def test_what_waits_for_an_ended_stream_takes_no_memory() -> None:
+async def test_messages_for_an_ended_stream_take_no_memory() -> None:
     async def discard(event: Any) -> None: ...
 
     quotas = Quotas(Limits())
@@ -366,7 +366,7 @@ async def test_requests_of_all_clients_and_transports_share_a_limit() -> None:
         assert (await http.post(initialize("2025-06-18"))).status == 200
 
 
-async def test_what_opens_a_session_may_have_so_many_bytes_here_too() -> None:
+async def test_initialize_requests_are_bounded_in_bytes() -> None:
     limits = Limits(initialize=1000)
     async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
         long = initialize(OLD[0], {"experimental": {"x": {"y": "z" * 1000}}})

@@ -17,11 +17,11 @@ from starlette.routing import Mount
 from mcp_protocol import connect
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import asgi
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import initialize
 
 PREFIX = "/team/tools"
-OLD = holding("sse.two-endpoints")
+OLD = revisions_holding("sse.two-endpoints")
 
 
 def tools() -> Server:
@@ -34,12 +34,12 @@ def tools() -> Server:
     return server
 
 
-def mounted(app: Any) -> Any:
+def mount_app(app: Any) -> Any:
     """The application mounted below the prefix, which it learns by `root_path`."""
     return Starlette(routes=[Mount(PREFIX, app)])
 
 
-def stripped(app: Any) -> Any:
+def strip_prefix(app: Any) -> Any:
     """The application as behind a proxy that takes the prefix away and says nothing of it."""
 
     async def proxied(scope: Any, receive: Any, send: Any) -> None:
@@ -52,7 +52,7 @@ def stripped(app: Any) -> Any:
 
 
 @asynccontextmanager
-async def served(app: Any) -> AsyncIterator[str]:
+async def serve_app(app: Any) -> AsyncIterator[str]:
     """Serve over real sockets."""
     host = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -69,10 +69,10 @@ async def served(app: Any) -> AsyncIterator[str]:
 @pytest.mark.parametrize(
     ("behind", "endpoint"),
     [
-        (mounted, None),
-        (mounted, "relative"),
-        (stripped, f"{PREFIX}/messages"),
-        (stripped, "relative"),
+        (mount_app, None),
+        (mount_app, "relative"),
+        (strip_prefix, f"{PREFIX}/messages"),
+        (strip_prefix, "relative"),
     ],
 )
 @pytest.mark.parametrize("revision", OLD)
@@ -80,7 +80,7 @@ async def test_a_client_below_a_prefix_makes_a_call(
     revision: str, behind: Any, endpoint: str | None, anyio_backend: str
 ) -> None:
     app = tools().asgi(sse_path="/sse", messages_endpoint=endpoint)
-    async with served(behind(app)) as url:
+    async with serve_app(behind(app)) as url:
         async with connect(f"{url}{PREFIX}/sse", revision=revision) as client:
             result = await client.call_tool("echo", {"text": "sun"})
             assert result.content[0].text == "sun"

@@ -9,14 +9,14 @@ import anyio
 import pytest
 
 from package.asgi_client import SESSION, asgi, fields_of
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.web import Web
 from package.wire import HANDSHAKE, PER_REQUEST, facts, meta_of, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST)]
 
 VERSION = "mcp-protocol-version"
-WITHOUT_SESSIONS = (*holding("sse.two-endpoints"), *PER_REQUEST)
+WITHOUT_SESSIONS = (*revisions_holding("sse.two-endpoints"), *PER_REQUEST)
 REMOVED = ("initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
@@ -223,7 +223,7 @@ async def test_a_posted_cancellation_does_no_harm(revision: str) -> None:
         (b"\xff\xfe", -32700),
     ],
 )
-async def test_what_is_no_request_and_no_notification_gets_400(
+async def test_other_bodies_than_requests_and_notifications_get_400(
     revision: str, body: bytes, code: int
 ) -> None:
     async with asgi(Web().only(revision)) as http:
@@ -329,7 +329,7 @@ async def test_a_request_without_a_version_header_is_refused(revision: str) -> N
     "http-compat.dual-server-optional",
     "http-compat.implement-old-revision",
 )
-@pytest.mark.parametrize("older", holding("http.endpoint-post-get"))
+@pytest.mark.parametrize("older", revisions_holding("http.endpoint-post-get"))
 async def test_one_endpoint_serves_both_kinds_of_revisions_at_once(
     revision: str, older: str
 ) -> None:
@@ -344,7 +344,7 @@ async def test_one_endpoint_serves_both_kinds_of_revisions_at_once(
         assert "resultType" not in within.result
 
 
-@pytest.mark.parametrize("older", holding("http.endpoint-post-get"))
+@pytest.mark.parametrize("older", revisions_holding("http.endpoint-post-get"))
 async def test_a_server_without_such_revisions_tells_so_in_its_own_way(
     revision: str, older: str
 ) -> None:

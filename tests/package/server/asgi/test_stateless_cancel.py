@@ -7,10 +7,10 @@ import anyio.to_thread
 import pytest
 
 from package.asgi_client import asgi
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.web import Web
 
-REVISIONS = holding("http.close-is-cancel", "http.cancelled-silence")
+REVISIONS = revisions_holding("http.close-is-cancel", "http.cancelled-silence")
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", REVISIONS)]
 

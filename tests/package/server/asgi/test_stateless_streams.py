@@ -12,7 +12,7 @@ import pytest
 from mcp_protocol.server.asgi.settings import Answers
 from mcp_protocol.server.toolkit.context import Context
 from package.asgi_client import BOTH, SESSION, asgi
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.web import Web
 from package.wire import PER_REQUEST
 
@@ -22,7 +22,7 @@ JSON, EVENTS = "application/json", "text/event-stream"
 COUNTS = {"name": "counts", "arguments": {"to": 3}}
 
 
-def progressing(**more: Any) -> dict[str, Any]:
+def progress_meta(**more: Any) -> dict[str, Any]:
     return {"progressToken": "p", **more}
 
 
@@ -34,9 +34,9 @@ def progressing(**more: Any) -> dict[str, Any]:
     "http.no-resumability",
     "http.no-sessions",
 )
-async def test_what_comes_before_the_result_makes_the_answer_a_stream(revision: str) -> None:
+async def test_messages_before_the_result_make_the_answer_a_stream(revision: str) -> None:
     async with asgi(Web().server) as http:
-        reply = await http.ask(revision, "tools/call", COUNTS, meta=progressing())
+        reply = await http.ask(revision, "tools/call", COUNTS, meta=progress_meta())
     assert (reply.status, reply.fields["content-type"]) == (200, EVENTS)
     assert reply.fields["x-accel-buffering"] == "no"
     assert "no-cache" in reply.fields["cache-control"]
@@ -55,7 +55,7 @@ async def test_a_client_that_takes_no_events_gets_the_result_alone(
 ) -> None:
     async with asgi(Web().server) as http:
         http.fields["accept"] = accept
-        reply = await http.ask(revision, "tools/call", COUNTS, meta=progressing())
+        reply = await http.ask(revision, "tools/call", COUNTS, meta=progress_meta())
     assert reply.json["result"]["content"][0]["text"] == "counted to 3"
 
 
@@ -109,7 +109,7 @@ async def test_a_trace_has_messages_in_both_directions(
     path = tmp_path / "trace"
     monkeypatch.setenv("MCP_TRACE", str(path))
     async with asgi(Web().server) as http:
-        await http.ask(revision, "tools/call", COUNTS, meta=progressing())
+        await http.ask(revision, "tools/call", COUNTS, meta=progress_meta())
         await http.post(
             {"jsonrpc": "2.0", "method": "notifications/acme"}, **{"mcp-protocol-version": revision}
         )
@@ -143,7 +143,7 @@ async def test_answers_have_a_chosen_form_among_those_accepted(
     async with asgi(Web().server, answers=answers) as http:
         http.fields["accept"] = accept
         for params in (COUNTS, {"name": "logs"}):
-            reply = await http.ask(revision, "tools/call", params, meta=progressing())
+            reply = await http.ask(revision, "tools/call", params, meta=progress_meta())
             assert reply.fields["content-type"] == type
             assert "result" in reply.messages[-1]
 
@@ -185,7 +185,7 @@ async def test_a_question_to_the_client_is_in_the_result(revision: str) -> None:
             revision,
             "tools/call",
             {"name": "asks"},
-            meta=progressing(),
+            meta=progress_meta(),
             capabilities={"roots": {}},
         )
     assert [each for each in reply.messages if "method" in each and "id" in each] == []
@@ -202,7 +202,7 @@ async def test_an_error_after_something_was_said_is_the_last_event(revision: str
         raise RuntimeError
 
     async with asgi(web.server) as http:
-        reply = await http.ask(revision, "acme/fails", meta=progressing())
+        reply = await http.ask(revision, "acme/fails", meta=progress_meta())
     assert reply.status == 200
     assert [each.get("error", {}).get("code") for each in reply.messages] == [None, -32603]
 
@@ -213,7 +213,7 @@ async def test_a_silent_stream_gets_comments(revision: str) -> None:
     params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
     async with (
         asgi(web.server, keep_alive=0.02) as http,
-        http.asking(revision, "tools/call", params, meta=progressing()) as stream,
+        http.asking(revision, "tools/call", params, meta=progress_meta()) as stream,
     ):
         await stream.message()
         await stream.until(b":\n\n:\n\n")
@@ -232,7 +232,7 @@ async def test_many_streams_at_once(revision: str, at_once: int) -> None:
 
         async def call(number: int) -> None:
             async with http.asking(
-                revision, "tools/call", params, id=number, meta=progressing()
+                revision, "tools/call", params, id=number, meta=progress_meta()
             ) as stream:
                 *_, last = await stream.messages()
                 ended.append(last["id"])
@@ -244,4 +244,4 @@ async def test_many_streams_at_once(revision: str, at_once: int) -> None:
     assert sorted(ended) == list(range(at_once))
 
 
-assert set(PER_REQUEST) == set(holding("http.no-resumability"))
+assert set(PER_REQUEST) == set(revisions_holding("http.no-resumability"))

@@ -11,7 +11,7 @@ import pytest
 from mcp_protocol import Context, Server
 from mcp_protocol.server.asgi.settings import Answers, Limits
 from package.asgi_client import JSON, SESSION, SSE, asgi
-from package.wire import SESSIONS, cancelled, request
+from package.wire import SESSIONS, cancelled_notification, request
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
@@ -73,7 +73,7 @@ async def test_a_cancelled_call_ends_its_stream_without_an_answer(revision: str)
         await http.initialize(revision)
         async with http.stream("POST", call(revision)) as stream:
             assert (await stream.message())["method"] == "notifications/message"
-            assert (await http.post(cancelled(1))).status == 202
+            assert (await http.post(cancelled_notification(1))).status == 202
             assert await stream.messages() == []
             assert await waiting.end() == "cancelled"
 
@@ -91,7 +91,7 @@ async def test_a_cancelled_silent_call_gets_a_stream_without_events(
 
             async def cancel() -> None:
                 await waiting.begun.wait()
-                await http.post(cancelled(1))
+                await http.post(cancelled_notification(1))
 
             tasks.start_soon(cancel)
             reply = await http.post(call(revision, quiet=True))
@@ -107,7 +107,7 @@ async def test_a_cancelled_call_of_who_takes_json_only_gets_no_body() -> None:
 
             async def cancel() -> None:
                 await waiting.begun.wait()
-                await http.post(cancelled(1))
+                await http.post(cancelled_notification(1))
 
             tasks.start_soon(cancel)
             reply = await http.post(call("2025-06-18", quiet=True), accept=JSON)
@@ -122,10 +122,10 @@ async def test_cancelling_what_is_no_open_request_changes_nothing(revision: str,
         await http.initialize(revision)
         async with http.stream("POST", call(revision)) as stream:
             await stream.message()
-            assert (await http.post(cancelled(id))).status == 202
+            assert (await http.post(cancelled_notification(id))).status == 202
             stranger = http.another()
             await stranger.initialize(revision)
-            assert (await stranger.post(cancelled(1))).status == 202
+            assert (await stranger.post(cancelled_notification(1))).status == 202
             waiting.go.set()
             assert "result" in await stream.message()
 

@@ -15,7 +15,7 @@ from mcp_protocol.server import planned_calls
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply, Stream
-from package.wire import HANDSHAKE, SESSIONS, STREAMABLE, encoded, request
+from package.wire import HANDSHAKE, SESSIONS, STREAMABLE, encode_message, request
 
 pytestmark = pytest.mark.anyio
 
@@ -226,7 +226,7 @@ async def test_a_host_that_cancels_a_waiting_call_gets_its_task_back(revision: s
         scope = http.scope_of("POST", None, fields_of(revision, message))
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": encoded(message), "more_body": False}
+            return {"type": "http.request", "body": encode_message(message), "more_body": False}
 
         async def send(each: Any) -> None:
             sent.append(each)

@@ -100,7 +100,7 @@ async def test_there_is_no_stream_to_open_and_no_session_to_end(method: str) -> 
 
 
 @outer
-async def test_what_needs_a_session_is_not_declared(revision: str) -> None:
+async def test_capabilities_that_need_a_session_are_not_declared(revision: str) -> None:
     async with asgi(server_of(), stateless=True) as http:
         result = (await http.post(initialize(revision))).result
         assert result["capabilities"] == {"tools": {}, "resources": {}}
@@ -111,7 +111,7 @@ async def test_what_needs_a_session_is_not_declared(revision: str) -> None:
     ("method", "params"),
     [("resources/subscribe", {"uri": "note://today"}), ("logging/setLevel", {"level": "info"})],
 )
-async def test_what_needs_a_session_is_refused_with_the_reason(
+async def test_requests_that_need_a_session_are_refused_with_a_reason(
     revision: str, method: str, params: Any
 ) -> None:
     async with asgi(server_of(), stateless=True) as http:

@@ -16,7 +16,7 @@ every_revision = pytest.mark.parametrize("revision", ALL)
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
 
-def protected(**settings: Any) -> Protected:
+def protected_settings(**settings: Any) -> Protected:
     """Settings of a protected server whose issuer has `KEY`."""
     how: dict[str, Any] = {
         "issuers": [IDP],

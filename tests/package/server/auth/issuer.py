@@ -36,7 +36,7 @@ def jwk_set(*keys: Key) -> dict[str, Any]:
     return {"keys": [key.as_dict(private=False) for key in keys]}
 
 
-def signed(header: Mapping[str, Any], claims: Mapping[str, Any], key: Key | None) -> str:
+def sign_token(header: Mapping[str, Any], claims: Mapping[str, Any], key: Key | None) -> str:
     """A token in compact serialization, whatever is wrong with it."""
     anything = HeaderParameter("any value", lambda _: None)
     known = dict.fromkeys(header.keys() - {"alg"}, anything)
@@ -75,7 +75,7 @@ def token_of(
     kid = key.kid if key is not None else None
     head = {"alg": "ES256", "typ": "at+jwt", "kid": kid, **header}
     head = {name: value for name, value in head.items() if value is not None}
-    return signed(head, claims_of(subject, scope, **more), key)
+    return sign_token(head, claims_of(subject, scope, **more), key)
 
 
 def bearer(token: str) -> str:
@@ -105,7 +105,7 @@ def proof_of(
         "ath": ath,
         **more,
     }
-    return signed(head, {k: v for k, v in claims.items() if v is not None}, sign_with or key)
+    return sign_token(head, {k: v for k, v in claims.items() if v is not None}, sign_with or key)
 
 
 def proof_key() -> ECKey:

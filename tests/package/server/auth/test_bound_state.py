@@ -18,7 +18,7 @@ from package.server.auth.guarded import (
     Guarded,
     challenge_in,
     every_revision,
-    protected,
+    protected_settings,
     revisions,
     sessions,
     text_in,
@@ -37,7 +37,7 @@ from requirements import requirement
 pytestmark = pytest.mark.anyio
 
 
-async def expiring(token: str) -> Principal:
+async def verify_expiring(token: str) -> Principal:
     """A verifier whose principals expire soon; the token is their name."""
     name, _, seconds = token.partition("-")
     expires = time.time() + float(seconds or 600)
@@ -53,7 +53,7 @@ async def expiring(token: str) -> Principal:
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_posts_of_http_sse_belong_to_the_principal_of_the_stream(revision: str) -> None:
     guarded = Guarded()
-    auth = protected()
+    auth = protected_settings()
     async with asgi(guarded.server, auth=auth, sse_path="/sse") as http:
         assert (await http.get("/sse")).status == 401
         http.fields["authorization"] = bearer(token_of("alice"))
@@ -82,7 +82,7 @@ async def test_posts_of_http_sse_belong_to_the_principal_of_the_stream(revision:
 
 @sessions
 async def test_a_stream_ends_with_its_token_and_resumes_with_a_new_one(revision: str) -> None:
-    auth = protected(verifier=expiring)
+    auth = protected_settings(verifier=verify_expiring)
     async with asgi(Guarded().server, auth=auth) as http:
         http.fields["authorization"] = bearer("alice")
         await http.initialize(revision)
@@ -95,7 +95,7 @@ async def test_a_stream_ends_with_its_token_and_resumes_with_a_new_one(revision:
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_subscription_ends_with_its_token(revision: str) -> None:
-    auth = protected(verifier=expiring)
+    auth = protected_settings(verifier=verify_expiring)
     async with asgi(Guarded().server, auth=auth) as http:
         http.fields["authorization"] = bearer("alice-0.05")
         params = {"notifications": {"toolsListChanged": True}}
@@ -106,7 +106,7 @@ async def test_a_subscription_ends_with_its_token(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", HANDSHAKE[:1])
 async def test_a_stream_of_http_sse_ends_with_its_token(revision: str) -> None:
-    auth = protected(verifier=expiring)
+    auth = protected_settings(verifier=verify_expiring)
     async with asgi(Guarded().server, auth=auth, sse_path="/sse") as http:
         http.fields["authorization"] = bearer("alice-0.05")
         async with http.stream("GET", path="/sse") as stream:
@@ -122,7 +122,7 @@ async def test_events_of_a_stream_are_had_again_by_its_principal_only(revision: 
         await ctx.info("first")
         return "of alice"
 
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         http.fields["authorization"] = bearer(token_of("alice"))
         await http.initialize(revision)
         call = request(revision, "tools/call", {"name": "talk", "arguments": {}})
@@ -160,7 +160,7 @@ def asking_server(**settings: Any) -> Server:
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_request_state_of_another_principal_is_unknown(revision: str) -> None:
     capabilities: dict[str, Any] = {"elicitation": {"form": {}}}
-    async with asgi(asking_server(), auth=protected()) as http:
+    async with asgi(asking_server(), auth=protected_settings()) as http:
 
         async def call(subject: str, client: str = "agent", **more: Any) -> Any:
             http.fields["authorization"] = bearer(token_of(subject, client_id=client))
@@ -199,7 +199,7 @@ async def test_a_principal_can_be_given_in_tests(revision: str) -> None:
     assert guarded.calls == ["alice write", "share"]
 
 
-def everything(**settings: Any) -> Server:
+def server_with_scopes(**settings: Any) -> Server:
     """A server with scopes on each kind of item."""
     server = Server("everything", subscribe=True, **settings)
 
@@ -254,8 +254,8 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 @revisions
 async def test_listed_items_without_their_scopes_get_403(revision: str) -> None:
     public = CacheHint(1000, "public")
-    server = everything(cache={"tools": public})
-    async with asgi(server, auth=protected()) as http:
+    server = server_with_scopes(cache={"tools": public})
+    async with asgi(server, auth=protected_settings()) as http:
         await enter(http, revision, "mcp:read")
         listed = (await http.ask(revision, "tools/list")).result
         assert [tool["name"] for tool in listed["tools"]] == ["free", "secret"]
@@ -273,8 +273,10 @@ async def test_listed_items_without_their_scopes_get_403(revision: str) -> None:
 
 @revisions
 async def test_hidden_items_look_as_if_they_did_not_exist(revision: str) -> None:
-    server = everything(forbidden_items="hidden", cache=CacheHint(1000, "public"), page_size=1)
-    async with asgi(server, auth=protected()) as http:
+    server = server_with_scopes(
+        forbidden_items="hidden", cache=CacheHint(1000, "public"), page_size=1
+    )
+    async with asgi(server, auth=protected_settings()) as http:
         await enter(http, revision, "mcp:read")
         first = (await http.ask(revision, "tools/list")).result
         assert [tool["name"] for tool in first["tools"]] == ["free"]
@@ -308,8 +310,8 @@ async def test_hidden_items_look_as_if_they_did_not_exist(revision: str) -> None
 async def test_only_the_scopes_of_a_resource_allow_a_subscription(
     revision: str, forbidden: str
 ) -> None:
-    server = everything(forbidden_items=forbidden)
-    async with asgi(server, auth=protected()) as http:
+    server = server_with_scopes(forbidden_items=forbidden)
+    async with asgi(server, auth=protected_settings()) as http:
         await enter(http, revision, "mcp:read")
         params = {"uri": "data://secret"}
         refused = await http.ask(revision, "resources/subscribe", params)
@@ -327,7 +329,7 @@ def shape(reply: Any, name: str) -> Any:
 
 @sessions
 async def test_subscribing_needs_the_scopes_of_the_resource(revision: str) -> None:
-    async with asgi(everything(), auth=protected()) as http:
+    async with asgi(server_with_scopes(), auth=protected_settings()) as http:
         await enter(http, revision, "mcp:read")
         for uri, status in (("data://free", 200), ("data://secret", 403), ("item://a", 403)):
             reply = await http.ask(revision, "resources/subscribe", {"uri": uri})
@@ -336,7 +338,7 @@ async def test_subscribing_needs_the_scopes_of_the_resource(revision: str) -> No
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_listening_needs_the_scopes_of_the_resources(revision: str) -> None:
-    async with asgi(everything(), auth=protected()) as http:
+    async with asgi(server_with_scopes(), auth=protected_settings()) as http:
         await enter(http, revision, "mcp:read")
         params = {"notifications": {"resourceSubscriptions": ["data://free", "data://secret"]}}
         reply = await http.ask(revision, "subscriptions/listen", params)
@@ -372,9 +374,9 @@ async def test_no_token_is_in_logs_traces_errors_and_representations(
         raise RuntimeError("failed")
 
     tokens = [token_of(), token_of(exp=1), "opaque-secret", token_of(scope="")]
-    auth = protected(verifier=JwtVerifier(keys={"keys": []}))
+    auth = protected_settings(verifier=JwtVerifier(keys={"keys": []}))
     replies: list[Any] = []
-    for settings in (auth, protected()):
+    for settings in (auth, protected_settings()):
         async with asgi(guarded.server, auth=settings) as http:
             for token in tokens:
                 http.fields["authorization"] = bearer(token)

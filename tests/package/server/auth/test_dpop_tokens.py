@@ -14,7 +14,14 @@ from joserfc.jwk import OctKey
 
 from mcp_protocol import DpopValidation
 from package.asgi_client import asgi, fields_of
-from package.server.auth.guarded import WHOAMI, Guarded, challenge_in, protected, revisions, text_in
+from package.server.auth.guarded import (
+    WHOAMI,
+    Guarded,
+    challenge_in,
+    protected_settings,
+    revisions,
+    text_in,
+)
 from package.server.auth.issuer import bearer, proof_key, proof_of, token_of
 from package.wire import SESSIONS, initialize, request
 from requirements import EVERY_REVISION, requirement
@@ -30,7 +37,7 @@ HELLO = initialize(SESSIONS[-1])
 async def reply_to(proof: str | None, token: str = TOKEN, **settings: Any) -> Any:
     """The response to a request with a proof."""
     dpop = DpopValidation(**settings)
-    async with asgi(Guarded().server, auth=protected(dpop=dpop)) as http:
+    async with asgi(Guarded().server, auth=protected_settings(dpop=dpop)) as http:
         return await http.post(HELLO, Authorization=f"DPoP {token}", DPoP=proof)
 
 
@@ -38,7 +45,7 @@ async def reply_to(proof: str | None, token: str = TOKEN, **settings: Any) -> An
 @revisions
 async def test_a_bound_token_with_proofs_is_accepted(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected(dpop=DpopValidation())) as http:
+    async with asgi(guarded.server, auth=protected_settings(dpop=DpopValidation())) as http:
         http.fields["authorization"] = f"DPoP {TOKEN}"
         if revision in SESSIONS:
             http.fields["dpop"] = proof_of(KEY, TOKEN)
@@ -140,7 +147,7 @@ async def test_an_unusual_proof_is_accepted(proof: str) -> None:
 
 @requirement("auth-ext.dpop-server-validates", revisions=EVERY_REVISION)
 async def test_a_proof_is_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with asgi(Guarded().server, auth=protected(dpop=DpopValidation())) as http:
+    async with asgi(Guarded().server, auth=protected_settings(dpop=DpopValidation())) as http:
         http.fields |= {"authorization": f"DPoP {TOKEN}", "dpop": proof_of(KEY, TOKEN)}
         assert [(await http.post(HELLO)).status for _ in range(2)] == [200, 401]
         later = time.time() + 299
@@ -154,7 +161,7 @@ async def test_a_proof_is_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None
 async def test_of_too_many_proofs_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_protocol.server.auth.dpop_validation.STORED_IDS", 3)
     proofs = [proof_of(KEY, TOKEN) for _ in range(4)]
-    async with asgi(Guarded().server, auth=protected(dpop=DpopValidation())) as http:
+    async with asgi(Guarded().server, auth=protected_settings(dpop=DpopValidation())) as http:
         http.fields["authorization"] = f"DPoP {TOKEN}"
         sent = [*proofs, proofs[3], proofs[2], proofs[0]]
         statuses = [(await http.post(HELLO, DPoP=each)).status for each in sent]
@@ -166,11 +173,11 @@ def test_processes_of_equal_settings_share_the_key_of_nonces() -> None:
     copy = pickle.loads(pickle.dumps(settings))  # as workers get it
     assert copy.nonce_key == settings.nonce_key
     assert DpopValidation(nonce=True).nonce_key != settings.nonce_key
-    auth = protected(dpop=settings, verifier=never)
+    auth = protected_settings(dpop=settings, verifier=never)
     assert [limit.text for limit in auth.process_limits()] == [
         "a DPoP proof is accepted once by each worker, for at most 600 s"
     ]
-    assert protected(verifier=never).process_limits() == []
+    assert protected_settings(verifier=never).process_limits() == []
 
 
 async def never(token: str) -> None:
@@ -183,7 +190,7 @@ async def never(token: str) -> None:
 async def test_a_bound_token_is_no_bearer_token(
     dpop: DpopValidation | None, proof: str | None
 ) -> None:
-    async with asgi(Guarded().server, auth=protected(dpop=dpop)) as http:
+    async with asgi(Guarded().server, auth=protected_settings(dpop=dpop)) as http:
         reply = await http.post(HELLO, Authorization=bearer(TOKEN), DPoP=proof)
         assert reply.status == 401
         assert "invalid_token" in reply.fields["www-authenticate"]
@@ -192,13 +199,13 @@ async def test_a_bound_token_is_no_bearer_token(
 async def test_a_token_bound_in_another_way_is_refused() -> None:
     token = token_of(cnf={"x5t#S256": "abc"})
     for dpop in (None, DpopValidation()):
-        async with asgi(Guarded().server, auth=protected(dpop=dpop)) as http:
+        async with asgi(Guarded().server, auth=protected_settings(dpop=dpop)) as http:
             assert (await http.post(HELLO, Authorization=bearer(token))).status == 401
 
 
 @requirement("auth-ext.off-by-default", revisions=EVERY_REVISION)
 async def test_without_dpop_the_scheme_is_not_accepted() -> None:
-    async with asgi(Guarded().server, auth=protected()) as http:
+    async with asgi(Guarded().server, auth=protected_settings()) as http:
         reply = await http.post(HELLO, Authorization=f"DPoP {TOKEN}", DPoP=proof_of(KEY, TOKEN))
         assert reply.status == 401
         assert challenge_in(reply).parameters["error"] == "invalid_token"
@@ -230,7 +237,7 @@ async def test_both_schemes_are_offered_unless_one_is_required(
     if revision in SESSIONS:
         first = initialize(revision)
     fields = fields_of(revision, first)
-    async with asgi(guarded.server, auth=protected(dpop=dpop)) as http:
+    async with asgi(guarded.server, auth=protected_settings(dpop=dpop)) as http:
         reply = await http.post(first, **fields)
         assert reply.status == 401
         assert challenge_in(reply, "DPoP").parameters["algs"] == "ES256 Ed25519"
@@ -248,13 +255,15 @@ async def test_a_nonce_of_the_server_can_be_required(monkeypatch: pytest.MonkeyP
     foreign = DpopValidation(nonce=True)
     nonces = []
     for dpop in (foreign, settings):
-        async with asgi(Guarded().server, auth=protected(dpop=dpop)) as http:
+        async with asgi(Guarded().server, auth=protected_settings(dpop=dpop)) as http:
             http.fields["authorization"] = f"DPoP {TOKEN}"
             reply = await http.post(HELLO, DPoP=proof_of(KEY, TOKEN))
             assert reply.status == 401
             assert challenge_in(reply, "DPoP").parameters["error"] == "use_dpop_nonce"
             nonces.append(reply.fields["dpop-nonce"])
-    async with asgi(Guarded().server, auth=protected(dpop=settings)) as http:  # another process
+    async with asgi(
+        Guarded().server, auth=protected_settings(dpop=settings)
+    ) as http:  # another process
         http.fields["authorization"] = f"DPoP {TOKEN}"
         for nonce in (nonces[0], "", "x", "\xe4", 7):
             reply = await http.post(HELLO, DPoP=proof_of(KEY, TOKEN, nonce=nonce))
@@ -295,7 +304,7 @@ async def test_the_url_of_a_proof_is_that_of_the_outside(
     resource: str, root: str, path: str, url: str
 ) -> None:
     token = token_of(aud=resource, cnf={"jkt": KEY.thumbprint()})
-    auth = protected(resource=resource, dpop=DpopValidation())
+    auth = protected_settings(resource=resource, dpop=DpopValidation())
     async with asgi(Guarded().server, auth=auth) as http:
         http.scope = {"root_path": root}
         http.fields["authorization"] = f"DPoP {token}"

@@ -11,7 +11,7 @@ import pytest
 
 from mcp_protocol import AnyOf, DpopValidation, JwtVerifier, Principal
 from package.asgi_client import asgi
-from package.server.auth.guarded import Guarded, challenge_in, protected
+from package.server.auth.guarded import Guarded, challenge_in, protected_settings
 from package.server.auth.issuer import (
     KEY,
     bearer,
@@ -66,7 +66,7 @@ async def test_a_token_beyond_any_parser_gets_401(
     name: str, scheme: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    auth = protected(dpop=DpopValidation())
+    auth = protected_settings(dpop=DpopValidation())
     async with asgi(Guarded().server, auth=auth) as http:
         reply = await http.post(HELLO, Authorization=f"{scheme} {TOKENS[name]}")
     assert reply.status == 401
@@ -94,7 +94,7 @@ async def test_a_proof_beyond_any_parser_gets_401(
     name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    auth = protected(dpop=DpopValidation(nonce=name == "a huge nonce"))
+    auth = protected_settings(dpop=DpopValidation(nonce=name == "a huge nonce"))
     async with asgi(Guarded().server, auth=auth) as http:
         reply = await http.post(HELLO, Authorization=f"DPoP {BOUND_TOKEN}", DPoP=PROOFS[name])
     assert reply.status == 401
@@ -108,7 +108,7 @@ async def test_keys_nested_too_deep_are_an_error_of_the_issuer(
     with serving_issuer() as issuer:
         issuer.raw = b'{"keys": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
         verifier = JwtVerifier(jwks=f"{issuer.url}/jwks")
-        auth = protected(issuers=[issuer.url], verifier=verifier)
+        auth = protected_settings(issuers=[issuer.url], verifier=verifier)
         async with asgi(Guarded().server, auth=auth) as http:
             token = token_of(iss=issuer.url)
             statuses = [(await http.post(HELLO, Authorization=bearer(token))).status for _ in "ab"]
@@ -124,7 +124,7 @@ async def test_a_verifier_that_fails_fills_no_log(
     async def failing(token: str) -> Principal | None:
         raise failure(token * 100)
 
-    auth = protected(verifier=AnyOf(JwtVerifier(keys=jwk_set(KEY)), failing))
+    auth = protected_settings(verifier=AnyOf(JwtVerifier(keys=jwk_set(KEY)), failing))
     async with asgi(Guarded().server, auth=auth) as http:
         for number in range(20):
             reply = await http.post(HELLO, Authorization=bearer(f"opaque-{number}"))
@@ -142,7 +142,9 @@ async def test_an_issuer_that_fails_is_logged_now_and_then(
 ) -> None:
     with serving_issuer() as issuer:
         issuer.failing = True
-        auth = protected(issuers=[issuer.url], verifier=JwtVerifier(jwks=f"{issuer.url}/jwks"))
+        auth = protected_settings(
+            issuers=[issuer.url], verifier=JwtVerifier(jwks=f"{issuer.url}/jwks")
+        )
         async with asgi(Guarded().server, auth=auth) as http:
             for number in range(20):
                 token = token_of(str(number), iss=issuer.url)

@@ -12,7 +12,7 @@ import pytest
 
 from mcp_protocol import AnyOf, Introspection, JwtVerifier
 from package.asgi_client import asgi
-from package.server.auth.guarded import Guarded, challenge_in, protected
+from package.server.auth.guarded import Guarded, challenge_in, protected_settings
 from package.server.auth.issuer import (
     KEY,
     RESOURCE,
@@ -56,7 +56,7 @@ def settings(issuer: LoopbackIssuer, **more: Any) -> Any:
     """Settings of a server that asks the issuer."""
     endpoint = f"{issuer.url}/introspect"
     verifier = Introspection(endpoint, "mcp server", "s:ecret", **more)
-    return protected(issuers=[issuer.url], verifier=verifier)
+    return protected_settings(issuers=[issuer.url], verifier=verifier)
 
 
 async def statuses(issuer: LoopbackIssuer, *tokens: str, **more: Any) -> list[int]:
@@ -140,7 +140,7 @@ async def test_an_inactive_token_is_asked_for_again_after_5_seconds(
 async def test_of_several_issuers_an_answer_names_its_own(issuer: LoopbackIssuer) -> None:
     issuer.active |= {"named": answer(iss=issuer.url), "nameless": answer()}
     verifier = Introspection(f"{issuer.url}/introspect", "id", "secret")
-    auth = protected(issuers=[issuer.url, "https://other.example"], verifier=verifier)
+    auth = protected_settings(issuers=[issuer.url, "https://other.example"], verifier=verifier)
     async with asgi(Guarded().server, auth=auth) as http:
         for token, status in (("named", 200), ("nameless", 401)):
             assert (await http.post(HELLO, Authorization=bearer(token))).status == status
@@ -170,7 +170,7 @@ async def test_jwts_are_verified_first_and_other_tokens_introspected(
 ) -> None:
     ask = Introspection(f"{issuer.url}/introspect", "id", "secret")
     verifier = AnyOf(JwtVerifier(keys=jwk_set(KEY)), ask)
-    auth = protected(issuers=[issuer.url], verifier=verifier)
+    auth = protected_settings(issuers=[issuer.url], verifier=verifier)
     async with asgi(Guarded().server, auth=auth) as http:
         jwt = await http.post(HELLO, Authorization=bearer(token_of(iss=issuer.url)))
         assert (jwt.status, issuer.forms) == (200, [])

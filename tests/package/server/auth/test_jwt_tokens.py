@@ -18,7 +18,7 @@ from mcp_protocol import DpopValidation, JwtVerifier
 from mcp_protocol.errors import MissingExtraError
 from mcp_protocol.server.auth.jws_validation import jose_errors
 from package.asgi_client import asgi
-from package.server.auth.guarded import Guarded, protected
+from package.server.auth.guarded import Guarded, protected_settings
 from package.server.auth.issuer import (
     IDP,
     KEY,
@@ -28,7 +28,7 @@ from package.server.auth.issuer import (
     jwk_set,
     new_key,
     serving_issuer,
-    signed,
+    sign_token,
     token_of,
 )
 from package.wire import SESSIONS, initialize
@@ -41,28 +41,29 @@ REVISION = SESSIONS[-1]
 
 async def status_of(token: str, **settings: Any) -> int:
     """The status of a request with a token."""
-    async with asgi(Guarded().server, auth=protected(**settings)) as http:
+    async with asgi(Guarded().server, auth=protected_settings(**settings)) as http:
         reply = await http.post(initialize(REVISION), Authorization=bearer(token))
         status: int = reply.status
         return status
 
 
-def encoded(data: bytes) -> str:
+def encode_segment(data: bytes) -> str:
     """Bytes as in a token."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def unsigned(claims: dict[str, Any], **header: Any) -> str:
+def unsigned_token(claims: dict[str, Any], **header: Any) -> str:
     """A token without signature, as attackers make them."""
     head = {"alg": "none", **header}
-    return f"{encoded(json.dumps(head).encode())}.{encoded(json.dumps(claims).encode())}."
+    segments = [encode_segment(json.dumps(part).encode()) for part in (head, claims)]
+    return f"{segments[0]}.{segments[1]}."
 
 
 def by_public_key(claims: dict[str, Any]) -> str:
     """A token signed by HS256, with the public key as the secret."""
-    text = unsigned(claims, alg="HS256", kid="one")[:-1]
+    text = unsigned_token(claims, alg="HS256", kid="one")[:-1]
     secret = KEY.as_bytes(encoding="PEM", private=False)
-    return f"{text}.{encoded(hmac.digest(secret, text.encode(), 'sha256'))}"
+    return f"{text}.{encode_segment(hmac.digest(secret, text.encode(), 'sha256'))}"
 
 
 NOW = int(time.time())
@@ -77,8 +78,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 REFUSED = {
     "garbage": "abc",
     "three parts": "a.b.c",
-    "alg none": unsigned(claims_of()),
-    "alg none with kid": unsigned(claims_of(), kid="one", typ="at+jwt"),
+    "alg none": unsigned_token(claims_of()),
+    "alg none with kid": unsigned_token(claims_of(), kid="one", typ="at+jwt"),
     "HS256 with the public key": by_public_key(claims_of()),
     "key of someone else": token_of(key=new_key("one")),
     "unknown kid": token_of(key=new_key("two")),
@@ -181,11 +182,11 @@ async def test_a_token_signed_with_the_older_eddsa_name_is_accepted() -> None:
     key = JWKRegistry.generate_key("OKP", "Ed25519", {"kid": "one"})
     token = token_of(key=key, header={"alg": "Ed25519"})
     payload = token.split(".")[1]
-    head = encoded(b'{"alg":"EdDSA","kid":"one"}')
+    head = encode_segment(b'{"alg":"EdDSA","kid":"one"}')
     assert isinstance(key, OKPKey)
     private: Any = key.private_key
     signature = private.sign(f"{head}.{payload}".encode())
-    token = f"{head}.{payload}.{encoded(signature)}"
+    token = f"{head}.{payload}.{encode_segment(signature)}"
     assert await status_of(token, verifier=JwtVerifier(keys=jwk_set(key))) == 200
 
 
@@ -216,7 +217,9 @@ async def test_symmetric_and_unreadable_keys_of_a_set_are_left_out() -> None:
     secret = {"kty": "oct", "k": "c2VjcmV0", "kid": "secret"}
     keys["keys"] = [secret, {"kty": "new"}, {"kty": "EC"}, "text", {}, *keys["keys"]]
     assert await status_of(token_of(), verifier=JwtVerifier(keys=keys)) == 200
-    token = signed({"alg": "HS256", "kid": "secret"}, claims_of(), OctKey.import_key(b"secret" * 8))
+    token = sign_token(
+        {"alg": "HS256", "kid": "secret"}, claims_of(), OctKey.import_key(b"secret" * 8)
+    )
     assert await status_of(token, verifier=JwtVerifier(keys=keys)) == 401
 
 
@@ -241,7 +244,7 @@ async def test_a_verified_token_is_refused_once_it_has_expired(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     token = token_of(exp=NOW + 60)
-    async with asgi(Guarded().server, auth=protected()) as http:
+    async with asgi(Guarded().server, auth=protected_settings()) as http:
         for after, status in ((0, 200), (59, 200), (120, 401)):
             monkeypatch.setattr(time, "time", lambda after=after: NOW + after)
             reply = await http.post(initialize(REVISION), Authorization=bearer(token))
@@ -262,7 +265,7 @@ async def test_unknown_key_ids_cause_one_fetch_and_find_rotated_keys(
         verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", cool_down=30)
         new = new_key("new")
         flood = [token_of(key=new_key(f"k{n}"), iss=issuer.url) for n in range(20)]
-        auth = protected(issuers=[issuer.url], verifier=verifier)
+        auth = protected_settings(issuers=[issuer.url], verifier=verifier)
         async with asgi(Guarded().server, auth=auth) as http:
             statuses: list[int] = []
 
@@ -287,7 +290,7 @@ async def test_unknown_key_ids_cause_one_fetch_and_find_rotated_keys(
 async def test_unavailable_keys_give_503_and_old_ones_stay_in_use() -> None:
     with serving_issuer() as issuer:
         verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", cool_down=0, max_age=0)
-        auth = protected(issuers=[issuer.url], verifier=verifier)
+        auth = protected_settings(issuers=[issuer.url], verifier=verifier)
         async with asgi(Guarded().server, auth=auth) as http:
             issuer.failing = True
             reply = await http.post(

@@ -10,8 +10,8 @@ from starlette.routing import Mount
 
 from mcp_protocol import DpopValidation, ProtectedResourceMetadata
 from package.asgi_client import asgi, fields_of
-from package.rules import holding
-from package.server.auth.guarded import WHOAMI, Guarded, challenge_in, protected
+from package.rules import revisions_holding
+from package.server.auth.guarded import WHOAMI, Guarded, challenge_in, protected_settings
 from package.server.auth.issuer import IDP
 from package.wire import SESSIONS, initialize, request
 from requirements import EVERY_REVISION, requirement
@@ -40,11 +40,11 @@ HELLO = initialize(SESSIONS[-1])
         ("https://h:8443/a/b", f"{PRM}/a/b", [PRM]),
     ],
 )
-@pytest.mark.parametrize("revision", holding("auth-server-metadata.prm-implemented"))
+@pytest.mark.parametrize("revision", revisions_holding("auth-server-metadata.prm-implemented"))
 async def test_the_challenge_leads_to_the_document_of_the_resource(
     resource: str, path: str, others: list[str], revision: str
 ) -> None:
-    auth = protected(resource=resource)
+    auth = protected_settings(resource=resource)
     first = request(revision, "tools/call", WHOAMI)
     async with asgi(Guarded().server, auth=auth) as http:
         refused = await http.post(first, **fields_of(revision, first))
@@ -68,7 +68,7 @@ async def test_the_challenge_leads_to_the_document_of_the_resource(
 
 
 async def test_the_document_has_further_members() -> None:
-    auth = protected(
+    auth = protected_settings(
         scopes_supported=["a", "b"],
         metadata={"resource_name": "Files"},
         dpop=DpopValidation(required=True, algorithms=("ES256",)),
@@ -83,14 +83,14 @@ async def test_the_document_has_further_members() -> None:
 
 @requirement("auth-scope.challenge-relation-free", revisions=EVERY_REVISION)
 async def test_a_challenge_may_name_scopes_that_the_document_does_not() -> None:
-    auth = protected(scopes=["a"], scopes_supported=["b"])
+    auth = protected_settings(scopes=["a"], scopes_supported=["b"])
     async with asgi(Guarded().server, auth=auth) as http:
         assert challenge_in(await http.post(HELLO)).parameters["scope"] == "a"
         assert (await http.get(PRM)).json["scopes_supported"] == ["b"]
 
 
 async def test_a_challenge_below_a_mount_has_a_url_that_is_served() -> None:
-    auth = protected(resource="https://h/team/mcp")
+    auth = protected_settings(resource="https://h/team/mcp")
     app = Starlette(
         routes=[
             Mount("/team", Guarded().server.asgi(auth=auth)),
@@ -105,7 +105,7 @@ async def test_a_challenge_below_a_mount_has_a_url_that_is_served() -> None:
 
 
 async def test_the_root_application_serves_documents_of_all_servers() -> None:
-    one, two = (protected(resource=f"https://h/{name}/mcp") for name in ("one", "two"))
+    one, two = (protected_settings(resource=f"https://h/{name}/mcp") for name in ("one", "two"))
     routes: list[Any] = [
         Mount(f"/{name}", Guarded().server.asgi(auth=auth))
         for name, auth in (("one", one), ("two", two))
@@ -121,7 +121,9 @@ async def test_the_root_application_serves_documents_of_all_servers() -> None:
 
 def test_two_servers_need_two_paths() -> None:
     with pytest.raises(ValueError, match="paths that differ"):
-        ProtectedResourceMetadata(protected(), protected(resource="https://other/mcp"))
+        ProtectedResourceMetadata(
+            protected_settings(), protected_settings(resource="https://other/mcp")
+        )
     with pytest.raises(ValueError, match="expected protected servers"):
         ProtectedResourceMetadata()
 
@@ -140,7 +142,7 @@ def test_two_servers_need_two_paths() -> None:
 async def test_behind_a_gateway_urls_are_those_of_the_outside(
     settings: dict[str, Any], root: str, url: str
 ) -> None:
-    auth = protected(**settings)
+    auth = protected_settings(**settings)
     async with asgi(Guarded().server, auth=auth) as http:
         http.scope = {"root_path": root}
         reply = await http.post(HELLO, f"{root}/mcp")
@@ -148,6 +150,6 @@ async def test_behind_a_gateway_urls_are_those_of_the_outside(
 
 
 async def test_the_host_of_the_resource_is_served() -> None:
-    async with asgi(Guarded().server, auth=protected()) as http:
+    async with asgi(Guarded().server, auth=protected_settings()) as http:
         assert (await http.get(PRM, Host="h")).status == 200
         assert (await http.get(PRM, Host="evil")).status == 403

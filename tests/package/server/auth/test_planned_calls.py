@@ -15,7 +15,7 @@ from package.server.auth.guarded import (
     WHOAMI,
     WRITE,
     Guarded,
-    protected,
+    protected_settings,
     revisions,
     text_in,
 )
@@ -43,7 +43,7 @@ async def test_both_ways_ask_for_the_same_token(
     good, tested = TOKENS["enough"](), TOKENS[token]()
     for enabled in (True, False):
         monkeypatch.setattr(planned_calls, "ENABLED", enabled)
-        async with asgi(Guarded().server, auth=protected()) as http:
+        async with asgi(Guarded().server, auth=protected_settings()) as http:
             http.fields["authorization"] = good
             if revision in HANDSHAKE:
                 await http.initialize(revision)
@@ -58,7 +58,7 @@ async def test_both_ways_ask_for_the_same_token(
 async def test_a_call_with_a_token_is_served_by_its_plan(
     revision: str, monkeypatch: pytest.MonkeyPatch, anyio_backend_name: str
 ) -> None:
-    async with asgi(Guarded().server, auth=protected()) as http:
+    async with asgi(Guarded().server, auth=protected_settings()) as http:
         http.fields["authorization"] = TOKENS["enough"]()
         if revision in HANDSHAKE:
             await http.initialize(revision)
@@ -66,13 +66,13 @@ async def test_a_call_with_a_token_is_served_by_its_plan(
         await http.post(message, **fields_of(revision, message))
         handled: list[object] = []
         monkeypatch.setattr(planned_calls, "ENABLED", True)
-        monkeypatch.setattr(Dispatcher, "handle", recording(Dispatcher.handle, handled))
+        monkeypatch.setattr(Dispatcher, "handle", record_calls(Dispatcher.handle, handled))
         reply = await http.post(message, **fields_of(revision, message))
         assert text_in(reply) == "alice"
     assert bool(handled) is (revision in HANDSHAKE and anyio_backend_name == "trio")
 
 
-def recording(function: Callable[..., Awaitable[Any]], calls: list[object]) -> Any:
+def record_calls(function: Callable[..., Awaitable[Any]], calls: list[object]) -> Any:
     async def call(*arguments: Any) -> Any:
         calls.append(arguments)
         return await function(*arguments)

@@ -14,7 +14,7 @@ from package.server.auth.guarded import (
     WRITE,
     Guarded,
     challenge_in,
-    protected,
+    protected_settings,
     revisions,
     sessions,
     text_in,
@@ -39,7 +39,7 @@ async def use_token(http: Any, revision: str, token: str) -> None:
 @revisions
 async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         await use_token(http, revision, token_of("alice"))
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "alice"
         for path in ("/authorize", "/token", "/register"):
@@ -65,7 +65,7 @@ async def test_a_request_with_a_token_has_its_principal_in_the_tool(revision: st
 @revisions
 async def test_every_request_without_a_token_gets_401_and_a_challenge(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected(scopes=["a", "b"])) as http:
+    async with asgi(guarded.server, auth=protected_settings(scopes=["a", "b"])) as http:
         first = request(revision, "tools/call", WHOAMI)
         replies = [await http.post(first, **fields_of(revision, first))]
         await use_token(http, revision, token_of(scope="a b"))
@@ -105,7 +105,7 @@ async def test_a_malformed_authorization_field_gets_400(value: str, revision: st
     guarded = Guarded()
     first = request(revision, "tools/call", WHOAMI)
     fields = fields_of(revision, first)
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         reply = await http.post(first, **fields, Authorization=value)
     assert reply.status == 400
     assert challenge_in(reply).parameters["error"] == "invalid_request"
@@ -116,7 +116,7 @@ async def test_a_malformed_authorization_field_gets_400(value: str, revision: st
 @revisions
 async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
     realm, scopes = 'say "a\\b", c=d', ["a:b", "c/d"]
-    auth = protected(realm=realm, scopes=scopes)
+    auth = protected_settings(realm=realm, scopes=scopes)
     first = request(revision, "tools/call", WHOAMI)
     fields = fields_of(revision, first)
     async with asgi(Guarded().server, auth=auth) as http:
@@ -143,7 +143,7 @@ async def test_settings_stand_quoted_in_the_challenge(revision: str) -> None:
 @revisions
 async def test_an_invalid_token_gets_401_before_anything_is_done(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         await use_token(http, revision, token_of())
         http.fields["authorization"] = bearer("garbage")
         call = await http.ask(revision, "tools/call", WHOAMI)
@@ -173,7 +173,7 @@ async def test_a_token_without_a_user_is_validated_as_any_other(
     claims: dict[str, Any], status: int, revision: str
 ) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         await use_token(http, revision, token_of(sub=None, client_id="robot"))
         http.fields["authorization"] = bearer(token_of(sub=None, client_id="robot", **claims))
         reply = await http.ask(revision, "tools/call", WHOAMI)
@@ -182,7 +182,7 @@ async def test_a_token_without_a_user_is_validated_as_any_other(
 
 
 async def test_a_token_in_the_query_lets_nobody_in() -> None:
-    async with asgi(Guarded().server, auth=protected()) as http:
+    async with asgi(Guarded().server, auth=protected_settings()) as http:
         message = initialize(SESSIONS[-1])
         alone = await http.post(message, f"/mcp?access_token={token_of()}")
         assert alone.status == 401
@@ -208,7 +208,7 @@ async def test_a_token_in_the_query_lets_nobody_in() -> None:
 @revisions
 async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         await use_token(http, revision, token_of(scope="mcp:read other"))
         reply = await http.ask(revision, "tools/call", SHARE)
         assert reply.status == 403
@@ -229,7 +229,7 @@ async def test_a_tool_without_its_scopes_gets_403_with_all_of_them(revision: str
 async def test_scopes_of_requests_and_tool_are_in_one_challenge(
     revision: str,
 ) -> None:
-    async with asgi(Guarded().server, auth=protected(scopes=["a"])) as http:
+    async with asgi(Guarded().server, auth=protected_settings(scopes=["a"])) as http:
         await use_token(http, revision, token_of(scope="a"))
         http.fields["authorization"] = bearer(token_of(scope=""))
         reply = await http.ask(revision, "tools/call", WRITE)
@@ -242,7 +242,7 @@ async def test_scopes_of_requests_and_tool_are_in_one_challenge(
 @revisions
 async def test_scopes_imply_others(revision: str) -> None:
     implies = {"admin": ["mcp:read", "editor"], "editor": ["files:write"]}
-    async with asgi(Guarded().server, auth=protected(implies=implies)) as http:
+    async with asgi(Guarded().server, auth=protected_settings(implies=implies)) as http:
         await use_token(http, revision, token_of(scope="admin"))
         assert text_in(await http.ask(revision, "tools/call", WRITE)) == "alice wrote a.txt"
 
@@ -250,7 +250,7 @@ async def test_scopes_imply_others(revision: str) -> None:
 @revisions
 async def test_a_scope_may_have_another_name_in_tokens(revision: str) -> None:
     whole = "api://app/read"  # as Entra has it: tokens name the last part
-    auth = protected(scopes=[whole], implies={"read": [whole]})
+    auth = protected_settings(scopes=[whole], implies={"read": [whole]})
     async with asgi(Guarded().server, auth=auth) as http:
         refused = await http.post(initialize(revision))
         assert challenge_in(refused).parameters["scope"] == whole
@@ -263,7 +263,7 @@ async def test_a_batch_with_one_forbidden_call_executes_nothing(revision: str) -
     if revision != SESSIONS[0]:
         pytest.skip("the revision has no batches")
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         await use_token(http, revision, token_of())
         calls = [
             request(revision, "tools/call", params, id=number)
@@ -285,7 +285,7 @@ async def test_a_failing_verifier_says_nothing_of_its_reason(
     async def verify(token: str) -> Principal | None:
         raise RuntimeError(f"db host x down, {token}")
 
-    async with asgi(Guarded().server, auth=protected(verifier=verify)) as http:
+    async with asgi(Guarded().server, auth=protected_settings(verifier=verify)) as http:
         reply = await http.post(initialize(SESSIONS[-1]), Authorization=bearer("secret1"))
     assert reply.status == 503
     assert b"db host" not in reply.body + repr(reply.fields).encode()
@@ -307,7 +307,7 @@ async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) 
         return Principal("bob", scopes={"mcp:read"}) if token == "key-1" else None
 
     verifier = AnyOf(JwtVerifier(keys={"keys": []}), api_key)
-    async with asgi(Guarded().server, auth=protected(verifier=verifier)) as http:
+    async with asgi(Guarded().server, auth=protected_settings(verifier=verifier)) as http:
         await use_token(http, revision, "key-1")
         before = len(seen)
         assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == "bob"
@@ -343,7 +343,7 @@ async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) 
 )
 def test_settings_that_protect_nothing_are_refused(settings: dict[str, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
-        protected(**settings)
+        protected_settings(**settings)
 
 
 def test_one_text_is_no_list_of_issuers() -> None:
@@ -375,7 +375,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
         token_of(sub=None, client_id="alice"),
     ]
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         await use_token(http, revision, token_of("alice"))
         stolen = http.fields[SESSION]
         for token in others:
@@ -400,7 +400,7 @@ async def test_a_session_is_unknown_to_every_other_principal(revision: str) -> N
 @sessions
 async def test_a_session_stays_with_a_user_whose_client_registers_anew(revision: str) -> None:
     guarded = Guarded()
-    async with asgi(guarded.server, auth=protected()) as http:
+    async with asgi(guarded.server, auth=protected_settings()) as http:
         await use_token(http, revision, token_of("alice", client_id="first"))
         more = token_of("alice", "mcp:read files:write", client_id="second")
         http.fields["authorization"] = bearer(more)
@@ -411,7 +411,7 @@ async def test_a_session_stays_with_a_user_whose_client_registers_anew(revision:
 @revisions
 async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) -> None:
     guarded = Guarded()
-    auth = protected(session_scopes=["files:write", "mcp:read"])
+    auth = protected_settings(session_scopes=["files:write", "mcp:read"])
     async with asgi(guarded.server, auth=auth) as http:
         refused = await http.ask(revision, "tools/call", WHOAMI)
         assert (refused.status, challenge_in(refused).parameters["scope"]) == (
@@ -429,13 +429,13 @@ async def test_the_first_challenge_names_the_scopes_of_a_session(revision: str) 
             "files:write",
             "files:share",
         }
-    own = protected(session_scopes=["files:write"], scopes_supported=["mcp:read"])
+    own = protected_settings(session_scopes=["files:write"], scopes_supported=["mcp:read"])
     async with asgi(guarded.server, auth=own) as http:
         assert (await http.get(f"{PRM}/mcp")).json["scopes_supported"] == ["mcp:read"]
 
 
 def test_scopes_of_a_session_are_checked() -> None:
     with pytest.raises(ValueError, match="offline_access"):
-        protected(session_scopes=["offline_access"])
+        protected_settings(session_scopes=["offline_access"])
     with pytest.raises(TypeError, match="collection"):
-        protected(session_scopes="files:write")
+        protected_settings(session_scopes="files:write")

@@ -15,7 +15,7 @@ from mcp_protocol.server.toolkit.required_scopes import RequiredScopes
 URIS = {"notifications": {"resourceSubscriptions": ["a://one", "a://x/y", "b://none"]}}
 
 
-def guarded(**settings: Any) -> Server:
+def guarded_server(**settings: Any) -> Server:
     """A server whose items need a scope each."""
     server = Server("guarded", subscribe=True, **settings)
     server.tool("t", scopes=["tool"])(lambda: "")
@@ -27,7 +27,7 @@ def guarded(**settings: Any) -> Server:
 
 def scopes_of(method: str, params: Any, server: Server | None = None) -> set[str]:
     """The scopes of a request."""
-    dispatcher: Any = (server or guarded())._dispatcher
+    dispatcher: Any = (server or guarded_server())._dispatcher
     raw = None if params is None else msgspec.Raw(json.dumps(params).encode())
     required = RequiredScopes(dispatcher.registries, {"own/method": frozenset({"own"})})
     return {*required.of(Request(1, method, raw))}
@@ -68,11 +68,11 @@ def test_a_server_without_resources_asks_for_none() -> None:
 
 
 def test_a_notification_needs_no_scope() -> None:
-    dispatcher: Any = guarded()._dispatcher
+    dispatcher: Any = guarded_server()._dispatcher
     required = RequiredScopes(dispatcher.registries, {"own/method": frozenset({"own"})})
     assert required.of(Notification("own/method", None)) == ()
 
 
-def test_what_is_hidden_looks_unknown() -> None:
-    server = guarded(forbidden_items="hidden")
+def test_hidden_items_look_unknown() -> None:
+    server = guarded_server(forbidden_items="hidden")
     assert scopes_of("tools/call", {"name": "t"}, server) == set()

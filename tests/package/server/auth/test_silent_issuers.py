@@ -16,7 +16,7 @@ from mcp_protocol.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff
 from mcp_protocol.server.auth.jwt_verifier import LONGEST_RETRY
 from mcp_protocol.server.auth.verifiers import STORED_TOKENS, PrincipalCache
 from package.asgi_client import asgi
-from package.server.auth.guarded import Guarded, protected
+from package.server.auth.guarded import Guarded, protected_settings
 from package.server.auth.issuer import (
     LoopbackIssuer,
     bearer,
@@ -85,7 +85,7 @@ def issuer() -> Iterator[LoopbackIssuer]:
 async def serving_keys(issuer: LoopbackIssuer, **settings: Any) -> AsyncIterator[Any]:
     """A server whose keys are those of an issuer; each request comes with a token of its own."""
     verifier = JwtVerifier(jwks=f"{issuer.url}/jwks", **settings)
-    auth = protected(issuers=[issuer.url], verifier=verifier)
+    auth = protected_settings(issuers=[issuer.url], verifier=verifier)
     async with asgi(Guarded().server, auth=auth) as http:
         count = 0
 
@@ -137,7 +137,7 @@ async def test_keys_in_use_stay_in_use_while_their_issuer_is_silent(
 
 
 async def test_a_token_in_use_ends_with_its_key(issuer: LoopbackIssuer, clock: Clock) -> None:
-    auth = protected(
+    auth = protected_settings(
         issuers=[issuer.url], verifier=JwtVerifier(jwks=f"{issuer.url}/jwks", max_age=100)
     )
     new = new_key("new")
@@ -239,10 +239,10 @@ def test_attempts_become_rarer_up_to_a_bound() -> None:
 
 
 @asynccontextmanager
-async def introspecting(issuer: LoopbackIssuer) -> AsyncIterator[Any]:
+async def connect_introspecting(issuer: LoopbackIssuer) -> AsyncIterator[Any]:
     """A server that asks an issuer about tokens."""
     verifier = Introspection(f"{issuer.url}/introspect", "id", "secret")
-    auth = protected(issuers=[issuer.url], verifier=verifier)
+    auth = protected_settings(issuers=[issuer.url], verifier=verifier)
     async with asgi(Guarded().server, auth=auth) as http:
 
         async def status(token: str) -> int:
@@ -256,7 +256,7 @@ async def test_requests_with_one_token_share_an_unanswered_request(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
     silence.begin()
-    async with introspecting(issuer) as status:
+    async with connect_introspecting(issuer) as status:
         assert await at_once(lambda: status("opaque"), 10) == [503] * 10
         assert len(issuer.requests) <= 1
         assert await status("other") == 503  # at once
@@ -273,7 +273,7 @@ async def test_a_queue_of_unknown_tokens_waits_a_bounded_time(
 ) -> None:
     silence.begin()
     numbers = iter(range(100))
-    async with introspecting(issuer) as status:
+    async with connect_introspecting(issuer) as status:
         with anyio.fail_after(5):
             statuses = await at_once(lambda: status(f"token-{next(numbers)}"), 60)
         assert statuses == [503] * 60
@@ -303,7 +303,7 @@ async def test_an_endpoint_with_errors_is_asked_about_other_tokens(
     issuer: LoopbackIssuer, clock: Clock, silence: Silence
 ) -> None:
     issuer.failing = True
-    async with introspecting(issuer) as status:
+    async with connect_introspecting(issuer) as status:
         assert await status("opaque") == 503
         issuer.failing = False
         assert await status("opaque") == 401

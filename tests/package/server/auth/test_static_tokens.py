@@ -25,7 +25,7 @@ from package.server.auth.guarded import (
     WRITE,
     Guarded,
     challenge_in,
-    protected,
+    protected_settings,
     revisions,
     text_in,
 )
@@ -100,7 +100,7 @@ async def test_a_coroutine_function_alone_verifies_tokens_too(revision: str) -> 
 async def test_static_tokens_stand_beside_an_issuer(revision: str) -> None:
     both = AnyOf(StaticTokens({"key-1": Principal("build", scopes=["mcp:read"])}), _jwt())
     for token, subject in (("key-1", "build"), (token_of("alice"), "alice")):
-        async with asgi(Guarded().server, auth=protected(verifier=both)) as http:
+        async with asgi(Guarded().server, auth=protected_settings(verifier=both)) as http:
             await use_token(http, revision, token)
             assert text_in(await http.ask(revision, "tools/call", WHOAMI)) == subject
 
@@ -195,4 +195,4 @@ def test_without_issuers_settings_of_theirs_are_refused(
 
 
 def _jwt() -> Any:
-    return protected().verifier
+    return protected_settings().verifier

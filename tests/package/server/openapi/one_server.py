@@ -30,7 +30,7 @@ def answer_of(schema: Any, **more: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def calling(
+async def connect_api(
     spec: Any, response: Response | None = None, revision: str = NEWEST, **options: Any
 ) -> AsyncIterator[tuple[Any, Api]]:
     """A client of a server made of a document, and the API behind it."""
@@ -43,7 +43,7 @@ async def calling(
 
 async def schema_of(spec: Any, **options: Any) -> dict[str, Any]:
     """The input schema of the only tool."""
-    async with calling(spec, **options) as (client, _):
+    async with connect_api(spec, **options) as (client, _):
         (tool,) = await client.list_tools()
         schema: dict[str, Any] = tool.input_schema
         return schema
@@ -51,7 +51,7 @@ async def schema_of(spec: Any, **options: Any) -> dict[str, Any]:
 
 async def call(spec: Any, arguments: Mapping[str, Any], **options: Any) -> Api:
     """The API after a call of the only tool, which succeeded."""
-    async with calling(spec, **options) as (client, api):
+    async with connect_api(spec, **options) as (client, api):
         (tool,) = await client.list_tools()
         result = await client.call_tool(tool.name, arguments)
         assert not result.is_error, result.content
@@ -60,7 +60,7 @@ async def call(spec: Any, arguments: Mapping[str, Any], **options: Any) -> Api:
 
 async def refusal(spec: Any, arguments: Mapping[str, Any], **options: Any) -> str:
     """The error of a call of the only tool, that made no request."""
-    async with calling(spec, **options) as (client, api):
+    async with connect_api(spec, **options) as (client, api):
         (tool,) = await client.list_tools()
         result = await client.call_tool(tool.name, arguments)
         assert result.is_error

@@ -20,7 +20,7 @@ from mcp_protocol.server.openapi import document as document_module
 from mcp_protocol.server.openapi import schema_conversion
 from mcp_protocol.server.openapi.openapi_server import OpenApiWarning
 from mcp_protocol.testing import connected
-from package.server.openapi.one_server import TEXT, answer_of, body_of, calling, parameter
+from package.server.openapi.one_server import TEXT, answer_of, body_of, connect_api, parameter
 from package.server.openapi.pet_store import DOCUMENT, Api, one
 
 pytestmark = pytest.mark.anyio
@@ -73,14 +73,14 @@ async def test_a_function_finally_decides_what_an_operation_becomes() -> None:
         "/b/{c}": {"get": {"responses": {}}},
     }
     spec = {**one("/", {}), "paths": paths}
-    async with calling(spec, route_map_fn=only_internal) as (client, _):
+    async with connect_api(spec, route_map_fn=only_internal) as (client, _):
         assert [tool.name for tool in await client.list_tools()] == ["get_a"]
 
 
 async def test_names_are_valid_bounded_and_unique() -> None:
     ids = ["a b", "a.b", "x" * 80, "x" * 79 + "y", "z" * 60, "z" * 61]
     paths = {f"/{n}": {"get": {"operationId": each}} for n, each in enumerate(ids)}
-    async with calling({**one("/", {}), "paths": paths}) as (client, _):
+    async with connect_api({**one("/", {}), "paths": paths}) as (client, _):
         names = [tool.name for tool in await client.list_tools()]
     assert names[:2] == ["a_b", "a_b_2"]
     assert len(set(names)) == 6
@@ -167,7 +167,7 @@ async def test_parts_that_tools_can_not_have_are_named() -> None:
         ("- a\n- b\n", "expected an object"),
     ],
 )
-def test_what_is_no_document_is_refused(spec: Any, message: str) -> None:
+def test_invalid_documents_are_refused(spec: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Server.from_openapi(spec, base_url="https://pets.test")
 

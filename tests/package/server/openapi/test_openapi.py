@@ -23,7 +23,7 @@ from package.server.openapi.one_server import (
     answer_of,
     body_of,
     call,
-    calling,
+    connect_api,
     parameter,
     refusal,
     schema_of,
@@ -72,7 +72,7 @@ async def test_the_operations_of_an_api_are_tools(revision: str) -> None:
 
 
 async def test_a_tool_says_what_its_operation_says() -> None:
-    async with calling(DOCUMENT) as (client, _):
+    async with connect_api(DOCUMENT) as (client, _):
         tools = {tool.name: tool for tool in await client.list_tools()}
     assert (tools["listPets"].title, tools["getPet"].description) == ("List pets", "One pet.")
     assert tools["deletePet"].description.startswith("Deprecated. ")
@@ -84,7 +84,7 @@ async def test_a_tool_says_what_its_operation_says() -> None:
 
 
 async def test_schemas_are_self_contained_and_fit_their_direction() -> None:
-    async with calling(DOCUMENT) as (client, _):
+    async with connect_api(DOCUMENT) as (client, _):
         tools = {tool.name: tool for tool in await client.list_tools()}
     friends = {"type": "array", "items": {"$ref": "#/$defs/Pet"}}
     sent = {"name": {**TEXT, "minLength": 1}, "tag": {"type": ["string", "null"]}}
@@ -349,16 +349,16 @@ async def test_an_operation_with_a_result_asks_for_json(
     ],
 )
 async def test_responses_that_are_not_json_are_content(response: Response, content: Any) -> None:
-    async with calling(one("/", {}), response) as (client, _):
+    async with connect_api(one("/", {}), response) as (client, _):
         result = await client.call_tool("call", {})
     assert [to_builtins(block) for block in result.content] == [content]
 
 
 async def test_a_response_that_breaks_its_schema_is_an_error() -> None:
     spec = one("/", answer_of({"type": "object", "required": ["id"]}))
-    async with calling(spec, JSONResponse({"name": "x"})) as (client, _):
+    async with connect_api(spec, JSONResponse({"name": "x"})) as (client, _):
         assert (await client.call_tool("call", {})).is_error
-    async with calling(spec, JSONResponse({"name": "x"}), validate_output=False) as (client, _):
+    async with connect_api(spec, JSONResponse({"name": "x"}), validate_output=False) as (client, _):
         (tool,) = await client.list_tools()
         assert tool.output_schema is None
         assert (await client.call_tool("call", {})).structured_content == {"name": "x"}
@@ -366,7 +366,7 @@ async def test_a_response_that_breaks_its_schema_is_an_error() -> None:
 
 async def test_an_error_of_the_api_is_shown_in_part() -> None:
     response = PlainTextResponse("x" * 100_000, 500)
-    async with calling(one("/", {}), response) as (client, _):
+    async with connect_api(one("/", {}), response) as (client, _):
         text = (await client.call_tool("call", {})).content[0].text
     assert text.startswith("GET /: HTTP 500 Internal Server Error: xxx")
     assert text.endswith("... (100000 characters)")
@@ -375,7 +375,7 @@ async def test_an_error_of_the_api_is_shown_in_part() -> None:
 
 async def test_a_response_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_operation, "RESPONSE_BYTES", 10)
-    async with calling(one("/", {}), PlainTextResponse("x" * 100)) as (client, _):
+    async with connect_api(one("/", {}), PlainTextResponse("x" * 100)) as (client, _):
         result = await client.call_tool("call", {})
     assert result.content[0].text == "GET /: the response has more than 10 bytes"
 

@@ -35,7 +35,7 @@ COMPONENTS: Mapping[str, Any] = {
 PET, SECRET = ({"$ref": f"#/components/schemas/{name}"} for name in ("Pet", "Secret"))
 
 
-def valued(keyword: str, *values: Any) -> list[dict[str, Any]]:
+def keyword_schemas(keyword: str, *values: Any) -> list[dict[str, Any]]:
     """Schemas that say one thing each: a keyword with a value."""
     return [{keyword: value} for value in values]
 
@@ -72,11 +72,11 @@ SCHEMAS: list[Any] = [
     {"patternProperties": {"^a": TEXT, "(a": TEXT}},
     {"properties": {"a": PET, "b": SECRET, "c": {"readOnly": True}, "d": {"writeOnly": True}}},
     {"properties": {"a": {"readOnly": True}, "b": SECRET, "c": {}}, "required": ["a", "b", "c"]},
-    *valued("properties", [], None),
-    *valued("dependentRequired", {"a": ["b"]}, {"a": "b"}, []),
+    *keyword_schemas("properties", [], None),
+    *keyword_schemas("dependentRequired", {"a": ["b"]}, {"a": "b"}, []),
     {"dependentSchemas": {"a": PET}},
     *({keyword: [TEXT, PET]} for keyword in ("allOf", "anyOf", "oneOf", "prefixItems")),
-    *valued("allOf", [], {}, [5]),
+    *keyword_schemas("allOf", [], {}, [5]),
     *({keyword: PET} for keyword in ("items", "contains", "not", "additionalProperties", "then")),
     {"items": [TEXT]},
     {"contentMediaType": "image/png", "contentSchema": PET, "xml": {}, "discriminator": {}},
@@ -87,7 +87,7 @@ def line(value: Any) -> str:
     return json.dumps(value, default=repr)
 
 
-def converted(version: str, direction: Any, schema: Any) -> str:
+def convert_schema(version: str, direction: Any, schema: Any) -> str:
     """The converted schema, its definitions and what is left out; or the error."""
     document = Document({"openapi": version, "components": COMPONENTS})
     converter = SchemaConverter(document, direction)
@@ -104,7 +104,7 @@ def test_schemas_are_converted_or_refused_so(snapshot: SnapshotAssertion) -> Non
     texts = []
     for schema in SCHEMAS:
         rows = {
-            f"{version} {direction}": converted(version, direction, schema)
+            f"{version} {direction}": convert_schema(version, direction, schema)
             for version in ("3.1.0", "3.0.3")
             for direction in ("request", "response")
         }
@@ -285,7 +285,7 @@ def read(case: str) -> Operation:
     return OperationReader(document, route, {}, operation, OWN).read()
 
 
-def described(operation: Operation) -> dict[str, Any]:
+def describe_operation(operation: Operation) -> dict[str, Any]:
     """The parts of an operation, without its route."""
     parameters = [
         f"{each.argument}={each.place}:{each.name} {each.style}"
@@ -310,7 +310,7 @@ def test_operations_are_read_or_refused_so(snapshot: SnapshotAssertion) -> None:
     rows: dict[str, Any] = {}
     for case in OPERATIONS:
         try:
-            row = described(read(case))
+            row = describe_operation(read(case))
             rows[case] = {name: line(value) for name, value in row.items() if value}
         except ValueError as error:
             rows[case] = f"ValueError: {error}"
@@ -362,7 +362,10 @@ def same(http: Http) -> Http:
 VALUES: list[tuple[str, dict[str, Any]]] = [
     ("the path is encoded", {"x": "a/b"}),
     ("the path is encoded", {"x": "\u00e9 ?#"}),
-    *(("the path is encoded", each) for each in valued("x", None, "", "..", "%2e%2E", 0, [])),
+    *(
+        ("the path is encoded", each)
+        for each in keyword_schemas("x", None, "", "..", "%2e%2E", 0, [])
+    ),
     ("two variables", {"x": ["1", 2], "y": {"a": 1}}),
     (
         "each place",

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from package.server.shared.engine import Engine, running
+from package.server.shared.engine import Engine, run_engine
 
 
 @pytest.fixture(scope="session")
 def one_engine() -> Iterator[Engine]:
     """An engine for all tests."""
-    with running() as engine:
+    with run_engine() as engine:
         yield engine
 
 

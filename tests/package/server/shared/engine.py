@@ -97,7 +97,7 @@ class Engine:
 
 
 @contextmanager
-def running(*options: str) -> Iterator[Engine]:
+def run_engine(*options: str) -> Iterator[Engine]:
     """An engine while the block runs."""
     folder = Path(tempfile.mkdtemp(prefix="engine"))  # short: a socket's path has 107 characters
     engine = Engine(folder, *options)

@@ -114,7 +114,7 @@ class Workers:
 
 
 @asynccontextmanager
-async def sharing(
+async def run_workers(
     shared: str | SharedState, make: Callable[[], Any] = Waiting, **options: Any
 ) -> AsyncIterator[Workers]:
     """Workers that share a state.
@@ -140,7 +140,7 @@ async def sharing(
         yield Workers(any, each, servers)
 
 
-async def ended(store: TaskStore, task_id: str) -> TaskRecord:
+async def ended_task(store: TaskStore, task_id: str) -> TaskRecord:
     """The record of a task that no client asks for, once it has ended."""
     with anyio.fail_after(SECONDS):
         while True:

@@ -15,8 +15,8 @@ import pytest
 from mcp_protocol import MissingExtraError, Server, SharedStateError
 from package.asgi_stream import Stream
 from package.processes import PACKAGE_ROOT
-from package.server.shared.engine import Engine, running
-from package.server.shared.shared_servers import Workers, sharing
+from package.server.shared.engine import Engine, run_engine
+from package.server.shared.shared_servers import Workers, run_workers
 from package.wire import (
     ACKNOWLEDGED,
     ALL_LISTS,
@@ -34,7 +34,7 @@ TOOLS = CHANGED["toolsListChanged"]
 
 
 @asynccontextmanager
-async def listening(workers: Workers, revision: str, at: int) -> AsyncIterator[Stream]:
+async def listen_stream(workers: Workers, revision: str, at: int) -> AsyncIterator[Stream]:
     """A stream of changes of the resource, and of all lists, at a worker."""
     http = workers.each[at]
     if revision in PER_REQUEST:
@@ -58,10 +58,10 @@ async def next_method(stream: Stream) -> str:
 @each_revision
 async def test_a_change_reaches_the_clients_of_all_workers(revision: str, engine: Engine) -> None:
     async with (
-        sharing(engine.url) as workers,
-        listening(workers, revision, 0) as one,
-        listening(workers, revision, 1) as two,
-        listening(workers, revision, 2) as three,
+        run_workers(engine.url) as workers,
+        listen_stream(workers, revision, 0) as one,
+        listen_stream(workers, revision, 1) as two,
+        listen_stream(workers, revision, 2) as three,
     ):
         workers.servers[1].server.tool("added")(lambda: "added")
         workers.servers[2].server.resource_updated(URI)
@@ -72,8 +72,8 @@ async def test_a_change_reaches_the_clients_of_all_workers(revision: str, engine
 @each_revision
 async def test_a_process_that_does_not_serve_announces(revision: str, engine: Engine) -> None:
     async with (
-        sharing(engine.url) as workers,
-        listening(workers, revision, 0) as stream,
+        run_workers(engine.url) as workers,
+        listen_stream(workers, revision, 0) as stream,
         Server("tester").announcer(engine.url) as announcer,
     ):
         for name in ("tools", "prompts", "resources"):
@@ -86,7 +86,7 @@ async def test_a_process_that_does_not_serve_announces(revision: str, engine: En
 
 @per_request
 async def test_a_change_in_a_thread_reaches_other_workers(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
+    async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
         server = workers.servers[1].server
         await anyio.to_thread.run_sync(server.resource_updated, URI)
         assert await next_method(stream) == UPDATED
@@ -94,7 +94,7 @@ async def test_a_change_in_a_thread_reaches_other_workers(revision: str, engine:
 
 @each_revision
 async def test_after_a_gap_everything_has_changed(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
+    async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
         engine.ask("DEL", "mcp:{tester}:changes")
         expected = {*CHANGED.values(), UPDATED}
         assert {await next_method(stream) for _ in range(4)} == expected
@@ -102,8 +102,11 @@ async def test_after_a_gap_everything_has_changed(revision: str, engine: Engine)
 
 @per_request
 async def test_a_change_without_the_engine_is_announced_later(revision: str) -> None:
-    with running() as engine:
-        async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
+    with run_engine() as engine:
+        async with (
+            run_workers(engine.url) as workers,
+            listen_stream(workers, revision, 0) as stream,
+        ):
             engine.stop()
             workers.servers[1].server.resource_updated(URI)
             workers.servers[0].server.resource_updated(URI)
@@ -137,7 +140,7 @@ def announce(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 @per_request
 async def test_a_command_announces(revision: str, engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "web.py").write_text("from mcp_protocol import Server\nserver = Server('tester')\n")
-    async with sharing(engine.url) as workers, listening(workers, revision, 0) as stream:
+    async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
         words = ("--shared", engine.url, "tools", URI)
         done = await anyio.to_thread.run_sync(announce, tmp_path, *words)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -173,7 +176,7 @@ def test_a_command_that_can_not_announce_says_why(
         *(f"redis://:{SECRET}@[/", "redis://", f"rediss://:{SECRET}@h/0?socket_timeout=x"),
     ],
 )
-def test_what_is_no_url_of_an_engine_is_refused(url: str) -> None:
+def test_other_urls_than_those_of_an_engine_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match="shared: expected the URL of an engine") as raised:
         Server("tester").asgi(shared=url)
     assert SECRET not in str(raised.value)
@@ -193,7 +196,7 @@ def test_a_missing_library_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPat
 
 
 async def test_a_password_opens_the_engine_and_is_in_no_error() -> None:
-    with running("--requirepass", SECRET) as engine:
+    with run_engine("--requirepass", SECRET) as engine:
         for password in (SECRET, f"wrong-{SECRET}", ""):
             url = engine.url.replace("unix://", f"unix://:{password}@")
             async with Server("tester").announcer(url) as announcer:

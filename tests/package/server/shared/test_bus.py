@@ -11,7 +11,7 @@ import pytest
 from mcp_protocol import Bus, MemoryBus, SharedStateError
 from mcp_protocol.server.shared import bus as bus_module
 from mcp_protocol.server.shared.state import SharedState, state_of
-from package.server.shared.engine import Engine, running
+from package.server.shared.engine import Engine, run_engine
 
 KINDS = ("memory", "redis")
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -103,7 +103,7 @@ async def test_servers_of_other_names_share_nothing(engine: Engine) -> None:
 
 
 async def test_an_engine_that_restarts_without_data_leaves_a_gap() -> None:
-    with running() as engine:
+    with run_engine() as engine:
         state = state_of("tester", engine.url)
         async with state.opened():
             cursor = (await state.bus.changes(None)).cursor

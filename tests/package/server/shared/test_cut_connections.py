@@ -16,7 +16,7 @@ import pytest
 from package.asgi_stream import Reply
 from package.requestor import REVISION, Work
 from package.server.shared.engine import Engine
-from package.server.shared.shared_servers import Workers, eventually, sharing
+from package.server.shared.shared_servers import Workers, eventually, run_workers
 from package.wire import request
 
 TASKS = 20
@@ -89,13 +89,13 @@ class Relay:
 
 
 @asynccontextmanager
-async def relayed(engine: Engine, seed: int) -> AsyncIterator[tuple[Relay, Workers]]:
+async def run_relayed_workers(engine: Engine, seed: int) -> AsyncIterator[tuple[Relay, Workers]]:
     """Workers in a session, which reach the engine by a relay."""
     relay = Relay(engine.url.removeprefix("unix://"), Random(seed))
     server = await asyncio.start_server(relay.carry, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     try:
-        async with sharing(f"redis://127.0.0.1:{port}/0", Counting) as workers:
+        async with run_workers(f"redis://127.0.0.1:{port}/0", Counting) as workers:
             await workers.any.initialize(REVISION)
             workers.use_session()
             yield relay, workers
@@ -146,7 +146,7 @@ async def result(workers: Workers, method: str, params: Any) -> Any:
 @pytest.mark.parametrize("seed", range(3))
 async def test_cut_connections_lose_no_completion(seed: int, engine: Engine) -> None:
     Counting.runs = Counter()
-    async with relayed(engine, seed) as (relay, workers):
+    async with run_relayed_workers(engine, seed) as (relay, workers):
         relay.is_cutting = True
         ended: dict[str, int] = {}
 
@@ -172,7 +172,7 @@ async def test_cut_connections_lose_no_completion(seed: int, engine: Engine) -> 
 
 
 async def test_an_end_is_stored_once_the_engine_is_reached(engine: Engine) -> None:
-    async with relayed(engine, 1) as (relay, workers):
+    async with run_relayed_workers(engine, 1) as (relay, workers):
         call = {"name": "waits", "arguments": {}, "task": {}}
         task_id = (await result(workers, "tools/call", call))["task"]["taskId"]
         relay.go_down()

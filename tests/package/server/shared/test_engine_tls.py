@@ -22,7 +22,7 @@ from cryptography.x509.oid import NameOID
 from mcp_protocol import SharedStateError
 from mcp_protocol.server.shared.state import state_of
 from package.server.shared.engine import Engine
-from package.server.shared.shared_servers import sharing
+from package.server.shared.shared_servers import run_workers
 from package.wire import SESSIONS
 
 
@@ -85,7 +85,7 @@ async def test_workers_share_an_engine_behind_tls(engine: Engine, tmp_path: Path
     certificate = make_certificate(tmp_path, "127.0.0.1")
     async with behind_tls(engine, certificate) as port:
         url = f"rediss://127.0.0.1:{port}/0?ssl_ca_certs={certificate}"
-        async with sharing(url) as workers:
+        async with run_workers(url) as workers:
             await workers.any.initialize(SESSIONS[-1])
             workers.use_session()
             for http in workers.each:

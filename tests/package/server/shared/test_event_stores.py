@@ -118,7 +118,7 @@ async def test_waiting_for_nothing_returns(
 
 
 @kinds
-async def test_what_is_discarded_is_unknown(kind: str, engine: Engine) -> None:
+async def test_discarded_events_are_unknown(kind: str, engine: Engine) -> None:
     async with store_of(kind, engine) as store:
         ids = [await store.add("s", name, b"") for name in "abc"]
         await store.discard("s", "a")

@@ -35,7 +35,7 @@ from package.asgi_stream import Stream
 from package.client.simulation import simulate
 from package.server.shared.shared_servers import Name
 from package.server.shared.test_simulated_workers import LAST, LOST, Recorded, Slow, paused_app
-from package.wire import INITIALIZED, cancelled, initialize, request
+from package.wire import INITIALIZED, cancelled_notification, initialize, request
 
 REVISION = "2025-11-25"
 EVENTS = {"accept": "text/event-stream"}
@@ -317,7 +317,7 @@ async def call(site: Site) -> None:
     assert reply.result["content"][0]["text"] == "5"
 
 
-async def opening(site: Site) -> None:
+async def open_session(site: Site) -> None:
     """A handshake: a session whose id a client has lives."""
     start(site)
     hello = initialize(REVISION, {"elicitation": {"form": {}}})
@@ -430,7 +430,9 @@ async def cancelled_call(site: Site) -> None:
         return
     for number in 1, 2:
         try:
-            reply = await site.at(number, lambda http: http.post(cancelled(message["id"])))
+            reply = await site.at(
+                number, lambda http: http.post(cancelled_notification(message["id"]))
+            )
         except Broken:
             continue
         assert reply.status == 202
@@ -486,7 +488,7 @@ def expect_ended(site: Site, task_id: str, status: str, tool: str) -> None:
 
 
 SCENARIOS = (
-    opening,
+    open_session,
     call,
     call_over_sse,
     resumed_stream,

@@ -20,9 +20,9 @@ from mcp_protocol import (
 from mcp_protocol.runtime import task_store
 from mcp_protocol.server.shared import redis_tasks
 from mcp_protocol.server.toolkit import tasks as tasks_module
-from package.requestor import ACCEPTED, REVISION, Name, Work, requesting
+from package.requestor import ACCEPTED, REVISION, Name, Work, connect_requestor
 from package.server.shared.engine import Engine
-from package.server.shared.shared_servers import Workers, ended, eventually, sharing
+from package.server.shared.shared_servers import Workers, ended_task, eventually, run_workers
 from package.server.shared.test_task_stores import kinds, record_of, short_leases, store_of
 
 __all__ = ["short_leases"]
@@ -102,9 +102,9 @@ def started_at(workers: Workers, tool: str) -> list[Any]:
 
 @kinds
 async def test_a_lost_task_runs_again_unasked(kind: str, engine: Engine, quick: None) -> None:
-    async with sharing(state_of(kind, engine), Repeated, auth=TOKENS) as workers:
+    async with run_workers(state_of(kind, engine), Repeated, auth=TOKENS) as workers:
         workers.any.fields["authorization"] = "Bearer alice-1"
-        async with requesting(workers.any) as client:
+        async with connect_requestor(workers.any) as client:
             call = {"name": "repeats", "arguments": {"name": "Ada"}, "task": {}}
             task_id = (await client.result("tools/call", call))["task"]["taskId"]
             old, _ = await stop_worker(workers)
@@ -136,7 +136,10 @@ def is_report(message: Mapping[str, Any], worker: str) -> bool:
 
 @kinds
 async def test_a_lost_task_asks_its_client_again(kind: str, engine: Engine, quick: None) -> None:
-    async with sharing(state_of(kind, engine), Repeated) as workers, requesting(workers.any) as c:
+    async with (
+        run_workers(state_of(kind, engine), Repeated) as workers,
+        connect_requestor(workers.any) as c,
+    ):
         task_id = (await c.start("asks_again"))["taskId"]
         await c.until(lambda each: "input_required" in str(each))
         await stop_worker(workers)
@@ -150,18 +153,21 @@ async def test_a_lost_task_asks_its_client_again(kind: str, engine: Engine, quic
 
 @kinds
 async def test_a_lost_task_fails_unasked(kind: str, engine: Engine, quick: None) -> None:
-    async with sharing(state_of(kind, engine), Work) as workers, requesting(workers.any) as client:
+    async with (
+        run_workers(state_of(kind, engine), Work) as workers,
+        connect_requestor(workers.any) as client,
+    ):
         await client.start("waits")
         _, task_id = await stop_worker(workers)
         store = workers.servers[0].tasks.store
-        record = await ended(store, task_id)
+        record = await ended_task(store, task_id)
         assert (record.status, record.fence) == ("failed", 2)
         assert "may have been acted on" in (record.message or "")
 
 
 @kinds
 async def test_a_lost_task_runs_without_its_session(kind: str, engine: Engine, quick: None) -> None:
-    async with sharing(state_of(kind, engine), Repeated) as workers:
+    async with run_workers(state_of(kind, engine), Repeated) as workers:
         await workers.any.initialize(REVISION)
         call = {"name": "repeats", "arguments": {"name": "Ada"}, "task": {}}
         created = await workers.any.ask(REVISION, "tools/call", call)
@@ -172,7 +178,7 @@ async def test_a_lost_task_runs_without_its_session(kind: str, engine: Engine, q
         assert (new.runs[0]["session"], new.runs[0]["name"]) == (None, "Ada")
         new.go.set()
         store = new.tasks.store
-        record = await ended(store, task_id)
+        record = await ended_task(store, task_id)
         assert (record.status, record.message) == ("completed", f"by {new.tasks._worker}")
         assert created.result["task"]["taskId"] == task_id
 

@@ -13,13 +13,13 @@ import pytest
 from mcp_protocol import SharedStateError
 from mcp_protocol.server.shared import redis_engine
 from mcp_protocol.server.shared.redis_engine import RedisEngine
-from package.server.shared.engine import Engine, running
+from package.server.shared.engine import Engine, run_engine
 
 BACK_SECONDS = 5
 
 
 @asynccontextmanager
-async def connected(url: str) -> AsyncIterator[RedisEngine]:
+async def connect_engine(url: str) -> AsyncIterator[RedisEngine]:
     """A connection that was used already."""
     redis = RedisEngine(url, "tester")
     async with redis.opened():
@@ -35,7 +35,7 @@ def reads(engine: Engine) -> int:
 
 
 async def test_commands_of_one_turn_are_read_at_once(engine: Engine) -> None:
-    async with connected(engine.url) as redis:
+    async with connect_engine(engine.url) as redis:
         before = reads(engine)
         replies = await asyncio.gather(*(redis.call("ECHO", number) for number in range(100)))
         assert replies == [b"%d" % number for number in range(100)]
@@ -50,7 +50,7 @@ async def test_commands_before_a_connection_wait_for_it(engine: Engine) -> None:
 
 
 async def test_a_cancelled_caller_leaves_replies_in_order(engine: Engine) -> None:
-    async with connected(engine.url) as redis:
+    async with connect_engine(engine.url) as redis:
         given_up = asyncio.ensure_future(redis.call("ECHO", "a"))
         kept = asyncio.ensure_future(redis.call("ECHO", "b"))
         await anyio.lowlevel.checkpoint()
@@ -60,7 +60,7 @@ async def test_a_cancelled_caller_leaves_replies_in_order(engine: Engine) -> Non
 
 
 async def test_a_refused_command_fails_its_caller_alone(engine: Engine) -> None:
-    async with connected(engine.url) as redis:
+    async with connect_engine(engine.url) as redis:
         commands = (("ECHO", "a"), ("LPUSH", "list"), ("ECHO", "b"))
         first, refused, last = await asyncio.gather(
             *(redis.call(*words) for words in commands), return_exceptions=True
@@ -71,7 +71,7 @@ async def test_a_refused_command_fails_its_caller_alone(engine: Engine) -> None:
 
 async def test_long_and_nested_replies_come_whole(engine: Engine) -> None:
     value = b"\r\n$5" * 500_000
-    async with connected(engine.url) as redis:
+    async with connect_engine(engine.url) as redis:
         await redis.call("SET", "value", value)
         await redis.call("XADD", "stream", "0-1", "d", "e")
         read, none, entries = await redis.call_all(
@@ -83,7 +83,7 @@ async def test_long_and_nested_replies_come_whole(engine: Engine) -> None:
 
 
 async def test_a_connection_that_was_closed_is_made_anew(engine: Engine) -> None:
-    async with connected(engine.url) as redis:
+    async with connect_engine(engine.url) as redis:
         engine.ask("CLIENT", "KILL", "TYPE", "normal")
         assert await redis.call("ECHO", "a") == b"a"
 
@@ -92,7 +92,7 @@ async def test_a_late_reply_fails_all_commands(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_engine, "_SECONDS", 0.2)
-    async with connected(engine.url) as redis:
+    async with connect_engine(engine.url) as redis:
         engine.ask("CLIENT", "PAUSE", "600")
         late = await asyncio.gather(
             redis.call("ECHO", "a"), redis.call("ECHO", "b"), return_exceptions=True
@@ -121,8 +121,8 @@ async def test_a_closed_connection_leaves_no_caller_waiting(engine: Engine) -> N
 
 
 async def test_password_and_database_of_the_url_are_used() -> None:
-    with running("--requirepass", "secret") as engine:
+    with run_engine("--requirepass", "secret") as engine:
         url = engine.url.replace("unix://", "unix://:secret@")
-        async with connected(f"{url}?db=3") as redis:
+        async with connect_engine(f"{url}?db=3") as redis:
             clients = await redis.call("CLIENT", "LIST")
             assert b"db=3" in clients

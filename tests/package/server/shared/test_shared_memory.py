@@ -9,7 +9,7 @@ import pytest
 
 from mcp_protocol import Limits, MemoryBus, MemorySessionStore, SharedState
 from package.asgi_client import SESSION
-from package.server.shared.shared_servers import Workers, sharing
+from package.server.shared.shared_servers import Workers, run_workers
 from package.wire import CHANGED, SESSIONS, request
 
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
@@ -27,7 +27,7 @@ def in_memory() -> SharedState:
     return SharedState(MemoryBus(), MemorySessionStore())
 
 
-async def opened(workers: Workers, revision: str) -> None:
+async def open_session(workers: Workers, revision: str) -> None:
     """Open a session, which all clients use."""
     await workers.any.initialize(revision, ABLE)
     workers.use_session()
@@ -35,8 +35,8 @@ async def opened(workers: Workers, revision: str) -> None:
 
 @newest
 async def test_applications_of_one_loop_serve_one_session(revision: str) -> None:
-    async with sharing(in_memory()) as workers:
-        await opened(workers, revision)
+    async with run_workers(in_memory()) as workers:
+        await open_session(workers, revision)
         for http in workers.each:
             reply = await http.ask(revision, "tools/call", {"name": "about", "arguments": {}})
             seen = json.loads(reply.result["content"][0]["text"])
@@ -49,8 +49,8 @@ async def test_applications_of_one_loop_serve_one_session(revision: str) -> None
 @newest
 async def test_subscriptions_by_any_worker_count_at_each(revision: str) -> None:
     uris = ["note://" + "x" * 5000 + str(number) for number in range(4)]
-    async with sharing(in_memory(), limits=Limits(session_bytes=20_000)) as workers:
-        await opened(workers, revision)
+    async with run_workers(in_memory(), limits=Limits(session_bytes=20_000)) as workers:
+        await open_session(workers, revision)
         statuses = [
             (await http.ask(revision, "resources/subscribe", {"uri": uri})).status
             for http, uri in zip([*workers.each, workers.each[0]], uris, strict=True)
@@ -60,8 +60,8 @@ async def test_subscriptions_by_any_worker_count_at_each(revision: str) -> None:
 
 @newest
 async def test_answers_and_changes_pass_between_applications(revision: str) -> None:
-    async with sharing(in_memory()) as workers:
-        await opened(workers, revision)
+    async with run_workers(in_memory()) as workers:
+        await open_session(workers, revision)
         call = request(revision, "tools/call", {"name": "greet", "arguments": {}})
         async with workers.each[0].stream("POST", call) as stream:
             question = await stream.message()

@@ -19,7 +19,7 @@ import pytest
 from package.asgi_client import BOTH
 from package.server.raw_http import SECONDS
 from package.server.shared.engine import Engine
-from package.server.web_process import SERVE, Started, run, started
+from package.server.web_process import SERVE, Started, run, start_server
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
@@ -63,7 +63,7 @@ WEB = """
 def server(engine: Engine, tmp_path: Path) -> Iterator[Started]:
     """A server of three processes."""
     (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
-    with started(tmp_path, *SERVE, "--workers", "3", "--shared", engine.url) as server:
+    with start_server(tmp_path, *SERVE, "--workers", "3", "--shared", engine.url) as server:
         yield server
 
 
@@ -215,7 +215,7 @@ def raw_post(client: Client, message: Any) -> bytes:
         ),
     ],
 )
-def test_what_can_not_be_shared_gets_one_line(
+def test_invalid_options_for_sharing_are_one_line(
     words: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
     (tmp_path / "web.py").write_text(textwrap.dedent(WEB))

@@ -12,18 +12,18 @@ import pytest
 from mcp_protocol import REVISIONS, MemoryEventStore
 from mcp_protocol.server.shared.shared_streams import lost_message
 from package.asgi_client import SESSION, Http
-from package.rules import holding
+from package.rules import revisions_holding
 from package.server.asgi.test_resuming import LAST, Steps, call, leave, read_texts
 from package.server.shared.engine import Engine
-from package.server.shared.shared_servers import Workers, eventually, sharing
-from package.wire import CHANGED, SESSIONS, cancelled
+from package.server.shared.shared_servers import Workers, eventually, run_workers
+from package.wire import CHANGED, SESSIONS, cancelled_notification
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 TOOLS = CHANGED["toolsListChanged"]
 
 
-async def opened(workers: Workers, revision: str) -> None:
+async def open_session(workers: Workers, revision: str) -> None:
     """Open a session, which all clients use."""
     await workers.any.initialize(revision)
     workers.use_session()
@@ -66,8 +66,8 @@ def pause(workers: Workers, number: int) -> None:
 @pytest.mark.requirement("http.replay", "http.resume-after-break", "http.loss-mitigation")
 @sessions
 async def test_a_call_s_stream_is_resumed_at_another_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         steps = workers.servers[0]
         last = await call_and_leave(workers.each[0], steps, revision)
         await steps.say(3)
@@ -84,8 +84,8 @@ async def test_a_call_s_stream_is_resumed_at_another_worker(revision: str, engin
 @pytest.mark.requirement("http.no-broadcast")
 @newest
 async def test_the_last_connection_of_a_stream_has_it(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         steps = workers.servers[0]
         async with anyio.create_task_group() as tasks, AsyncExitStack() as stack:
             tasks.start_soon(steps.say)
@@ -107,8 +107,8 @@ async def test_the_last_connection_of_a_stream_has_it(revision: str, engine: Eng
 @pytest.mark.requirement("http.replay-no-other-stream")
 @newest
 async def test_no_worker_gives_a_stream_to_another_session(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         last = (await workers.each[0].post(call(revision, "plain"))).events[0].id
         strangers = [http.another() for http in workers.each]
         await strangers[0].initialize(revision)
@@ -121,8 +121,8 @@ async def test_no_worker_gives_a_stream_to_another_session(revision: str, engine
 
 @sessions
 async def test_a_stream_of_a_get_moves_to_another_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         async with workers.each[0].stream("GET") as stream:
             workers.servers[2].server.remove_tool("plain")
             last = await leave(stream)
@@ -136,8 +136,8 @@ async def test_a_stream_of_a_get_moves_to_another_worker(revision: str, engine: 
 
 @newest
 async def test_a_resumed_call_leaves_announcements_alone(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         async with (
             workers.each[1].stream("GET") as listening,
@@ -151,8 +151,8 @@ async def test_a_resumed_call_leaves_announcements_alone(revision: str, engine: 
 
 @newest
 async def test_a_stream_of_a_lost_worker_ends_with_an_error(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         steps = workers.servers[0]
         last = await call_and_leave(workers.each[0], steps, revision)
         await steps.say()
@@ -176,8 +176,8 @@ async def test_a_stream_of_a_lost_worker_ends_with_an_error(revision: str, engin
 
 @newest
 async def test_a_stream_that_another_worker_ended_is_over(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         steps = workers.servers[0]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(steps.say)
@@ -195,8 +195,8 @@ async def test_a_stream_that_another_worker_ended_is_over(revision: str, engine:
 
 @newest
 async def test_a_worker_ends_streams_that_it_does_not_write(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         lost = session_at(workers, 0)
         lost.streams.clear()
@@ -206,8 +206,8 @@ async def test_a_worker_ends_streams_that_it_does_not_write(revision: str, engin
 
 @newest
 async def test_a_released_session_s_calls_end_with_an_error(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         await endpoint_of(workers.each[0]).registry.end(session_at(workers, 0))
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
@@ -217,8 +217,8 @@ async def test_a_released_session_s_calls_end_with_an_error(revision: str, engin
 
 @newest
 async def test_a_followed_call_counts_as_attended(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         [stream] = session_at(workers, 0).streams.values()
         await workers.servers[0].say()  # nobody is there to read it
@@ -229,19 +229,19 @@ async def test_a_followed_call_counts_as_attended(revision: str, engine: Engine)
 
 @sessions
 async def test_cancelling_a_call_ends_its_stream_elsewhere(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
-            assert (await workers.each[2].post(cancelled(1))).status == 202
+            assert (await workers.each[2].post(cancelled_notification(1))).status == 202
             assert await read_texts(again) == []
         assert (await workers.each[1].get(**{LAST: last})).status == 400
 
 
-@pytest.mark.parametrize("revision", holding("http.prime-event"))
+@pytest.mark.parametrize("revision", revisions_holding("http.prime-event"))
 async def test_polling_clients_come_back_to_any_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps, retry=0.2) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps, retry=0.2) as workers:
+        await open_session(workers, revision)
         async with workers.each[0].stream("POST", call(revision, "polled")) as stream:
             await stream.end()
             last = stream.decoder.last_id
@@ -253,8 +253,8 @@ async def test_polling_clients_come_back_to_any_worker(revision: str, engine: En
 
 @newest
 async def test_a_session_that_ends_leaves_no_events(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Steps) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps) as workers:
+        await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
             assert (await workers.each[2].delete()).status == 200
@@ -277,8 +277,8 @@ class OwnEvents:
 @newest
 async def test_events_in_an_own_store_end_there(revision: str, engine: Engine) -> None:
     own = OwnEvents()
-    async with sharing(engine.url, Steps, events=own) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps, events=own) as workers:
+        await open_session(workers, revision)
         last = await call_and_leave(workers.each[0], workers.servers[0], revision)
         session_at(workers, 0).streams.clear()
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
@@ -288,8 +288,8 @@ async def test_events_in_an_own_store_end_there(revision: str, engine: Engine) -
 @newest
 async def test_events_in_an_own_store_are_discarded(revision: str, engine: Engine) -> None:
     own = OwnEvents()
-    async with sharing(engine.url, Steps, events=own) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Steps, events=own) as workers:
+        await open_session(workers, revision)
         await workers.each[0].post(call(revision, "plain"))
         assert len(own.kept) == 1
         assert (await workers.each[2].delete()).status == 200

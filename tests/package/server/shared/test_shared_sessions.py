@@ -27,16 +27,16 @@ from mcp_protocol.server.asgi.settings import Limits
 from mcp_protocol.server.shared.session_store import SessionRecord
 from package.asgi_client import SESSION
 from package.asgi_stream import Reply, Stream
-from package.rules import holding
-from package.server.shared.engine import Engine, running
-from package.server.shared.shared_servers import Workers, eventually, sharing
+from package.rules import revisions_holding
+from package.server.shared.engine import Engine, run_engine
+from package.server.shared.shared_servers import Workers, eventually, run_workers
 from package.wire import (
     ALL,
     CHANGED,
     INITIALIZED,
     SESSIONS,
     UPDATED,
-    cancelled,
+    cancelled_notification,
     initialize,
     request,
 )
@@ -50,7 +50,7 @@ ELICITS = "elicitation.standalone-request"
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
 
 
-async def opened(workers: Workers, revision: str) -> str:
+async def open_session(workers: Workers, revision: str) -> str:
     """The id of a new session, which all clients use."""
     workers.any.fields[SESSION] = None
     await workers.any.initialize(revision, ABLE)
@@ -81,8 +81,8 @@ def commands_of(engine: Engine) -> Counter[str]:
 
 @newest
 async def test_calls_without_events_take_few_commands(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         before = commands_of(engine)
         for number in range(5):
             assert (await workers.any.post(call(revision, "about", number))).status == 200
@@ -96,8 +96,8 @@ async def test_calls_without_events_take_few_commands(revision: str, engine: Eng
 
 @newest
 async def test_each_event_of_a_call_takes_one_command(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         before = commands_of(engine)
         events = (await workers.any.post(call(revision, "logs"))).events
         assert len(events) > 1
@@ -126,8 +126,8 @@ async def test_a_call_whose_record_is_loaded_makes_no_open_request(
         handled.append(arguments)
         await handle(*arguments)
 
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         add_greeting(workers)
         for http in workers.each:
             await http.post(call(revision, "greeting"))  # from now on the head is known
@@ -155,8 +155,8 @@ class Refusing(MemorySessionStore):
 @newest
 async def test_a_change_that_was_not_stored_is_with_the_next_call(revision: str) -> None:
     store = Refusing()
-    async with sharing(SharedState(MemoryBus(), store)) as workers:
-        await opened(workers, revision)
+    async with run_workers(SharedState(MemoryBus(), store)) as workers:
+        await open_session(workers, revision)
         add_greeting(workers)
         first, other, _ = workers.each
         await first.post(call(revision, "greeting"))
@@ -171,8 +171,8 @@ async def test_a_change_that_was_not_stored_is_with_the_next_call(revision: str)
 @pytest.mark.requirement("http.session-assign")
 @sessions
 async def test_any_worker_serves_the_requests_of_a_session(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        identifier = await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        identifier = await open_session(workers, revision)
         assert len(identifier) < 64
         for http in workers.each:
             seen = json.loads(text_of(await http.post(call(revision, "about"))))
@@ -184,17 +184,17 @@ async def test_any_worker_serves_the_requests_of_a_session(revision: str, engine
 
 @newest
 async def test_a_session_outlives_all_of_its_workers(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as before:
-        await opened(before, revision)
-    async with sharing(engine.url) as after:
+    async with run_workers(engine.url) as before:
+        await open_session(before, revision)
+    async with run_workers(engine.url) as after:
         after.any.fields |= before.any.fields
         assert (await after.any.post(call(revision, "about"))).status == 200
 
 
 @sessions
 async def test_the_log_level_holds_at_each_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         for setting, sent in (("error", ["loud"]), ("debug", ["quiet", "loud"])):
             level = request(revision, "logging/setLevel", {"level": setting})
             assert (await workers.any.post(level)).status == 200
@@ -207,8 +207,8 @@ async def test_the_log_level_holds_at_each_worker(revision: str, engine: Engine)
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
 @sessions
 async def test_delete_ends_a_session_at_each_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         for http in workers.each:
             assert (await http.post(call(revision, "about"))).status == 200
         async with workers.each[0].stream("GET") as stream:
@@ -222,7 +222,7 @@ async def test_delete_ends_a_session_at_each_worker(revision: str, engine: Engin
 
 @sessions
 async def test_ids_that_no_worker_gave_are_unknown(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
+    async with run_workers(engine.url) as workers:
         for identifier in ("x", "y" * 43, "z" * 5000, "*", "a b\tc"):
             reply = await workers.any.post(call(revision, "about"), **{SESSION: identifier})
             assert reply.status == 404
@@ -230,16 +230,16 @@ async def test_ids_that_no_worker_gave_are_unknown(revision: str, engine: Engine
 
 @newest
 async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, limits=Limits(idle=0.3)) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, limits=Limits(idle=0.3)) as workers:
+        await open_session(workers, revision)
         await eventually(lambda: "session" not in engine.ask("KEYS", "*session*"))
         assert (await workers.any.post(call(revision, "about"))).status == 404
 
 
 @newest
 async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, limits=Limits(idle=0.3)) as workers:
-        identifier = await opened(workers, revision)
+    async with run_workers(engine.url, limits=Limits(idle=0.3)) as workers:
+        identifier = await open_session(workers, revision)
         left: list[int] = []
 
         def was_extended(times: int) -> bool:
@@ -255,9 +255,9 @@ async def test_a_session_with_an_open_stream_does_not_expire(revision: str, engi
 @pytest.mark.requirement("transport-security.session-bound-to-user")
 @newest
 async def test_an_owner_s_session_is_unknown_to_another(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, auth=TOKENS) as workers:
+    async with run_workers(engine.url, auth=TOKENS) as workers:
         workers.any.fields["authorization"] = "Bearer alice-1"
-        await opened(workers, revision)
+        await open_session(workers, revision)
         for http in workers.each:
             assert (await http.post(call(revision, "about"))).status == 200
             http.fields["authorization"] = "Bearer bob-1"
@@ -270,8 +270,8 @@ async def test_an_owner_s_session_is_unknown_to_another(revision: str, engine: E
 async def test_an_update_reaches_the_stream_at_another_worker(
     revision: str, engine: Engine
 ) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         async with workers.each[0].stream("GET") as stream:
             subscribe = request(revision, "resources/subscribe", {"uri": URI})
             assert (await workers.each[1].post(subscribe)).status == 200
@@ -285,11 +285,11 @@ async def test_an_update_reaches_the_stream_at_another_worker(
 
 
 @sessions
-async def test_what_belongs_to_no_request_takes_the_open_stream(
+async def test_unrelated_messages_are_sent_on_the_open_stream(
     revision: str, engine: Engine
 ) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         assert (await workers.each[1].post(call(revision, "about"))).status == 200
         async with workers.each[0].stream("GET") as stream:
             assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
@@ -297,11 +297,11 @@ async def test_what_belongs_to_no_request_takes_the_open_stream(
 
 
 @newest
-async def test_what_waits_for_a_stream_goes_where_one_is_opened(
+async def test_waiting_messages_go_to_the_worker_that_has_the_stream(
     revision: str, engine: Engine
 ) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         assert text_of(await workers.each[1].post(call(revision, "ask_unrelated"))) == "sent"
         async with workers.each[0].stream("GET") as stream:
             assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
@@ -311,8 +311,8 @@ async def test_what_waits_for_a_stream_goes_where_one_is_opened(
 async def test_of_two_streams_at_two_workers_one_gets_a_change(
     revision: str, engine: Engine
 ) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         async with workers.each[0].stream("GET") as older:
             async with workers.each[1].stream("GET") as newer:
                 workers.servers[2].server.tool("added")(lambda: "added")
@@ -336,9 +336,9 @@ async def test_a_batch_that_cancels_its_own_request_is_served_here(
     revision: str, engine: Engine
 ) -> None:
     batches = "2025-03-26"
-    async with sharing(engine.url) as workers:
-        await opened(workers, batches)
-        parts = [call(batches, "wait", 5), cancelled(5), call(batches, "about", 6)]
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, batches)
+        parts = [call(batches, "wait", 5), cancelled_notification(5), call(batches, "about", 6)]
         reply = await workers.any.post(parts)
         assert [each["id"] for each in reply.json] == [6]
 
@@ -347,8 +347,8 @@ async def test_a_batch_that_cancels_its_own_request_is_served_here(
 async def test_a_malformed_answer_fails_the_call_at_another_worker(
     revision: str, engine: Engine
 ) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         async with workers.each[0].stream("POST", call(revision, "greet")) as stream:
             question = await stream.message()
             while "id" not in question:
@@ -358,10 +358,12 @@ async def test_a_malformed_answer_fails_the_call_at_another_worker(
             assert "elicitation/create" in (await stream.messages())[-1]["error"]["message"]
 
 
-@pytest.mark.parametrize("revision", [name for name in holding(ELICITS) if name in SESSIONS])
+@pytest.mark.parametrize(
+    "revision", [name for name in revisions_holding(ELICITS) if name in SESSIONS]
+)
 async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         for at, asked in enumerate(workers.each):
             async with asked.stream("POST", call(revision, "greet")) as stream:
                 question = await stream.message()
@@ -378,11 +380,11 @@ async def test_an_answer_reaches_the_call_at_another_worker(revision: str, engin
 async def test_a_cancellation_reaches_the_call_at_another_worker(
     revision: str, engine: Engine
 ) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         async with workers.each[0].stream("POST", call(revision, "wait", 7), begun=False):
             await eventually(workers.servers[0].began.is_set)
-            assert (await workers.each[1].post(cancelled(7))).status == 202
+            assert (await workers.each[1].post(cancelled_notification(7))).status == 202
             with anyio.fail_after(5):
                 await workers.servers[0].cancelled.wait()
 
@@ -393,13 +395,15 @@ async def test_a_cancellation_reaches_the_call_at_another_worker(
 async def test_a_call_that_waits_the_plain_way_is_reached(
     revision: str, how: str, at: int, engine: Engine
 ) -> None:
-    async with sharing(engine.url) as workers, anyio.create_task_group() as tasks:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers, anyio.create_task_group() as tasks:
+        await open_session(workers, revision)
         http, other = workers.each[0], workers.each[at]
         await http.post(call(revision, "about"))  # from now on the head is known
         tasks.start_soon(http.post, call(revision, "wait", 7))
         await eventually(workers.servers[0].began.is_set)
-        reply = await (other.post(cancelled(7)) if how == "cancelled" else other.delete())
+        reply = await (
+            other.post(cancelled_notification(7)) if how == "cancelled" else other.delete()
+        )
         assert reply.status == (202 if how == "cancelled" else 200)
         with anyio.fail_after(5):
             await workers.servers[0].cancelled.wait()
@@ -409,8 +413,8 @@ async def test_a_call_that_waits_the_plain_way_is_reached(
 async def test_two_workers_that_change_a_session_lose_nothing(
     revision: str, engine: Engine
 ) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         async with anyio.create_task_group() as tasks:
             for number in range(30):
                 params = {"uri": f"note://{number}"}
@@ -425,9 +429,9 @@ async def test_two_workers_that_change_a_session_lose_nothing(
 
 @sessions
 async def test_an_engine_that_is_gone_is_503_and_not_404(revision: str) -> None:
-    with running() as engine:
-        async with sharing(engine.url) as workers:
-            await opened(workers, revision)
+    with run_engine() as engine:
+        async with run_workers(engine.url) as workers:
+            await open_session(workers, revision)
             engine.stop()
             for method in ("POST", "GET", "DELETE"):
                 message = call(revision, "about") if method == "POST" else None
@@ -443,13 +447,13 @@ async def test_an_engine_that_is_gone_is_503_and_not_404(revision: str) -> None:
 
 @newest
 async def test_an_engine_that_lost_its_data_is_404_and_initialize(revision: str) -> None:
-    with running() as engine:
-        async with sharing(engine.url) as workers:
-            await opened(workers, revision)
+    with run_engine() as engine:
+        async with run_workers(engine.url) as workers:
+            await open_session(workers, revision)
             engine.stop()
             engine.start()
             await eventually_serves(workers, revision, 404)
-            await opened(workers, revision)
+            await open_session(workers, revision)
             assert (await workers.any.post(call(revision, "about"))).status == 200
 
 
@@ -464,8 +468,8 @@ async def eventually_serves(workers: Workers, revision: str, status: int) -> Non
 
 @newest
 async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         for http in workers.each:
             assert (await http.post(call(revision, "about"))).status == 200
         assert (await workers.each[0].post(initialize(revision, {"sampling": {}}))).status == 200
@@ -477,8 +481,8 @@ async def test_a_second_initialize_holds_at_each_worker(revision: str, engine: E
 
 @newest
 async def test_values_of_a_session_are_those_of_each_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, revision)
         for http in workers.each:
             for count in ("1", "2"):
                 assert text_of(await http.post(call(revision, "count"))) == count
@@ -515,7 +519,7 @@ class Stale(MemorySessionStore):
 async def test_a_gap_ends_no_session_that_is_being_opened(revision: str) -> None:
     async with anyio.create_task_group() as tasks:
         store = Stale(tasks)
-        async with sharing(SharedState(MemoryBus(), store)) as workers:
+        async with run_workers(SharedState(MemoryBus(), store)) as workers:
             app: Any = workers.each[0].app
             [state] = app._states.values()
             store.look = state.sessions.reload

@@ -21,18 +21,20 @@ from mcp_protocol.runtime import task_store
 from mcp_protocol.server.shared import redis_tasks
 from mcp_protocol.server.toolkit import shared_tasks
 from mcp_protocol.server.toolkit import tasks as tasks_module
-from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, requesting
+from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, connect_requestor
 from package.server.shared.engine import Engine
-from package.server.shared.shared_servers import Workers, eventually, sharing
+from package.server.shared.shared_servers import Workers, eventually, run_workers
 
 ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
 TOKENS = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
 
 
 @asynccontextmanager
-async def working(shared: str | SharedState) -> AsyncIterator[tuple[Requestor, Workers]]:
+async def connect_random_workers(
+    shared: str | SharedState,
+) -> AsyncIterator[tuple[Requestor, Workers]]:
     """A client whose requests reach random workers, in a session of the revision with tasks."""
-    async with sharing(shared, Work) as workers, requesting(workers.any) as client:
+    async with run_workers(shared, Work) as workers, connect_requestor(workers.any) as client:
         workers.use_session()
         yield client, workers
 
@@ -64,7 +66,7 @@ def no_polling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redis_tasks, "_LEASE_MS", 30_000)
 
 
-def running(workers: Workers) -> Any:
+def running_call(workers: Workers) -> Any:
     """The only call that runs as a task."""
     [call] = [call for work in workers.servers for call in work.tasks._running.values()]
     return call
@@ -76,7 +78,7 @@ def pause(workers: Workers) -> Any:
     async def never() -> None:
         await anyio.sleep_forever()
 
-    call = running(workers)
+    call = running_call(workers)
     call.renew = never
     return call
 
@@ -89,7 +91,7 @@ async def about(workers: Workers, method: str, task_id: str) -> list[Any]:
 
 @pytest.mark.requirement("tasks.get-request", "tasks.result-blocks", revisions=(REVISION,))
 async def test_any_worker_serves_a_task(engine: Engine) -> None:
-    async with working(engine.url) as (client, workers):
+    async with connect_random_workers(engine.url) as (client, workers):
         task_id = (await client.start("waits"))["taskId"]
         for each in await about(workers, "tasks/get", task_id):
             assert each["result"]["status"] == "working"
@@ -105,7 +107,7 @@ async def test_any_worker_serves_a_task(engine: Engine) -> None:
 
 async def test_tasks_pass_between_applications_in_memory() -> None:
     state = SharedState(MemoryBus(), MemorySessionStore(), tasks=MemoryTaskStore())
-    async with working(state) as (client, _):
+    async with connect_random_workers(state) as (client, _):
         task_id = (await client.start("asks"))["taskId"]
         waiting = await client.begin("tasks/result", {"taskId": task_id})
         for _ in range(2):
@@ -116,7 +118,7 @@ async def test_tasks_pass_between_applications_in_memory() -> None:
 @pytest.mark.requirement("tasks.cancel-terminal-rejected", revisions=(REVISION,))
 @pytest.mark.parametrize("number", range(3))
 async def test_any_worker_cancels_a_task(number: int, engine: Engine, quick: None) -> None:
-    async with working(engine.url) as (client, workers):
+    async with connect_random_workers(engine.url) as (client, workers):
         task_id = (await client.start("waits"))["taskId"]
         params = {"taskId": task_id}
         reply = await workers.each[number].ask(REVISION, "tasks/cancel", params)
@@ -130,7 +132,7 @@ async def test_any_worker_cancels_a_task(number: int, engine: Engine, quick: Non
 
 @pytest.mark.requirement("tasks.input-request-related-task", revisions=(REVISION,))
 async def test_answers_reach_a_task_by_any_worker(engine: Engine) -> None:
-    async with working(engine.url) as (client, workers):
+    async with connect_random_workers(engine.url) as (client, workers):
         places: set[bool] = set()
         for _ in range(4):
             task_id = (await client.start("asks"))["taskId"]
@@ -163,7 +165,7 @@ def session_worker(workers: Workers, task_id: str) -> str:
 async def test_a_task_of_a_lost_worker_fails(
     method: str, engine: Engine, short_lease: None
 ) -> None:
-    async with working(engine.url) as (client, workers):
+    async with connect_random_workers(engine.url) as (client, workers):
         task_id = (await client.start("waits"))["taskId"]
         call = pause(workers)
         [other] = [
@@ -190,9 +192,9 @@ async def test_a_task_of_a_lost_worker_fails(
 
 
 async def test_a_worker_that_lost_its_task_stops_it(engine: Engine, short_lease: None) -> None:
-    async with working(engine.url) as (client, workers):
+    async with connect_random_workers(engine.url) as (client, workers):
         await client.start("waits")
-        call = running(workers)
+        call = running_call(workers)
         store = workers.servers[0].tasks.store
         engine.ask("DEL", f"mcp:{{work}}:lease:{call.record.task_id}")
         claimed = await store.claim(call.record.task_id, "another")
@@ -263,7 +265,10 @@ async def lose(workers: Workers, task_id: str) -> tuple[Any, Any]:
 async def test_a_lost_task_runs_again_by_another_worker(
     kind: str, engine: Engine, short_lease: None
 ) -> None:
-    async with sharing(state_of(kind, engine), Repeated) as workers, requesting(workers.any) as c:
+    async with (
+        run_workers(state_of(kind, engine), Repeated) as workers,
+        connect_requestor(workers.any) as c,
+    ):
         workers.use_session()
         call = {"name": "repeats", "arguments": {"name": "Ada"}, "task": {}}
         task_id = (await c.result("tools/call", call))["task"]["taskId"]
@@ -285,7 +290,10 @@ async def test_a_lost_task_runs_again_by_another_worker(
 async def test_a_task_that_runs_again_asks_again(
     kind: str, engine: Engine, short_lease: None
 ) -> None:
-    async with sharing(state_of(kind, engine), Repeated) as workers, requesting(workers.any) as c:
+    async with (
+        run_workers(state_of(kind, engine), Repeated) as workers,
+        connect_requestor(workers.any) as c,
+    ):
         workers.use_session()
         task_id = (await c.start("repeats_questions"))["taskId"]
         waiting = await c.begin("tasks/result", {"taskId": task_id})
@@ -300,7 +308,10 @@ async def test_a_task_runs_a_bounded_number_of_times(
     engine: Engine, short_lease: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tasks_module, "RUNS", 1)
-    async with sharing(engine.url, Repeated) as workers, requesting(workers.any) as client:
+    async with (
+        run_workers(engine.url, Repeated) as workers,
+        connect_requestor(workers.any) as client,
+    ):
         workers.use_session()
         call = {"name": "repeats", "arguments": {"name": "Ada"}, "task": {}}
         task_id = (await client.result("tools/call", call))["task"]["taskId"]
@@ -316,7 +327,7 @@ async def test_a_task_runs_a_bounded_number_of_times(
 async def test_news_of_tasks_reach_their_workers_at_once(
     kind: str, engine: Engine, no_polling: None
 ) -> None:
-    async with working(state_of(kind, engine)) as (client, workers):
+    async with connect_random_workers(state_of(kind, engine)) as (client, workers):
         # Answers by any worker, and the end for a worker that waits.
         for _ in range(4):
             task_id = (await client.start("asks"))["taskId"]
@@ -337,7 +348,7 @@ async def test_news_of_tasks_reach_their_workers_at_once(
     "tasks.reject-foreign", "tasks.list-own-only", "tasks.bind-context", revisions=(REVISION,)
 )
 async def test_a_task_of_another_owner_is_unknown_everywhere(engine: Engine) -> None:
-    async with sharing(engine.url, Work, auth=TOKENS) as workers:
+    async with run_workers(engine.url, Work, auth=TOKENS) as workers:
         bob = workers.any.another()
         bob.fields["authorization"] = "Bearer bob-1"
         await bob.initialize(REVISION)
@@ -368,7 +379,7 @@ async def test_a_result_that_is_too_large_fails_its_task(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_tasks, "RECORD_BYTES", 2000)
-    async with sharing(engine.url, Large) as workers, requesting(workers.any) as client:
+    async with run_workers(engine.url, Large) as workers, connect_requestor(workers.any) as client:
         task_id = (await client.start("large"))["taskId"]
         task = await client.reaches(task_id, "failed")
         assert "at most 2000 bytes" in task["statusMessage"]
@@ -376,5 +387,5 @@ async def test_a_result_that_is_too_large_fails_its_task(
 
 async def test_a_store_of_the_user_s_own_is_kept(engine: Engine) -> None:
     own = MemoryTaskStore()
-    async with sharing(engine.url, lambda: Work(store=own)) as workers:
+    async with run_workers(engine.url, lambda: Work(store=own)) as workers:
         assert all(work.tasks.store is own for work in workers.servers)

@@ -18,14 +18,14 @@ from mcp_protocol import (
 )
 from package.asgi_client import Http
 from package.server.shared.engine import Engine
-from package.server.shared.shared_servers import WORKERS, Workers, sharing
+from package.server.shared.shared_servers import WORKERS, Workers, run_workers
 from package.wire import CHANGED, SESSIONS, request
 
 newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
 TAGGED = [f"tagged_{number}" for number in range(6)]
 
 
-def switching(server: Server) -> Server:
+def switching_server(server: Server) -> Server:
     """A server with tools that show and hide others for the session of their client."""
 
     @server.tool
@@ -52,11 +52,11 @@ class Switching:
     """Such a server, on which another one is mounted."""
 
     def __init__(self) -> None:
-        self.server = switching(Server("outer"))
-        self.server.mount(switching(Server("inner")), prefix="in")
+        self.server = switching_server(Server("outer"))
+        self.server.mount(switching_server(Server("inner")), prefix="in")
 
 
-async def opened(workers: Workers, revision: str) -> None:
+async def open_session(workers: Workers, revision: str) -> None:
     """Open a session that all clients use."""
     await workers.any.initialize(revision)
     workers.use_session()
@@ -68,7 +68,7 @@ async def call(http: Http, revision: str, tool: str, id: int = 1, **arguments: A
     return await http.post(request(revision, "tools/call", params, id=id))
 
 
-async def listed(http: Http, revision: str) -> set[str]:
+async def list_tool_names(http: Http, revision: str) -> set[str]:
     """The names of the tools with a tag that a worker lists."""
     reply = await http.ask(revision, "tools/list")
     return {each["name"] for each in reply.result["tools"] if "tagged" in each["name"]}
@@ -80,15 +80,15 @@ ALL = INNER | {*TAGGED}
 
 @newest
 async def test_each_worker_hides_what_one_has_hidden(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Switching) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Switching) as workers:
+        await open_session(workers, revision)
         for http in workers.each:
-            assert await listed(http, revision) == ALL
+            assert await list_tool_names(http, revision) == ALL
         await call(workers.each[0], revision, "hide", names=TAGGED[:2])
         await call(workers.each[1], revision, "in_hide", names=TAGGED[1:])
         left = {*TAGGED[2:], f"in_{TAGGED[0]}"}
         for http in workers.each:
-            assert await listed(http, revision) == left
+            assert await list_tool_names(http, revision) == left
             assert "error" in (await call(http, revision, TAGGED[0])).messages[-1]
             assert (await call(http, revision, TAGGED[2])).result["content"][0]["text"] == "called"
         # Of two rules for one tool, the last decides, whichever worker made it.
@@ -97,28 +97,28 @@ async def test_each_worker_hides_what_one_has_hidden(revision: str, engine: Engi
         await call(workers.each[0], revision, "hide", names=TAGGED[:2])
         await call(workers.each[1], revision, "show", tags=TAGGED[1:2])
         for http in workers.each:
-            assert await listed(http, revision) == left
+            assert await list_tool_names(http, revision) == left
         await call(workers.each[2], revision, "reset")
         for http in workers.each:
-            assert await listed(http, revision) == {*TAGGED, f"in_{TAGGED[0]}"}
+            assert await list_tool_names(http, revision) == {*TAGGED, f"in_{TAGGED[0]}"}
 
 
 @newest
 async def test_another_session_shows_what_one_hides(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Switching) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Switching) as workers:
+        await open_session(workers, revision)
         other = workers.any.another()
         await other.initialize(revision)
         await call(workers.any, revision, "hide", names=TAGGED)
         for _ in range(2 * WORKERS):
-            assert await listed(other, revision) == ALL
-            assert await listed(workers.any, revision) == INNER
+            assert await list_tool_names(other, revision) == ALL
+            assert await list_tool_names(workers.any, revision) == INNER
 
 
 @newest
 async def test_workers_that_hide_at_once_lose_nothing(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, Switching) as workers:
-        await opened(workers, revision)
+    async with run_workers(engine.url, Switching) as workers:
+        await open_session(workers, revision)
         async with anyio.create_task_group() as tasks:
             for number, name in enumerate(TAGGED):
                 http = workers.each[number % WORKERS]
@@ -129,7 +129,7 @@ async def test_workers_that_hide_at_once_lose_nothing(revision: str, engine: Eng
 
                 tasks.start_soon(hide)
         for http in workers.each:
-            assert await listed(http, revision) == {*TAGGED[1::2], *sorted(INNER)[::2]}
+            assert await list_tool_names(http, revision) == {*TAGGED[1::2], *sorted(INNER)[::2]}
 
 
 class Late(MemorySessionStore):
@@ -143,8 +143,8 @@ class Late(MemorySessionStore):
 
 @newest
 async def test_a_stream_elsewhere_hears_of_hidden_tools(revision: str) -> None:
-    async with sharing(SharedState(MemoryBus(), Late()), Switching) as workers:
-        await opened(workers, revision)
+    async with run_workers(SharedState(MemoryBus(), Late()), Switching) as workers:
+        await open_session(workers, revision)
         async with workers.each[0].stream("GET") as stream:
             for number, name in enumerate(TAGGED):
                 # Each worker lists what is left as soon as the client has the notification.
@@ -157,17 +157,17 @@ async def test_a_stream_elsewhere_hears_of_hidden_tools(revision: str) -> None:
 
                     tasks.start_soon(hide)
                     assert (await stream.message())["method"] == CHANGED["toolsListChanged"]
-                    assert await listed(workers.each[number % WORKERS], revision) == left
+                    assert await list_tool_names(workers.each[number % WORKERS], revision) == left
 
 
 @newest
 async def test_hidden_tools_stay_so_for_new_workers(revision: str) -> None:
     state = SharedState(MemoryBus(), MemorySessionStore())
-    async with sharing(state, Switching) as workers:
-        await opened(workers, revision)
+    async with run_workers(state, Switching) as workers:
+        await open_session(workers, revision)
         await call(workers.any, revision, "in_hide", names=TAGGED)
         fields = dict(workers.any.fields)
-    async with sharing(state, Switching) as workers:
+    async with run_workers(state, Switching) as workers:
         for http in workers.each:
             http.fields |= fields
-            assert await listed(http, revision) == {*TAGGED}
+            assert await list_tool_names(http, revision) == {*TAGGED}

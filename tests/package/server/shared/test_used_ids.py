@@ -11,10 +11,10 @@ import pytest
 
 from mcp_protocol import DpopValidation, MemoryUsedIds, UsedIds
 from mcp_protocol.server.shared.state import state_of
-from package.server.auth.guarded import Guarded, protected
+from package.server.auth.guarded import Guarded, protected_settings
 from package.server.auth.issuer import proof_key, proof_of, token_of
-from package.server.shared.engine import Engine, running
-from package.server.shared.shared_servers import eventually, sharing
+from package.server.shared.engine import Engine, run_engine
+from package.server.shared.shared_servers import eventually, run_workers
 from package.wire import ALL, SESSIONS, initialize, request
 from requirements import EVERY_REVISION
 
@@ -77,8 +77,8 @@ async def test_a_command_that_is_sent_twice_uses_an_id_once(
 
 @pytest.mark.requirement("auth-ext.dpop-server-validates", revisions=EVERY_REVISION)
 async def test_a_proof_is_accepted_by_one_worker(engine: Engine) -> None:
-    auth, token = protected(dpop=DpopValidation()), bound_token()
-    async with sharing(engine.url, Guarded, auth=auth) as workers:
+    auth, token = protected_settings(dpop=DpopValidation()), bound_token()
+    async with run_workers(engine.url, Guarded, auth=auth) as workers:
         for order in ((0, 1, 2), (2, 0, 1)):
             fields = {"Authorization": f"DPoP {token}", "DPoP": proof_of(KEY, token)}
             statuses = [(await workers.each[each].post(HELLO, **fields)).status for each in order]
@@ -86,9 +86,9 @@ async def test_a_proof_is_accepted_by_one_worker(engine: Engine) -> None:
 
 
 async def test_without_the_engine_no_proof_is_accepted() -> None:
-    auth = protected(dpop=DpopValidation())
-    with running() as engine:
-        async with sharing(engine.url, Guarded, auth=auth) as workers:
+    auth = protected_settings(dpop=DpopValidation())
+    with run_engine() as engine:
+        async with run_workers(engine.url, Guarded, auth=auth) as workers:
             engine.stop()
             token = bound_token()
             proof = proof_of(KEY, token)
@@ -100,7 +100,7 @@ async def test_without_the_engine_no_proof_is_accepted() -> None:
 @pytest.mark.requirement("http.session-gone-404", "http.session-terminate")
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_sealed_session_ends_at_each_worker(revision: str, engine: Engine) -> None:
-    async with sharing(engine.url, sessions="sealed") as workers:
+    async with run_workers(engine.url, sessions="sealed") as workers:
         await workers.any.initialize(revision)
         workers.use_session()
         for http in workers.each:
@@ -114,8 +114,8 @@ async def test_a_sealed_session_ends_at_each_worker(revision: str, engine: Engin
 
 
 async def test_without_the_engine_sealed_sessions_are_503() -> None:
-    with running() as engine:
-        async with sharing(engine.url, sessions="sealed") as workers:
+    with run_engine() as engine:
+        async with run_workers(engine.url, sessions="sealed") as workers:
             await workers.any.initialize(SESSIONS[-1])
             engine.stop()
             for method in ("POST", "GET", "DELETE"):

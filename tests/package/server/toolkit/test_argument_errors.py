@@ -206,7 +206,7 @@ def test_long_errors_end_the_list_earlier() -> None:
     ],
     ids=["a name", "names", "a value", "a key", "members"],
 )
-def test_what_was_sent_is_not_repeated_at_length(arguments: dict[str, Any]) -> None:
+def test_errors_do_not_repeat_long_arguments(arguments: dict[str, Any]) -> None:
     assert len(errors_of(arguments)) < 2 * ERRORS_TEXT
 
 

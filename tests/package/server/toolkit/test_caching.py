@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from mcp_protocol import CacheHint, Context, InputRequired, Server
-from package.respondent import accepted, responding
-from package.rules import holding
+from package.respondent import accept_result, connect_respondent
+from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 
-modern = pytest.mark.parametrize("revision", holding("caching.hints-required"))
+modern = pytest.mark.parametrize("revision", revisions_holding("caching.hints-required"))
 
 LISTS = {
     "tools": "tools/list",
@@ -27,7 +27,7 @@ LISTS = {
 FORM = {"type": "object", "properties": {}}
 
 
-def serving(cache: Any = None, **settings: Any) -> Server:
+def cached_server(cache: Any = None, **settings: Any) -> Server:
     """A server with three of all that can be listed, and a hint for one resource."""
     server = Server("cached", cache=cache, **settings)
     for name in "abc":
@@ -53,7 +53,7 @@ def hint(result: Any) -> tuple[Any, Any]:
 @pytest.mark.requirement("caching.hints-required", "caching.public-crosses-authorization")
 @modern
 async def test_without_settings_nothing_is_promised(revision: str) -> None:
-    async with speaking_to(serving(), revision) as end:
+    async with speaking_to(cached_server(), revision) as end:
         hints = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
         hints.append(hint((await end.ask("resources/read", {"uri": "x://a"}))["result"]))
     assert hints == [(0, "private")] * 6
@@ -63,7 +63,7 @@ async def test_without_settings_nothing_is_promised(revision: str) -> None:
 @modern
 @pytest.mark.parametrize("settings", [{}, {"list_changed": False}])
 async def test_one_hint_holds_for_all_that_is_listed(revision: str, settings: Any) -> None:
-    async with speaking_to(serving(CacheHint(1500, "public"), **settings), revision) as end:
+    async with speaking_to(cached_server(CacheHint(1500, "public"), **settings), revision) as end:
         hints = [hint((await end.ask(method))["result"]) for method in LISTS.values()]
         read = hint((await end.ask("resources/read", {"uri": "x://a"}))["result"])
     assert hints == [(1500, "public")] * 5
@@ -73,14 +73,14 @@ async def test_one_hint_holds_for_all_that_is_listed(revision: str, settings: An
 @modern
 @pytest.mark.parametrize("listed", LISTS)
 async def test_each_list_can_have_a_hint_of_its_own(revision: str, listed: str) -> None:
-    async with speaking_to(serving({listed: CacheHint(7)}), revision) as end:
+    async with speaking_to(cached_server({listed: CacheHint(7)}), revision) as end:
         hints = {name: hint((await end.ask(method))["result"]) for name, method in LISTS.items()}
     assert hints == {name: (7 if name == listed else 0, "private") for name in LISTS}
 
 
 @modern
 async def test_each_resource_can_have_a_hint_of_its_own(revision: str) -> None:
-    async with speaking_to(serving(), revision) as end:
+    async with speaking_to(cached_server(), revision) as end:
         hints = [
             hint((await end.ask("resources/read", {"uri": uri}))["result"])
             for uri in ("x://kept", "z://1", "y://a/1")
@@ -92,7 +92,7 @@ async def test_each_resource_can_have_a_hint_of_its_own(revision: str) -> None:
 @modern
 @pytest.mark.parametrize("method", list(LISTS.values())[:4])
 async def test_all_pages_of_a_list_have_one_hint(revision: str, method: str) -> None:
-    server = serving(CacheHint(9, "public"), page_size=1)
+    server = cached_server(CacheHint(9, "public"), page_size=1)
     hints = []
     async with speaking_to(server, revision) as end:
         params: dict[str, Any] = {}
@@ -108,9 +108,9 @@ async def test_all_pages_of_a_list_have_one_hint(revision: str, method: str) -> 
 
 @pytest.mark.requirement("caching.input-required-no-hints")
 @modern
-async def test_what_depends_on_answers_is_not_to_be_kept(revision: str) -> None:
-    answers = {"elicitation/create": accepted()}
-    async with responding(serving(), revision, answers) as client:
+async def test_results_that_depend_on_input_are_not_cacheable(revision: str) -> None:
+    answers = {"elicitation/create": accept_result()}
+    async with connect_respondent(cached_server(), revision, answers) as client:
         last = await client.ask("resources/read", {"uri": "x://asks"})
         (first,) = client.rounds
     assert not {"ttlMs", "cacheScope"} & first.keys()
@@ -119,7 +119,7 @@ async def test_what_depends_on_answers_is_not_to_be_kept(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", [name for name in ALL if name not in PER_REQUEST])
 async def test_where_there_are_no_hints_none_leaves(revision: str) -> None:
-    async with speaking_to(serving(CacheHint(9, "public")), revision, {}) as end:
+    async with speaking_to(cached_server(CacheHint(9, "public")), revision, {}) as end:
         for name, method in LISTS.items():
             if name != "discover":
                 assert hint((await end.ask(method))["result"]) == (None, None)
@@ -158,7 +158,7 @@ def test_only_what_is_listed_has_a_hint() -> None:
 
 
 @pytest.mark.parametrize("given", [5, "public", True, {"tools": 1000}, {"tools": {"ttl_ms": 5}}])
-def test_what_is_no_hint_is_refused_where_it_is_given(given: Any) -> None:
+def test_invalid_cache_hints_are_refused_by_the_constructor(given: Any) -> None:
     with pytest.raises(TypeError, match=r"cache.*: expected .*CacheHint"):
         Server("s", cache=given)
 

@@ -117,7 +117,7 @@ def logger(**settings: Any) -> Server:
     return made
 
 
-async def logged(
+async def call_logging_tool(
     revision: str, level: str, *, meta: Any = None, **settings: Any
 ) -> tuple[Any, list[str]]:
     """The answer of a tool that logs at a level, and the levels that were heard before it."""
@@ -134,14 +134,14 @@ LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "e
 @legacy
 @pytest.mark.parametrize("level", LEVELS)
 async def test_each_level_is_sent(revision: str, level: str) -> None:
-    assert (await logged(revision, level))[1] == [level]
+    assert (await call_logging_tool(revision, level))[1] == [level]
 
 
 @pytest.mark.requirement("logging.levels")
 @every
 @pytest.mark.parametrize("level", ["WARN", "fatal", "verbose"])
 async def test_a_level_that_is_none_is_not_sent(revision: str, level: str) -> None:
-    answer, heard = await logged(revision, level)
+    answer, heard = await call_logging_tool(revision, level)
     assert "error" in answer or answer["result"]["isError"] is True
     assert heard == []
 
@@ -150,18 +150,18 @@ async def test_a_level_that_is_none_is_not_sent(revision: str, level: str) -> No
 @every
 async def test_a_server_that_declares_no_logging_sends_none(revision: str) -> None:
     key = facts(revision).meta.log_level
-    assert (await logged(revision, "error", logging=False))[1] == []
+    assert (await call_logging_tool(revision, "error", logging=False))[1] == []
     meta = None if key is None else {key: "debug"}
-    assert (await logged(revision, "error", meta=meta, logging=False))[1] == []
+    assert (await call_logging_tool(revision, "error", meta=meta, logging=False))[1] == []
 
 
 @pytest.mark.requirement("logging.per-request-level", "logging.set-level-removed")
 @modern
 async def test_a_request_without_a_level_gets_no_log_messages(revision: str) -> None:
-    assert (await logged(revision, "emergency"))[1] == []
+    assert (await call_logging_tool(revision, "emergency"))[1] == []
     key = facts(revision).meta.log_level
     assert key is not None
-    assert (await logged(revision, "error", meta={key: "error"}))[1] == ["error"]
+    assert (await call_logging_tool(revision, "error", meta={key: "error"}))[1] == ["error"]
     async with speaking_to(logger(), revision) as end:
         assert (await end.ask("logging/setLevel", {"level": "info"}))["error"]["code"] == -32601
 

@@ -40,7 +40,7 @@ class OrderModel(BaseModel):
     count: int = 1
 
 
-def serving(function: Any, **options: Any) -> Server:
+def server_with_method(function: Any, **options: Any) -> Server:
     server = Server("shop")
     server.method("acme/thing", **options)(function)
     return server
@@ -51,7 +51,7 @@ def members(result: Any) -> dict[str, Any]:
     return {name: each for name, each in result.items() if name not in ("_meta", "resultType")}
 
 
-async def untyped(params, ctx):  # type: ignore[no-untyped-def] # as users write it
+async def untyped_handler(params, ctx):  # type: ignore[no-untyped-def] # as users write it
     return {"params": params, "revision": ctx.revision}
 
 
@@ -60,14 +60,14 @@ def in_thread(params, ctx):  # type: ignore[no-untyped-def] # as users write it
     return {"params": params, "revision": ctx.revision}
 
 
-async def typed(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
+async def typed_handler(params: dict[str, Any], ctx: Context) -> dict[str, Any]:
     return {"params": params, "revision": ctx.revision}
 
 
 @every
-@pytest.mark.parametrize("function", [untyped, in_thread, typed])
+@pytest.mark.parametrize("function", [untyped_handler, in_thread, typed_handler])
 async def test_a_custom_method_takes_params_and_context(revision: str, function: Any) -> None:
-    async with connect(serving(function), revision=revision) as client:
+    async with connect(server_with_method(function), revision=revision) as client:
         for params in ({"a": [1]}, {}, None):
             result = await client.request("acme/thing", params)
             assert members(result) == {"params": params or {}, "revision": revision}
@@ -93,7 +93,7 @@ async def test_a_result_says_its_type_where_results_do(revision: str, result: An
 
 @pytest.mark.parametrize("revision", [ALL[0], NEWEST])
 def test_the_blocking_client_calls_custom_methods(revision: str) -> None:
-    with connect_sync(serving(untyped), revision=revision) as client:
+    with connect_sync(server_with_method(untyped_handler), revision=revision) as client:
         result = client.request("acme/thing", {"a": 1})
         assert members(result) == {"params": {"a": 1}, "revision": revision}
         with pytest.raises(RemoteError):
@@ -117,7 +117,7 @@ def of_nothing() -> dict[str, Any]:
     [(of_params, {"a": 1}), (of_context, "v"), (of_nothing, None)],
 )
 async def test_a_custom_method_takes_what_it_names(function: Any, got: Any) -> None:
-    async with connect(serving(function)) as client:
+    async with connect(server_with_method(function)) as client:
         result = await client.request("acme/thing", {"a": 1}, meta={"k": "v"})
         assert members(result) == {"got": got}
 
@@ -136,7 +136,7 @@ async def test_the_annotation_types_and_checks_the_params(
 
     if not explicit:
         thing.__annotations__["params"] = kind
-    server = serving(thing, **({"params": kind} if explicit else {}))
+    server = server_with_method(thing, **({"params": kind} if explicit else {}))
     async with connect(server, revision=revision) as client:
         result = await client.request("acme/thing", {"name": "fig", "count": 2})
         assert members(result) == {"name": "fig", "count": 2}
@@ -160,13 +160,13 @@ async def test_the_annotation_types_and_checks_the_params(
     ],
 )
 async def test_results_are_objects_of_any_kind(revision: str, value: Any, result: Any) -> None:
-    async with connect(serving(lambda: value), revision=revision) as client:
+    async with connect(server_with_method(lambda: value), revision=revision) as client:
         assert members(await client.request("acme/thing")) == result
 
 
 @pytest.mark.parametrize("value", ["text", 5, [1], object()])
 async def test_any_other_result_is_an_error_that_says_so(value: Any) -> None:
-    async with connect(serving(lambda: value)) as client:
+    async with connect(server_with_method(lambda: value)) as client:
         with pytest.raises(RemoteError, match=r"method 'acme/thing': .*result") as info:
             await client.request("acme/thing")
         assert info.value.code == -32603
@@ -177,7 +177,7 @@ async def test_an_error_of_the_function_reaches_the_client(revision: str) -> Non
     def refuse() -> None:
         raise ProtocolError("sold out", code=1001, data={"left": 0})
 
-    async with connect(serving(refuse), revision=revision) as client:
+    async with connect(server_with_method(refuse), revision=revision) as client:
         with pytest.raises(RemoteError, match="sold out") as info:
             await client.request("acme/thing")
         assert (info.value.code, info.value.data) == (1001, {"left": 0})
@@ -185,7 +185,7 @@ async def test_an_error_of_the_function_reaches_the_client(revision: str) -> Non
 
 @every
 async def test_unknown_methods_are_errors_of_the_protocol(revision: str) -> None:
-    async with connect(serving(untyped), revision=revision) as client:
+    async with connect(server_with_method(untyped_handler), revision=revision) as client:
         with pytest.raises(RemoteError) as info:
             await client.request("acme/other", {"a": 1})
         assert info.value.code == METHOD_NOT_FOUND
@@ -199,7 +199,7 @@ async def test_unknown_methods_are_errors_of_the_protocol(revision: str) -> None
 
 @every
 async def test_params_that_are_no_object_are_refused(revision: str) -> None:
-    async with speaking_to(serving(untyped), revision) as end:
+    async with speaking_to(server_with_method(untyped_handler), revision) as end:
         answer = await end.ask("acme/thing", {"a": 1})
         assert members(answer["result"])["params"] == {"a": 1}
         assert (await end.ask("acme/nothing"))["error"]["code"] == METHOD_NOT_FOUND
@@ -214,4 +214,4 @@ async def test_params_that_are_no_object_are_refused(revision: str) -> None:
 )
 def test_a_function_of_other_parameters_is_refused(function: Any) -> None:
     with pytest.raises(TypeError, match="method 'acme/thing': expected"):
-        serving(function)
+        server_with_method(function)

@@ -208,7 +208,7 @@ async def test_an_error_that_a_provider_suppresses_is_still_the_answer() -> None
     assert EVENTS == ["suppressed"]
 
 
-async def test_what_is_opened_is_closed_when_the_tool_times_out() -> None:
+async def test_dependencies_are_closed_when_the_tool_times_out() -> None:
     server = Server("slow")
 
     @server.tool(timeout=0.05)

@@ -25,7 +25,7 @@ from mcp_protocol.server.toolkit import tool_discovery
 from mcp_protocol.server.toolkit.tool_discovery import KEPT_INDEXES, QUERY_WORDS
 from mcp_protocol.testing import connected
 from package.asgi_client import asgi
-from package.server.auth.guarded import challenge_in, protected
+from package.server.auth.guarded import challenge_in, protected_settings
 from package.server.auth.issuer import bearer, token_of
 from package.wire import ALL, PER_REQUEST, SESSIONS
 
@@ -278,7 +278,7 @@ async def test_a_called_tool_asks_its_client(revision: str) -> None:
 @pytest.mark.parametrize("revision", [SESSIONS[-1], PER_REQUEST[-1]])
 async def test_a_call_without_scopes_gets_the_challenge_of_the_tool(revision: str) -> None:
     params = {"name": "call_tool", "arguments": {"name": "pay_bill", "arguments": {"amount": 3}}}
-    async with asgi(city(), auth=protected()) as http:
+    async with asgi(city(), auth=protected_settings()) as http:
         http.fields["authorization"] = bearer(token_of(scope="mcp:read"))
         if revision in SESSIONS:
             await http.initialize(revision)

@@ -34,11 +34,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def encoded(data: bytes) -> str:
+def encode_base64(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-async def returned(revision: str, value: Any, annotation: Any) -> list[dict[str, Any]]:
+async def returned_content(revision: str, value: Any, annotation: Any) -> list[dict[str, Any]]:
     """The content of the result of a tool that returns a value."""
     server = Server("files")
 
@@ -52,14 +52,14 @@ async def returned(revision: str, value: Any, annotation: Any) -> list[dict[str,
         return blocks
 
 
-PNG = {"type": "image", "data": encoded(b"png"), "mimeType": "image/png"}
+PNG = {"type": "image", "data": encode_base64(b"png"), "mimeType": "image/png"}
 
 
 @pytest.mark.parametrize("annotation", [Image, Any])
 @two
 async def test_an_image_is_read_from_a_path(revision: str, annotation: Any, folder: Path) -> None:
     for path in (folder / "dot.png", str(folder / "dot.png")):
-        assert await returned(revision, Image(path=path), annotation) == [PNG]
+        assert await returned_content(revision, Image(path=path), annotation) == [PNG]
 
 
 @pytest.mark.parametrize("annotation", [list[str | Image], tuple[str | Image, ...], list, Any])
@@ -68,13 +68,13 @@ async def test_texts_and_images_are_mixed_in_lists_and_tuples(
 ) -> None:
     image = Image(path=folder / "dot.png")
     for value in (["a dot", image], ("a dot", image)):
-        content = await returned(NEWEST, value, annotation)
+        content = await returned_content(NEWEST, value, annotation)
         assert content == [{"type": "text", "text": "a dot"}, PNG]
 
 
 async def test_data_beside_an_image_becomes_its_json(folder: Path) -> None:
     value = [{"a": 1}, Image(path=folder / "dot.png")]
-    content = await returned(NEWEST, value, Any)
+    content = await returned_content(NEWEST, value, Any)
     assert content == [{"type": "text", "text": '{"a":1}'}, PNG]
 
 
@@ -82,10 +82,10 @@ async def test_audio_and_files_are_read_from_paths(folder: Path) -> None:
     audio = Audio(path=folder / "hum.wav", mime_type="audio/wav")
     text, binary = File(path=folder / "a b.txt"), File(path=folder / "x.bin", name="y.bin")
     made = File(data=b"{}", mime_type="application/json", name="made.json")
-    assert await returned(NEWEST, [audio, text, binary, made], list[Audio | File]) == [
-        {"type": "audio", "data": encoded(b"wav"), "mimeType": "audio/wav"},
+    assert await returned_content(NEWEST, [audio, text, binary, made], list[Audio | File]) == [
+        {"type": "audio", "data": encode_base64(b"wav"), "mimeType": "audio/wav"},
         resource("a%20b.txt", text="\u00e9", mimeType="text/plain"),
-        resource("y.bin", blob=encoded(b"\xff"), mimeType="application/octet-stream"),
+        resource("y.bin", blob=encode_base64(b"\xff"), mimeType="application/octet-stream"),
         resource("made.json", text="{}", mimeType="application/json"),
     ]
 
@@ -104,7 +104,7 @@ def resource(name: str, **more: str) -> dict[str, Any]:
         (lambda folder: File(data=b"", path=folder / "dot.png"), "expected either data or path"),
     ],
 )
-def test_what_is_no_image_or_file_is_refused_when_it_is_made(
+def test_invalid_images_and_files_are_refused_by_the_constructor(
     make: Any, said: str, folder: Path
 ) -> None:
     with pytest.raises(ValueError, match=said):
@@ -119,5 +119,5 @@ async def test_the_error_for_what_cannot_be_sent_says_what_can(
     annotation: Any, said: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.ERROR):
-        await returned(NEWEST, object(), annotation)
+        await returned_content(NEWEST, object(), annotation)
     assert said in caplog.text

@@ -80,7 +80,7 @@ async def test_notifications_reach_their_handler(revision: str) -> None:
 ROOTS: dict[str, Any] = {"method": "roots/list"}
 
 
-def asking(revision: str, as_type: bool) -> Server:
+def asking_server(revision: str, as_type: bool) -> Server:
     """A server whose handler of calls asks for roots, until it gets its own state back."""
     module = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.server")
     row = REVISIONS[revision].client_requests["tools/call"]
@@ -104,7 +104,7 @@ async def test_a_handler_asks_for_declared_input_and_keeps_its_state(
 ) -> None:
     call: dict[str, Any] = {"name": "low"}
     roots: dict[str, Any] = {"roots": {}}
-    async with speaking_to(asking(revision, as_type), revision) as end:
+    async with speaking_to(asking_server(revision, as_type), revision) as end:
         refused = await end.ask("tools/call", call, capabilities={"sampling": {}})
         asked = (await end.ask("tools/call", call, capabilities=roots))["result"]
         state = {"requestState": asked["requestState"]}

@@ -299,7 +299,7 @@ class Choosing(ClientHandlers):
         return {"action": "accept", "content": {"row": 7}}
 
 
-def asking() -> Server:
+def asking_server() -> Server:
     server = Server("asking")
 
     @server.tool()
@@ -317,7 +317,7 @@ async def test_progress_logs_and_questions_of_a_mounted_tool_arrive(
     revision: str,
 ) -> None:
     server = main()
-    server.mount(asking(), prefix="seat")
+    server.mount(asking_server(), prefix="seat")
     reports: list[tuple[float, float | None]] = []
 
     def report(progress: float, total: float | None, message: str | None) -> None:
@@ -340,7 +340,7 @@ async def test_progress_logs_and_questions_of_a_mounted_tool_arrive(
 async def test_the_state_of_a_call_is_signed_by_the_outer_server() -> None:
     def process() -> Server:
         server, middle = Server("main", state_key=b"k" * 16), Server("middle")
-        middle.mount(asking(), prefix="seat")
+        middle.mount(asking_server(), prefix="seat")
         server.mount(middle)
         return server
 
@@ -505,7 +505,7 @@ def test_a_server_that_lists_by_a_low_level_handler_is_refused() -> None:
         main().mount(Server("low", handlers=[Handlers()]), prefix="low")
 
 
-def locked(**settings: Any) -> Server:
+def locked_server(**settings: Any) -> Server:
     """A server whose tools change what their session shows."""
     server = Server("locked", **settings)
 
@@ -538,7 +538,7 @@ def locked(**settings: Any) -> Server:
 async def test_a_mounted_tool_shows_and_hides_in_its_session_alone(
     revision: str, has_middleware: bool
 ) -> None:
-    main, middle, inner = Server("main"), Server("middle"), locked()
+    main, middle, inner = Server("main"), Server("middle"), locked_server()
     if has_middleware:
 
         @inner.middleware
@@ -570,7 +570,7 @@ async def test_a_mounted_tool_shows_and_hides_in_its_session_alone(
 
 
 async def test_a_mounted_tool_shows_nothing_the_outer_server_hides() -> None:
-    main, inner = Server("main"), locked()
+    main, inner = Server("main"), locked_server()
     main.mount(inner)
     inner.enable("gold")
     main.disable("gold")

@@ -29,7 +29,7 @@ def builder(revision: str) -> output_conversion.ContentResultBuilder:
     )
 
 
-def sent(revision: str, annotation: Any, value: Any) -> Any:
+def sent_result(revision: str, annotation: Any, value: Any) -> Any:
     """The result of a tool with this return annotation, as wire object."""
     made = builder(revision).full(
         *output_conversion.from_annotation(annotation, "tool").results(value)
@@ -42,7 +42,7 @@ def test_content_of_generated_models_is_content_too(revision: str) -> None:
     link = MODELS.ResourceLink(name="a", uri="x://a", title="The a")
     image = MODELS.ImageContent(data="+w==", mime_type="image/png")
     audio = MODELS.AudioContent(data="+w==", mime_type="audio/wav")
-    content = sent(revision, list[MODELS.ContentBlock], [link, image, audio])["content"]
+    content = sent_result(revision, list[MODELS.ContentBlock], [link, image, audio])["content"]
     assert content[0] in (
         {"type": "resource_link", "name": "a", "uri": "x://a", "title": "The a"},
         {"type": "text", "text": "The a: x://a"},
@@ -55,7 +55,7 @@ def test_content_of_generated_models_is_content_too(revision: str) -> None:
 def test_data_of_generated_models_has_to_be_base64() -> None:
     image = MODELS.ImageContent(data="%%%", mime_type="image/png")
     with pytest.raises(ValueError, match="data: expected base64, got '%%%'"):
-        sent(NEWEST, MODELS.ImageContent, image)
+        sent_result(NEWEST, MODELS.ImageContent, image)
 
 
 @every
@@ -63,7 +63,7 @@ def test_annotations_stay_with_a_block_that_becomes_text(revision: str) -> None:
     audio = MODELS.AudioContent(
         data="", mime_type="audio/wav", annotations=MODELS.Annotations(priority=0.5)
     )
-    (block,) = sent(revision, None, audio)["content"]
+    (block,) = sent_result(revision, None, audio)["content"]
     assert block["annotations"] == {"priority": 0.5}
 
 
@@ -139,7 +139,7 @@ def test_a_result_told_in_full_has_what_was_told() -> None:
 def test_annotations_of_a_block_are_held_against_the_revision(revision: str) -> None:
     wrong: Any = Annotations(audience=["system"])  # type: ignore[list-item] # the mistake
     with pytest.raises(ValidationError):
-        sent(revision, Text, Text("x", annotations=wrong))
+        sent_result(revision, Text, Text("x", annotations=wrong))
 
 
 def test_a_type_that_is_no_result_has_no_shape() -> None:

@@ -37,7 +37,7 @@ def plain() -> str:
     return "x"
 
 
-async def listed(server: Server) -> list[dict[str, Any]]:
+async def list_tools(server: Server) -> list[dict[str, Any]]:
     """The tools of a server, as a client of the newest revision sees them."""
     async with speaking_to(server, PER_REQUEST[-1]) as end:
         tools: list[dict[str, Any]] = (await end.ask("tools/list"))["result"]["tools"]
@@ -48,7 +48,7 @@ async def listed(server: Server) -> list[dict[str, Any]]:
 async def test_a_tool_name_of_letters_digits_and_three_signs_is_fine(name: str) -> None:
     server = fresh()
     server.tool(name)(plain)
-    assert [tool["name"] for tool in await listed(server)] == [name]
+    assert [tool["name"] for tool in await list_tools(server)] == [name]
 
 
 @pytest.mark.requirement(
@@ -136,7 +136,7 @@ def test_a_result_without_json_schema_names_the_way_out() -> None:
     fresh().tool(output_schema=None)(opaque)
 
 
-def marked(name: Any, kind: str = "string") -> dict[str, Any]:
+def marked_schema(name: Any, kind: str = "string") -> dict[str, Any]:
     return {"type": kind, "x-mcp-header": name}
 
 
@@ -149,14 +149,17 @@ PLACE = "expected on a property reached through `properties` alone"
     ("properties", "reason"),
     [
         *(
-            ({"a": marked(name)}, TOKEN)
+            ({"a": marked_schema(name)}, TOKEN)
             for name in ("", "a b", "a:b", "a(b", "\u00e9", "a\r\nX: 1", 3)
         ),
-        ({"a": marked("Region"), "b": marked("region")}, "b: x-mcp-header 'region' is also on a"),
-        ({"a": marked("Size", "number")}, TYPE),
-        ({"a": marked("Size", "array")}, TYPE),
-        ({"a": {"type": "array", "items": marked("In")}}, PLACE),
-        ({"a": {"oneOf": [marked("One")]}}, PLACE),
+        (
+            {"a": marked_schema("Region"), "b": marked_schema("region")},
+            "b: x-mcp-header 'region' is also on a",
+        ),
+        ({"a": marked_schema("Size", "number")}, TYPE),
+        ({"a": marked_schema("Size", "array")}, TYPE),
+        ({"a": {"type": "array", "items": marked_schema("In")}}, PLACE),
+        ({"a": {"oneOf": [marked_schema("One")]}}, PLACE),
     ],
 )
 def test_a_header_mark_that_is_malformed_or_misplaced_is_refused(
@@ -172,14 +175,18 @@ def test_a_header_mark_that_is_malformed_or_misplaced_is_refused(
 @pytest.mark.parametrize(
     "properties",
     [
-        {"a": marked("A-b_1!"), "b": marked("B", "integer"), "c": marked("C", "boolean")},
-        {"a": {"type": "object", "properties": {"b": marked("Deep")}}},
+        {
+            "a": marked_schema("A-b_1!"),
+            "b": marked_schema("B", "integer"),
+            "c": marked_schema("C", "boolean"),
+        },
+        {"a": {"type": "object", "properties": {"b": marked_schema("Deep")}}},
     ],
 )
 async def test_a_header_mark_on_a_reachable_property_is_kept(properties: dict[str, Any]) -> None:
     server = fresh()
     server.tool(input_schema={"type": "object", "properties": properties})(accepts)
-    (tool,) = await listed(server)
+    (tool,) = await list_tools(server)
     assert tool["inputSchema"]["properties"] == properties
 
 
@@ -190,7 +197,7 @@ async def test_a_parameter_is_marked_by_its_annotation() -> None:
 
     server = fresh()
     server.tool()(query)
-    (tool,) = await listed(server)
+    (tool,) = await list_tools(server)
     assert tool["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
 
 
@@ -245,7 +252,7 @@ def test_a_server_needs_a_name_and_a_page_size_above_none(settings: dict[str, An
         Server(**settings)
 
 
-def test_what_is_not_there_cannot_be_removed() -> None:
+def test_absent_items_cannot_be_removed() -> None:
     for remove in (fresh().remove_tool, fresh().remove_prompt, fresh().remove_resource):
         with pytest.raises(LookupError, match=r"there is no .* 'x'"):
             remove("x")

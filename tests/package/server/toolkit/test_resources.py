@@ -295,7 +295,7 @@ async def test_updates_come_for_what_is_subscribed_to_and_end_with_it(revision: 
 
 
 @legacy
-async def test_what_is_not_there_cannot_be_subscribed_to(revision: str) -> None:
+async def test_absent_resources_cannot_be_subscribed_to(revision: str) -> None:
     async with speaking_to(server, revision) as end:
         answer = await end.ask("resources/subscribe", {"uri": "x://nowhere"})
     assert answer["error"]["code"] == facts(revision).errors.resource_not_found
@@ -319,7 +319,7 @@ async def test_sessionless_revisions_have_no_subscribe_request(revision: str, me
 async def test_updates_come_on_the_stream_that_watches_the_resource(revision: str) -> None:
     wanted = {"resourceSubscriptions": ["x://bytes", "x://json"]}
     async with speaking_to(server, revision) as end:
-        await end.send(listening(revision, "s1", wanted))
+        await end.send(open_subscription(revision, "s1", wanted))
         acknowledged = await end.receive()
         assert acknowledged["params"]["notifications"] == wanted
         server.resource_updated("x://empty")
@@ -329,7 +329,7 @@ async def test_updates_come_on_the_stream_that_watches_the_resource(revision: st
     assert update["params"] == {"uri": "x://json", "_meta": {key: "s1"}}
 
 
-def listening(revision: str, identifier: str, wanted: Any) -> Any:
+def open_subscription(revision: str, identifier: str, wanted: Any) -> Any:
     from package.wire import request
 
     method = facts(revision).behaviour.listen
@@ -349,7 +349,7 @@ async def test_a_server_that_was_not_told_to_offers_no_subscriptions(revision: s
             answer = await end.ask("resources/subscribe", {"uri": "x://a"})
             assert answer["error"]["code"] == -32601
         else:
-            await end.send(listening(revision, "s", {"resourceSubscriptions": ["x://a"]}))
+            await end.send(open_subscription(revision, "s", {"resourceSubscriptions": ["x://a"]}))
             assert (await end.receive())["params"]["notifications"] == {}
 
 

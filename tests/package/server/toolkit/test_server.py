@@ -39,7 +39,7 @@ def full(**settings: Any) -> Server:
     return made
 
 
-def declared(server: Server, revision: str) -> Any:
+def declared_capabilities(server: Server, revision: str) -> Any:
     return server.capabilities(REVISIONS[revision])
 
 
@@ -101,10 +101,10 @@ async def test_discovery_declares_what_is_registered(revision: str) -> None:
 )
 @every
 def test_flags_are_declared_only_for_what_the_server_will_send(revision: str) -> None:
-    quiet = declared(full(list_changed=False, logging=False), revision)
+    quiet = declared_capabilities(full(list_changed=False, logging=False), revision)
     assert (quiet["tools"], quiet["resources"], quiet["prompts"]) == ({}, {}, {})
     assert "logging" not in quiet
-    assert declared(Server("empty", logging=False), revision) == {}
+    assert declared_capabilities(Server("empty", logging=False), revision) == {}
 
 
 @pytest.mark.requirement(
@@ -127,7 +127,7 @@ def test_flags_are_declared_only_for_what_the_server_will_send(revision: str) ->
         ),
     ],
 )
-async def test_what_is_not_registered_is_an_unknown_method(
+async def test_methods_without_registered_items_are_unknown(
     revision: str, method: str, params: Any
 ) -> None:
     async with speaking_to(Server("empty"), revision) as end:
@@ -136,7 +136,7 @@ async def test_what_is_not_registered_is_an_unknown_method(
 
 def test_more_capabilities_are_merged_in() -> None:
     server = full(capabilities={"experimental": {"mine": {}}, "tools": {"listChanged": False}})
-    made = declared(server, ALL[-1])
+    made = declared_capabilities(server, ALL[-1])
     assert made["experimental"] == {"mine": {}}
     assert made["tools"] == {"listChanged": False}
     assert made["prompts"] == {"listChanged": True}
@@ -162,7 +162,7 @@ METHODS = [
 ]
 
 
-def paged() -> Server:
+def paged_server() -> Server:
     made = Server("paged", page_size=2)
     for number in range(5):
         made.tool(f"t{number}")(plain)
@@ -184,7 +184,7 @@ async def test_lists_come_in_pages_without_gaps_or_repeats(
     revision: str, method: str, member: str, key: str
 ) -> None:
     pages: list[list[str]] = []
-    async with speaking_to(paged(), revision) as end:
+    async with speaking_to(paged_server(), revision) as end:
         params: dict[str, Any] = {}
         while True:
             result = (await end.ask(method, params))["result"]
@@ -205,7 +205,7 @@ async def test_lists_come_in_pages_without_gaps_or_repeats(
 async def test_a_bad_cursor_is_refused_and_the_session_goes_on(
     revision: str, method: str, member: str, key: str
 ) -> None:
-    async with speaking_to(paged(), revision) as end:
+    async with speaking_to(paged_server(), revision) as end:
         for cursor in ("", "garbage"):
             assert (await end.ask(method, {"cursor": cursor}))["error"]["code"] == -32602
         assert member in (await end.ask(method))["result"]
@@ -298,7 +298,7 @@ async def test_changes_may_be_made_in_any_thread(revision: str) -> None:
 
 
 @legacy
-async def test_what_is_registered_later_is_not_part_of_an_open_session(revision: str) -> None:
+async def test_items_registered_later_are_not_part_of_open_sessions(revision: str) -> None:
     server = Server("late")
     server.prompt("p")(plain)
     async with speaking_to(server, revision) as end:

@@ -180,7 +180,7 @@ def takes_an_object(value: object) -> None: ...
         ("text", "tool 'x': expected a function, got 'text'"),
     ],
 )
-def test_what_cannot_be_served_is_refused_at_registration(
+def test_unsupported_functions_are_refused_at_registration(
     function: Callable[..., Any], complaint: str
 ) -> None:
     with pytest.raises(TypeError, match=complaint):

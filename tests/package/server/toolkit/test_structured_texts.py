@@ -23,7 +23,7 @@ from mcp_protocol.json_schema import MEMBERS, flat_complaint
 from mcp_protocol.json_schema.validation import validator
 from mcp_protocol.tool_results import structured_value
 from package.live import TEXT
-from package.scripted import scripted
+from package.scripted import connect_scripted
 from package.wire import ALL, facts
 
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]
@@ -35,7 +35,7 @@ class Color(Enum):
     RED = "red"
 
 
-def returning(annotation: Any, value: Any, **options: Any) -> Server:
+def returning_server(annotation: Any, value: Any, **options: Any) -> Server:
     """A server whose tool `give` returns the value."""
 
     def give() -> Any:
@@ -58,7 +58,7 @@ async def result_of(server: Server, revision: str) -> tuple[list[Any], Any, Any]
         return texts, structured_value(result), schema and to_builtins(schema)
 
 
-def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+def wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {"result": schema},
@@ -86,13 +86,13 @@ OPTIONAL_TEXT = {"anyOf": [{"type": "string"}, {"type": "null"}]}
     ],
 )
 @pytest.mark.requirement("content.structured-text-fallback", "tools.output-conforms")
-async def test_what_is_no_object_is_structured_as_a_member_result(
+async def test_values_other_than_objects_are_a_member_named_result(
     annotation: Any, value: Any, texts: list[str], schema: dict[str, Any], revision: str
 ) -> None:
-    result = await result_of(returning(annotation, value), revision)
+    result = await result_of(returning_server(annotation, value), revision)
     plain = to_builtins(value)
     if revision in STRUCTURED:
-        assert result == (texts, {"result": plain}, wrapped(schema))
+        assert result == (texts, {"result": plain}, wrap_schema(schema))
     else:
         assert result == (texts, UNSET, None)
 
@@ -112,13 +112,13 @@ async def test_what_is_no_object_is_structured_as_a_member_result(
 async def test_without_structured_results_content_is_all(
     annotation: Any, value: Any, texts: list[str], revision: str
 ) -> None:
-    server = returning(annotation, value, structured=False)
+    server = returning_server(annotation, value, structured=False)
     assert await result_of(server, revision) == (texts, UNSET, None)
 
 
 def test_an_output_schema_needs_structured_results() -> None:
     with pytest.raises(TypeError, match="expected structured=True beside an output_schema"):
-        returning(str, "x", structured=False, output_schema={"type": "object"})
+        returning_server(str, "x", structured=False, output_schema={"type": "object"})
 
 
 @every
@@ -136,14 +136,14 @@ def test_an_output_schema_needs_structured_results() -> None:
 async def test_content_is_not_structured(
     annotation: Any, value: Any, texts: list[str], revision: str
 ) -> None:
-    assert await result_of(returning(annotation, value), revision) == (texts, UNSET, None)
+    assert await result_of(returning_server(annotation, value), revision) == (texts, UNSET, None)
 
 
 @every
 async def test_a_text_is_checked_like_any_value(revision: str) -> None:
-    async with connect(returning(str, 3), revision=revision) as client:
+    async with connect(returning_server(str, 3), revision=revision) as client:
         assert (await client.call_tool("give")).is_error
-    explicit = returning(str, ToolResult(structured="x", content=["y"]))
+    explicit = returning_server(str, ToolResult(structured="x", content=["y"]))
     texts, structured, _ = await result_of(explicit, revision)
     assert texts == ["y"]
     assert structured == ({"result": "x"} if revision in STRUCTURED else UNSET)
@@ -158,7 +158,7 @@ async def test_values_come_back_as_the_type_of_the_caller(revision: str) -> None
         (date, date(2026, 7, 1)),
         (Color, Color.RED),
     ):
-        async with connect(returning(annotation, value), revision=revision) as client:
+        async with connect(returning_server(annotation, value), revision=revision) as client:
             assert await client.call_tool("give", returns=annotation) == value
 
 
@@ -172,7 +172,7 @@ def test_a_text_costs_no_conversion() -> None:
             nonlocal count
             count += event == "call" and "mcp_protocol" in frame.f_code.co_filename
 
-        server = returning(annotation, "x")
+        server = returning_server(annotation, "x")
         tool = server._dispatcher.registries.tools.find("give")
         assert tool is not None
         results = _builder()
@@ -231,9 +231,9 @@ def test_flat_schemas_are_read_as_the_library_reads_them(schema: Any, value: Any
 @pytest.mark.parametrize(
     ("schema", "value", "text"),
     [
-        (wrapped({"type": "string"}), {"result": 1}, "result: 1 is not of type 'string'"),
-        (wrapped({"type": "string"}), {}, "'result' is a required property"),
-        (wrapped({"type": "string"}), "x", "'x' is not of type 'object'"),
+        (wrap_schema({"type": "string"}), {"result": 1}, "result: 1 is not of type 'string'"),
+        (wrap_schema({"type": "string"}), {}, "'result' is a required property"),
+        (wrap_schema({"type": "string"}), "x", "'x' is not of type 'object'"),
     ],
 )
 def test_errors_of_flat_schemas_have_the_same_texts(schema: Any, value: Any, text: str) -> None:
@@ -270,9 +270,9 @@ async def test_texts_are_checked_without_the_library(
 ) -> None:
     monkeypatch.setitem(sys.modules, "jsonschema", None)
     tool = {"name": "a", "inputSchema": {"type": "object"}}
-    listing = {"tools": [{**tool, "outputSchema": wrapped({"type": "string"})}]}
+    listing = {"tools": [{**tool, "outputSchema": wrap_schema({"type": "string"})}]}
     right, wrong = ({**TEXT, "structuredContent": {"result": each}} for each in ("done", 5))
-    async with scripted(revision, listing, right, wrong) as (client, _):
+    async with connect_scripted(revision, listing, right, wrong) as (client, _):
         await client.list_tools()
         with caplog.at_level(logging.WARNING):
             assert (await client.call_tool("a")).data == "done"

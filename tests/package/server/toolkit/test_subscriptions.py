@@ -34,7 +34,7 @@ from package.wire import (
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
-def listening(
+def open_subscription(
     revision: str, wanted: Mapping[str, Any], *, id: Any = "s", capabilities: Any = None
 ) -> tuple[ServerEnd, list[dict[str, Any]]]:
     """A server with one open subscription, and what it said to that."""
@@ -56,7 +56,7 @@ def test_the_acknowledgement_comes_first_with_its_id_unchanged(
     revision: str, id: int | str
 ) -> None:
     wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a", "memo://b"]}
-    _, said = listening(revision, wanted, id=id)
+    _, said = open_subscription(revision, wanted, id=id)
     params = {"_meta": {tag(revision): id}, "notifications": wanted}
     assert said == [{"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params}]
     assert type(said[0]["params"]["_meta"][tag(revision)]) is type(id)
@@ -90,7 +90,7 @@ def test_without_a_proper_filter_there_is_no_subscription(revision: str, params:
 def test_a_subscription_hears_what_it_asked_for_and_nothing_else(
     revision: str, member: str
 ) -> None:
-    server, _ = listening(revision, {member: True})
+    server, _ = open_subscription(revision, {member: True})
     for other, method in CHANGED.items():
         expected = {"jsonrpc": "2.0", "method": method, "params": {"_meta": {tag(revision): "s"}}}
         assert changes(server, method) == ([expected] if other == member else [])
@@ -100,10 +100,10 @@ def test_a_subscription_hears_what_it_asked_for_and_nothing_else(
 @pytest.mark.requirement("subscriptions.only-requested-types", "subscriptions.filter-fields")
 @modern
 @pytest.mark.parametrize("wanted", [{}, dict.fromkeys(CHANGED, False)])
-def test_what_is_absent_or_false_is_not_subscribed_to(
+def test_absent_and_false_members_are_not_subscribed_to(
     revision: str, wanted: Mapping[str, Any]
 ) -> None:
-    server, said = listening(revision, wanted)
+    server, said = open_subscription(revision, wanted)
     assert said[0]["params"]["notifications"] == {}
     assert [changes(server, method) for method in CHANGED.values()] == [[], [], []]
     assert server.connection.inbound_requests == ("s",)
@@ -112,7 +112,7 @@ def test_what_is_absent_or_false_is_not_subscribed_to(
 @pytest.mark.requirement("subscriptions.only-requested-resources")
 @modern
 def test_updates_are_sent_for_the_resources_that_were_named(revision: str) -> None:
-    server, _ = listening(revision, {"resourceSubscriptions": ["memo://a"]})
+    server, _ = open_subscription(revision, {"resourceSubscriptions": ["memo://a"]})
     (message,) = changes(server, UPDATED, uri="memo://a")
     assert message["params"] == {"uri": "memo://a", "_meta": {tag(revision): "s"}}
     assert changes(server, UPDATED, uri="memo://b") == []
@@ -134,11 +134,11 @@ def test_updates_are_sent_for_the_resources_that_were_named(revision: str) -> No
     ],
     ids=repr,
 )
-def test_what_the_server_lacks_is_left_out_without_an_error(
+def test_unsupported_subscriptions_are_omitted_without_an_error(
     revision: str, capabilities: Any, agreed: Mapping[str, Any]
 ) -> None:
     wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}
-    server, said = listening(revision, wanted, capabilities=capabilities)
+    server, said = open_subscription(revision, wanted, capabilities=capabilities)
     assert said[0]["params"]["notifications"] == agreed
     assert server.connection.inbound_requests == ("s",)
 
@@ -146,7 +146,7 @@ def test_what_the_server_lacks_is_left_out_without_an_error(
 @pytest.mark.requirement("subscriptions.one-copy-per-subscription", "subscriptions.concurrent")
 @modern
 def test_a_change_is_told_to_each_subscription_that_wants_it(revision: str) -> None:
-    server, _ = listening(revision, ALL_LISTS, id=1)
+    server, _ = open_subscription(revision, ALL_LISTS, id=1)
     server.ask(LISTEN, {"notifications": ALL_LISTS}, id="1")
     server.ask(LISTEN, {"notifications": {"promptsListChanged": True}}, id=2)
     sent = server.connection.notify(CHANGED["toolsListChanged"])
@@ -158,7 +158,7 @@ def test_a_change_is_told_to_each_subscription_that_wants_it(revision: str) -> N
 @pytest.mark.requirement("subscriptions.cancel-stdio", "cancellation.nothing-further")
 @modern
 def test_a_cancelled_subscription_is_silent_and_the_others_go_on(revision: str) -> None:
-    server, _ = listening(revision, ALL_LISTS, id="a")
+    server, _ = open_subscription(revision, ALL_LISTS, id="a")
     server.ask(LISTEN, {"notifications": ALL_LISTS}, id="b")
     said = server.say({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": "a"}})
     assert said == []
@@ -176,7 +176,7 @@ def test_a_cancelled_subscription_is_silent_and_the_others_go_on(revision: str) 
 )
 @modern
 def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> None:
-    server, _ = listening(revision, ALL_LISTS, id="a")
+    server, _ = open_subscription(revision, ALL_LISTS, id="a")
     server.ask(LISTEN, {"notifications": {}}, id=2)
     said = [json.loads(send.data) for send in server.connection.close_streams()]
     for id in ("a", 2):
@@ -203,7 +203,7 @@ def test_the_requests_that_subscriptions_replace_are_gone(revision: str, method:
 @pytest.mark.requirement("subscriptions.no-server-memory")
 @modern
 def test_a_new_connection_starts_without_subscriptions(revision: str) -> None:
-    server, _ = listening(revision, ALL_LISTS)
+    server, _ = open_subscription(revision, ALL_LISTS)
     server.connection.closed()
     assert changes(server, CHANGED["toolsListChanged"]) == []
     assert changes(ServerEnd(revision), CHANGED["toolsListChanged"]) == []
@@ -243,11 +243,11 @@ TOO_MUCH = [
 @modern
 @pytest.mark.parametrize("uris", TOO_MUCH, ids=["many", "long", "to the limit"])
 def test_a_stream_follows_only_so_many_resources(revision: str, uris: list[str]) -> None:
-    server, said = listening(revision, {"resourceSubscriptions": uris})
+    server, said = open_subscription(revision, {"resourceSubscriptions": uris})
     assert said[0]["error"]["code"] == -32602
     assert str(RESOURCES) in said[0]["error"]["message"]
     assert server.connection.inbound_requests == ()
-    _, said = listening(revision, {"resourceSubscriptions": uris[:-1] * 2})
+    _, said = open_subscription(revision, {"resourceSubscriptions": uris[:-1] * 2})
     assert said[0]["method"] == ACKNOWLEDGED
 
 

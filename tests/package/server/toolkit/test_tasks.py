@@ -32,7 +32,7 @@ from package.requestor import (
     Work,
     requestor,
 )
-from package.wire import encoded
+from package.wire import encode_message
 
 pytestmark = pytest.mark.anyio
 everywhere = pytest.mark.parametrize("transport", ["memory", "http"])
@@ -147,7 +147,7 @@ async def test_a_task_is_created_at_once_and_has_its_result(transport: str) -> N
         assert created.keys() == {"task", "_meta"}
         assert created["_meta"] == {RELATED: {"taskId": task["taskId"]}}
         assert task["taskId"] != "mine"
-        decoder(Task)(encoded(task))
+        decoder(Task)(encode_message(task))
         assert {key: task[key] for key in ("status", "ttl", "pollInterval")} == {
             "status": "working",
             "ttl": 60_000,
@@ -442,7 +442,7 @@ async def test_a_task_of_another_principal_is_like_an_unknown_one(transport: str
         requestor(transport, work.server, "bob") as bob,
     ):
         own = await ada.start("waits")
-        decoder(ListTasksResult)(encoded(await ada.result("tasks/list", {})))
+        decoder(ListTasksResult)(encode_message(await ada.result("tasks/list", {})))
         assert await ada.result("tasks/list", {}) == {"tasks": [own]}
         assert await bob.result("tasks/list", {}) == {"tasks": []}
         for method in ABOUT:

@@ -187,7 +187,7 @@ WRONG: list[tuple[type[Exception], str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "reason", "options"), WRONG, ids=lambda _: "")
-def test_what_cannot_be_made_is_refused(
+def test_invalid_variants_are_refused(
     kind: type[Exception], reason: str, options: dict[str, Any]
 ) -> None:
     server: Any = library()

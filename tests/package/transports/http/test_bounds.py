@@ -44,7 +44,7 @@ HARM = "\x1b[2J\x9b\x85" + "x" * 5000
 OK = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 
 
-def sending(*parts: Iterable[bytes] | bytes) -> Handler:
+def send_parts(*parts: Iterable[bytes] | bytes) -> Handler:
     """A handler that sends bytes as they are, for ever where a part has no end."""
 
     async def handler(asked: Asked, reply: Reply) -> None:
@@ -113,7 +113,7 @@ ENDLESS_HEADS = {
 async def test_the_head_of_a_response_is_taken_up_to_a_limit(head: str, anyio_backend: str) -> None:
     if anyio_backend == "trio" and head in ("informational", "early hints"):
         pytest.skip("httpx2 has no such limit; see the next test")
-    async with requests_to(sending(*ENDLESS_HEADS[head])) as (requests, url, _):
+    async with requests_to(send_parts(*ENDLESS_HEADS[head])) as (requests, url, _):
         tracemalloc.start()
         try:
             with pytest.raises(ResponseLostError) as caught:
@@ -130,7 +130,7 @@ async def test_the_head_of_a_response_is_taken_up_to_a_limit(head: str, anyio_ba
 
 async def test_a_few_informational_responses_are_passed_over() -> None:
     early = b"HTTP/1.1 103 Early Hints\r\n\r\n" * 1000
-    async with requests_to(sending(early, OK, b"Content-Length: 2\r\n\r\n{}")) as (
+    async with requests_to(send_parts(early, OK, b"Content-Length: 2\r\n\r\n{}")) as (
         requests,
         url,
         _,
@@ -143,7 +143,7 @@ async def test_a_few_informational_responses_are_passed_over() -> None:
 async def test_endless_informational_responses_end_at_the_deadline(
     head: str,
 ) -> None:
-    handler = sending(*ENDLESS_HEADS[head])
+    handler = send_parts(*ENDLESS_HEADS[head])
     async with requests_to(handler, with_httpx2=True) as (requests, url, _):
         tracemalloc.start()
         try:
@@ -166,7 +166,7 @@ ENDLESS_BODIES = {
 @pytest.mark.parametrize("with_httpx2", [False, True])
 @pytest.mark.parametrize("body", ENDLESS_BODIES)
 async def test_the_body_of_an_answer_is_taken_up_to_a_limit(body: str, with_httpx2: bool) -> None:
-    handler = sending(OK, *ENDLESS_BODIES[body])
+    handler = send_parts(OK, *ENDLESS_BODIES[body])
     async with requests_to(handler, with_httpx2=with_httpx2) as (requests, url, _):
         response = await requests.open("POST", url, POSTED, b"{}")
         with pytest.raises(FrameError, match=f"at most {LIMIT} bytes"):
@@ -184,10 +184,10 @@ ENDLESS_FRAMES = {
 
 @pytest.mark.parametrize("with_httpx2", [False, True])
 @pytest.mark.parametrize("frame", ENDLESS_FRAMES)
-async def test_what_frames_a_body_is_taken_up_to_a_limit(
+async def test_framing_of_a_body_is_read_up_to_a_limit(
     frame: str, with_httpx2: bool, anyio_backend: str
 ) -> None:
-    handler = sending(OK, *ENDLESS_FRAMES[frame])
+    handler = send_parts(OK, *ENDLESS_FRAMES[frame])
     async with requests_to(handler, with_httpx2=with_httpx2) as (requests, url, _):
         response = await requests.open("POST", url, POSTED, b"{}")
         with pytest.raises(ResponseLostError) as caught:
@@ -201,7 +201,7 @@ async def test_what_frames_a_body_is_taken_up_to_a_limit(
 @pytest.mark.parametrize("with_httpx2", [False, True])
 @pytest.mark.parametrize("body", ENDLESS_BODIES)
 async def test_the_body_of_a_refusal_is_taken_up_to_a_limit(body: str, with_httpx2: bool) -> None:
-    handler = sending(b"HTTP/1.1 500 No\r\n", *ENDLESS_BODIES[body])
+    handler = send_parts(b"HTTP/1.1 500 No\r\n", *ENDLESS_BODIES[body])
     async with requests_to(handler, with_httpx2=with_httpx2) as (requests, url, _):
         with pytest.raises(HttpStatusError) as caught:
             await requests.open("POST", url, POSTED, b"{}")
@@ -221,7 +221,7 @@ async def test_redirects_are_followed_a_few_times() -> None:
     assert len(str(caught.value)) < 500
 
 
-def compressed(coding: str, body: bytes) -> Handler:
+def send_compressed(coding: str, body: bytes) -> Handler:
     async def handler(asked: Asked, reply: Reply) -> None:
         await reply.whole(200, body, Content_Type="application/json", Content_Encoding=coding)
 
@@ -231,7 +231,7 @@ def compressed(coding: str, body: bytes) -> Handler:
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 async def test_a_compressed_body_that_bursts_is_taken_up_to_a_limit(coding: str) -> None:
     body = (gzip.compress if coding == "gzip" else zlib.compress)(bytes(20 * LIMIT))
-    handler = compressed(coding, body)
+    handler = send_compressed(coding, body)
     async with requests_to(handler, with_httpx2=True) as (requests, url, server):
         response = await requests.open("POST", url, POSTED, b"{}")
         with pytest.raises(FrameError, match=f"at most {LIMIT} bytes"):
@@ -241,7 +241,7 @@ async def test_a_compressed_body_that_bursts_is_taken_up_to_a_limit(coding: str)
 
 @pytest.mark.parametrize("coding", ["gzip, gzip", "br", "zstd", "gzip, br", "x" * 5000])
 async def test_a_body_that_is_compressed_without_bound_is_refused(coding: str) -> None:
-    handler = compressed(coding, gzip.compress(gzip.compress(b"{}")))
+    handler = send_compressed(coding, gzip.compress(gzip.compress(b"{}")))
     async with requests_to(handler, with_httpx2=True) as (requests, url, _):
         with pytest.raises(RemoteProtocolError, match="expected gzip, deflate, came ") as caught:
             await requests.open("POST", url, POSTED, b"{}")
@@ -250,7 +250,7 @@ async def test_a_body_that_is_compressed_without_bound_is_refused(coding: str) -
 
 async def test_a_client_that_wants_no_compression_asks_for_none() -> None:
     async with (
-        HttpServer(compressed("identity", b"{}")) as server,
+        HttpServer(send_compressed("identity", b"{}")) as server,
         httpx2.AsyncClient(headers={"Accept-Encoding": "zstd;q=1, br"}) as client,
     ):
         requests = HttpRequests(client=client)
@@ -264,7 +264,7 @@ def whole(status: int, body: bytes = b"", **fields: str) -> Handler:
     lines = [f"HTTP/1.1 {status} {fields.pop('reason', 'Test')}"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
     head = "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1")
-    return sending(head + body)
+    return send_parts(head + body)
 
 
 REFUSALS = {
@@ -274,7 +274,7 @@ REFUSALS = {
     "coding": whole(200, b"{}", Content_Type="application/json", Content_Encoding=HARM),
     "redirect": whole(302, Location=f"https://elsewhere/{HARM}"),
     "session": whole(400, Mcp_Session_Id=HARM),
-    "no HTTP": sending(HARM.encode("latin-1") + b"\r\n\r\n"),
+    "no HTTP": send_parts(HARM.encode("latin-1") + b"\r\n\r\n"),
     "no answer": whole(200, json.dumps([HARM]).encode(), Content_Type="application/json"),
 }
 

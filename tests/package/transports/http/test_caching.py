@@ -8,13 +8,13 @@ from __future__ import annotations
 import pytest
 
 from package.client.cached import cacheable_result, names
-from package.http_script import Script, result, scripted
+from package.http_script import Script, connect_scripted, result
 from package.http_server import Asked, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.parametrize("revision", holding("caching.private-not-shared")),
+    pytest.mark.parametrize("revision", revisions_holding("caching.private-not-shared")),
 ]
 
 
@@ -69,12 +69,12 @@ class User:
 
 @pytest.mark.requirement("caching.private-not-shared", "caching.private-same-authorization")
 @pytest.mark.parametrize("how", ["fields", "made", "awaited"])
-async def test_what_is_private_is_asked_for_again_with_another_token(
+async def test_private_results_are_requested_again_for_another_token(
     revision: str, how: str
 ) -> None:
     user = User()
     headers = getattr(user, how)
-    async with scripted(Lists(revision, "private"), headers=headers) as (client, server):
+    async with connect_scripted(Lists(revision, "private"), headers=headers) as (client, server):
         for _ in range(3):
             assert names(await client.list_tools()) == ["one"]
         assert len(server.of("tools/list")) == 1
@@ -86,9 +86,9 @@ async def test_what_is_private_is_asked_for_again_with_another_token(
 
 
 @pytest.mark.requirement("caching.public-shareable", "caching.public-crosses-authorization")
-async def test_what_is_public_is_used_on(revision: str) -> None:
+async def test_public_results_are_used_for_another_token(revision: str) -> None:
     user = User()
-    async with scripted(Lists(revision, "public"), headers=user.made) as (client, server):
+    async with connect_scripted(Lists(revision, "public"), headers=user.made) as (client, server):
         assert names(await client.list_tools()) == ["one"]
         user.name = "two"
         assert names(await client.list_tools()) == ["one"]
@@ -109,7 +109,7 @@ async def test_a_result_after_a_token_change_is_not_kept_for_others(
         await script.on["tools/list"](asked, reply)
 
     script.once["tools/list"] = [late]
-    async with scripted(script, headers=user.made) as (client, server):
+    async with connect_scripted(script, headers=user.made) as (client, server):
         assert names(await client.list_tools()) == ["one"]
         assert names(await client.list_tools()) == ["one"]
         assert len(server.of("tools/list")) == 2

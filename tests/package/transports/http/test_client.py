@@ -17,15 +17,15 @@ from mcp_protocol.protocol.jsonrpc import parse
 from package.http_script import (
     Script,
     answer_on_stream,
+    connect_scripted,
     discover_result,
     error,
     initialize_result,
     result,
     says,
-    scripted,
 )
 from package.http_server import Asked, Handler, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ def revision(request: pytest.FixtureRequest) -> str:
     "http.post-body-request-or-notification",
 )
 async def test_each_message_is_its_own_post_that_accepts_both_kinds(revision: str) -> None:
-    async with scripted(Script(revision)) as (client, server):
+    async with connect_scripted(Script(revision)) as (client, server):
         await client.list_tools()
         await client.call_tool("echo", {})
         await client.call_tool("echo", {"a": 1})
@@ -66,7 +66,7 @@ async def test_each_message_is_its_own_post_that_accepts_both_kinds(revision: st
 async def test_an_answer_may_be_json_or_a_stream_each_time(revision: str) -> None:
     script = Script(revision)
     script.once = {"tools/call": [answer_on_stream]}
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         first = await client.call_tool("echo", {})
         second = await client.call_tool("echo", {})
     assert first.content[0].text == second.content[0].text == "done"
@@ -87,7 +87,7 @@ async def test_the_opening_may_be_answered_on_a_stream(revision: str) -> None:
         await reply.end()
 
     script.on[opening] = handler
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
     asked = server.of("tools/list")[0]
     assert asked.fields.get("mcp-session-id") == script.session
@@ -119,7 +119,7 @@ class ParseCount:
 async def test_a_response_is_parsed_once(revision: str, streams: bool) -> None:
     script = Script(revision)
     script.once = {"tools/call": [answer_on_stream] if streams else []}
-    async with scripted(script) as (client, _server):
+    async with connect_scripted(script) as (client, _server):
         await client.list_tools()
         with ParseCount() as parsed:
             await client.call_tool("echo", {})
@@ -143,7 +143,7 @@ async def test_text_is_utf_8_both_ways_though_nothing_says_so(revision: str, str
 
     script = Script(revision)
     script.on["tools/call"] = handler
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         got = await client.call_tool("echo", {"text": text})
     assert got.content[0].text == text
     asked = server.of("tools/call")[0]
@@ -162,7 +162,7 @@ async def test_comments_on_a_stream_are_no_messages(revision: str, comment: byte
 
     script = Script(revision)
     script.on["tools/call"] = handler
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
@@ -213,7 +213,7 @@ async def test_a_bad_answer_fails_its_call_and_no_other(revision: str, name: str
     handler, kind, text = BAD_ANSWERS[name]
     script = Script(revision)
     script.once["tools/call"] = [handler]
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         with pytest.raises(kind, match=text) as caught:
             await client.call_tool("echo", {})
         assert (await client.call_tool("echo", {})).content[0].text == "done"
@@ -227,7 +227,7 @@ async def test_a_refusal_that_is_a_json_rpc_error_is_the_answer(revision: str) -
 
     script = Script(revision)
     script.on["tools/call"] = handler
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         with pytest.raises(RemoteError) as caught:
             await client.call_tool("echo", {})
     assert (caught.value.code, caught.value.data) == (-32602, {"why": "so"})
@@ -237,14 +237,14 @@ async def test_a_refusal_says_where_and_how_without_what_is_secret() -> None:
     script = Script(SESSIONS[-1])
     script.on["tools/call"] = says(b"down", status=503, kind="text/plain")
     headers = {"Authorization": "Bearer verysecret"}
-    async with scripted(script, headers=headers) as (client, server):
+    async with connect_scripted(script, headers=headers) as (client, server):
         with pytest.raises(HttpStatusError) as caught:
             await client.call_tool("echo", {})
     assert (caught.value.status, caught.value.body) == (503, b"down")
     assert str(caught.value) == f"POST {server.url} answered HTTP 503 Test: down"
 
 
-@pytest.mark.parametrize("revision", holding("http.post-body-forms-batch"))
+@pytest.mark.parametrize("revision", revisions_holding("http.post-body-forms-batch"))
 async def test_an_answer_in_a_batch_is_taken_where_there_are_batches(revision: str) -> None:
     heard: list[str] = []
 
@@ -264,7 +264,7 @@ async def test_an_answer_in_a_batch_is_taken_where_there_are_batches(revision: s
 
     script = Script(revision)
     script.once["tools/call"] = [as_json, as_event]
-    async with scripted(script, handlers=Handlers()) as (client, _):
+    async with connect_scripted(script, handlers=Handlers()) as (client, _):
         for _ in range(2):
             assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert heard == ["a", "b"]
@@ -277,13 +277,13 @@ async def test_an_array_is_no_answer_where_there_are_no_batches(revision: str) -
 
     script = Script(revision)
     script.on["tools/call"] = as_json
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         with pytest.raises(RemoteProtocolError, match="expected the answer to tools/call"):
             await client.call_tool("echo", {})
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_what_a_server_asks_on_a_stream_is_answered_by_a_post(revision: str) -> None:
+async def test_requests_of_a_server_on_a_stream_are_answered_by_a_post(revision: str) -> None:
     class Handlers(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:
             return {"roots": [{"uri": "file:///here"}]}
@@ -303,7 +303,7 @@ async def test_what_a_server_asks_on_a_stream_is_answered_by_a_post(revision: st
 
     script = Script(revision, session="abc")
     script.on = {"tools/call": call, "response": response}
-    async with scripted(script, handlers=Handlers()) as (client, server):
+    async with connect_scripted(script, handlers=Handlers()) as (client, server):
         await client.call_tool("echo", {})
     (post,) = server.of("response")
     assert post.message["id"] == "s1"
@@ -328,7 +328,7 @@ async def test_calls_are_under_way_at_the_same_time(revision: str) -> None:
     script = Script(revision)
     script.on["tools/call"] = call
     texts: set[str] = set()
-    async with scripted(script) as (client, _), anyio.create_task_group() as tasks:
+    async with connect_scripted(script) as (client, _), anyio.create_task_group() as tasks:
 
         async def one() -> None:
             texts.add((await client.call_tool("echo", {})).content[0].text)

@@ -33,7 +33,7 @@ from package.wire import SSE_ONLY, STREAMABLE
 pytestmark = pytest.mark.anyio
 
 
-async def failing(url: str, **how: Any) -> McpError:
+async def connection_error(url: str, **how: Any) -> McpError:
     """The error by which `connect` fails."""
     with anyio.fail_after(20), pytest.raises(McpError) as caught:
         async with connect(url, **how):
@@ -41,7 +41,9 @@ async def failing(url: str, **how: Any) -> McpError:
     return caught.value
 
 
-def answering(status: int, body: bytes = b"", kind: str = "text/html", **fields: str) -> Handler:
+def constant_handler(
+    status: int, body: bytes = b"", kind: str = "text/html", **fields: str
+) -> Handler:
     """A handler with always the same response."""
 
     async def handler(asked: Asked, reply: Reply) -> None:
@@ -50,7 +52,7 @@ def answering(status: int, body: bytes = b"", kind: str = "text/html", **fields:
     return handler
 
 
-async def silent(asked: Asked, reply: Reply) -> None:
+async def stay_silent(asked: Asked, reply: Reply) -> None:
     await reply.gone()
 
 
@@ -63,9 +65,9 @@ async def silent_stream(asked: Asked, reply: Reply) -> None:
 @pytest.mark.parametrize(
     ("get", "kind", "came"),
     [
-        (answering(405), HttpStatusError, "GET {url} answered HTTP 405"),
-        (answering(404, b"none"), HttpStatusError, "HTTP 404 Test: none; expected"),
-        (answering(200, b"<html>"), RemoteProtocolError, "came HTTP 200, text/html"),
+        (constant_handler(405), HttpStatusError, "GET {url} answered HTTP 405"),
+        (constant_handler(404, b"none"), HttpStatusError, "HTTP 404 Test: none; expected"),
+        (constant_handler(200, b"<html>"), RemoteProtocolError, "came HTTP 200, text/html"),
         (silent_stream, RemoteProtocolError, "came nothing"),
     ],
 )
@@ -79,7 +81,7 @@ async def test_a_revision_that_needs_http_sse_says_so_if_there_is_none(
     script = Script(STREAMABLE[0], "s")
     script.on["GET"] = get
     async with HttpServer(script) as server:
-        failure = await failing(server.url, revision=revision, timeouts=timeouts)
+        failure = await connection_error(server.url, revision=revision, timeouts=timeouts)
     assert type(failure) is kind
     assert came.replace("{url}", server.url) in str(failure)
     assert f"(over HTTP, {revision} is spoken by HTTP+SSE alone)" in str(failure)
@@ -92,13 +94,13 @@ async def test_a_refused_stream_is_no_answer_to_a_request() -> None:
     script = Script(STREAMABLE[0], "s")
     script.on["GET"] = get
     async with HttpServer(script) as server:
-        failure = await failing(server.url, transport="sse")
+        failure = await connection_error(server.url, transport="sse")
     assert isinstance(failure, HttpStatusError)
     assert str(failure).endswith("; expected a stream of events")
     assert json.loads(failure.body)["error"]["message"] == "no session"
 
 
-@pytest.mark.parametrize("handler", [silent, silent_stream])
+@pytest.mark.parametrize("handler", [stay_silent, silent_stream])
 @pytest.mark.parametrize("revision", [None, *STREAMABLE])
 async def test_silence_says_where_without_what_is_secret(
     revision: str | None, handler: Handler
@@ -106,7 +108,7 @@ async def test_silence_says_where_without_what_is_secret(
     async with HttpServer(handler) as server:
         url = server.url.replace("//", "//user:pw@") + "?key=secret"
         timeouts = Timeouts(probe=0.1, opening=0.3)
-        failure = await failing(url, revision=revision, timeouts=timeouts)
+        failure = await connection_error(url, revision=revision, timeouts=timeouts)
         assert isinstance(failure, RequestTimeoutError)
         assert str(failure) == f"opening the session with {server.url}: no answer within 0.3 s"
 
@@ -123,8 +125,8 @@ async def test_silence_says_where_without_what_is_secret(
     ],
 )
 async def test_a_redirect_is_told_without_what_is_secret(location: str, told: str) -> None:
-    async with HttpServer(answering(302, Location=location)) as server:
-        failure = await failing(server.url)
+    async with HttpServer(constant_handler(302, Location=location)) as server:
+        failure = await connection_error(server.url)
     assert told in str(failure)
     assert "secret" not in str(failure)
     assert "pw" not in str(failure)
@@ -148,7 +150,7 @@ async def test_an_unrequested_compression_of_a_body_is_refused(
 
 
 @asynccontextmanager
-async def speaking(words: bytes) -> AsyncIterator[str]:
+async def run_plain_server(words: bytes) -> AsyncIterator[str]:
     """The URL of something that says the same to everybody, and is no HTTPS server."""
 
     async def greet(stream: SocketStream) -> None:
@@ -174,8 +176,8 @@ async def speaking(words: bytes) -> AsyncIterator[str]:
 async def test_a_server_without_tls_is_told_from_one_that_is_not_there(
     words: bytes, reason: str
 ) -> None:
-    async with speaking(words) as url:
-        failure = await failing(url, timeouts=Timeouts(connect=0.2))
+    async with run_plain_server(words) as url:
+        failure = await connection_error(url, timeouts=Timeouts(connect=0.2))
     assert isinstance(failure, ConnectFailedError)
     with pytest.raises(McpError, match=f"no connection to {url}: {reason}"):
         raise failure
@@ -183,7 +185,7 @@ async def test_a_server_without_tls_is_told_from_one_that_is_not_there(
 
 async def test_nobody_listening_is_told_in_the_words_of_the_system() -> None:
     with unused_port() as port:
-        failure = await failing(f"https://127.0.0.1:{port}/mcp")
+        failure = await connection_error(f"https://127.0.0.1:{port}/mcp")
     assert isinstance(failure, ConnectFailedError)
     assert str(failure) == f"no connection to https://127.0.0.1:{port}/mcp: Connection refused"
 
@@ -207,7 +209,7 @@ async def test_an_authentication_that_reaches_nobody_says_whom() -> None:
     with unused_port() as port:
         url = f"http://127.0.0.1:{port}/token"
         async with HttpServer(Script(STREAMABLE[-1])) as server:
-            failure = await failing(server.url, auth=Refreshing(url))
+            failure = await connection_error(server.url, auth=Refreshing(url))
     assert isinstance(failure, ConnectFailedError)
     assert str(failure) == f"no connection to {url}: Connection refused"
 
@@ -217,7 +219,7 @@ async def test_where_there_is_a_proxy_it_is_named_as_a_suspect(
 ) -> None:
     with unused_port() as port:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{port}")
-        failure = await failing("http://server.invalid/mcp")
+        failure = await connection_error("http://server.invalid/mcp")
     assert isinstance(failure, ConnectFailedError)
     assert str(failure).endswith(": Connection refused (the environment names a proxy)")
 
@@ -234,7 +236,7 @@ async def test_a_bad_environment_variable_is_an_error_where_it_matters(
     name: str, value: str, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
-    failure = await failing("https://server.invalid/mcp")
+    failure = await connection_error("https://server.invalid/mcp")
     assert isinstance(failure, ConnectFailedError)
     assert reason in str(failure)
     async with HttpServer(Script(STREAMABLE[-1])) as server, connect(server.url) as client:

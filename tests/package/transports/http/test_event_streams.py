@@ -34,7 +34,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 
 PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.04, linger=0.1)
-scripted = partial(http_script.scripted, timeouts=Timeouts(http=PAUSES))
+scripted = partial(http_script.connect_scripted, timeouts=Timeouts(http=PAUSES))
 
 
 class Listener(ClientHandlers):
@@ -65,7 +65,7 @@ def log(data: str) -> dict[str, Any]:
     }
 
 
-def breaking(id: str | None = "1-0", retry: int | None = None, *, end: bool = False) -> Handler:
+def break_stream(id: str | None = "1-0", retry: int | None = None, *, end: bool = False) -> Handler:
     """A handler that begins a stream, gives it an id, and breaks off."""
 
     async def handler(asked: Asked, reply: Reply) -> None:
@@ -89,7 +89,7 @@ class Calls(Script):
         await super().__call__(asked, reply)
 
 
-def resumed(script: Calls, *, after: str = "1-0") -> Handler:
+def resume_stream(script: Calls, *, after: str = "1-0") -> Handler:
     """A handler that goes on with the stream of the tool call, and with no other."""
 
     async def handler(asked: Asked, reply: Reply) -> None:
@@ -122,7 +122,7 @@ async def test_a_stream_is_resumed_by_a_get_with_the_last_event_id(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     script = Calls(revision)
-    script.on = {"tools/call": breaking(end=end), "GET": resumed(script)}
+    script.on = {"tools/call": break_stream(end=end), "GET": resume_stream(script)}
     async with scripted(script) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert not [each for each in caplog.records if each.msg.startswith("ignored")]
@@ -145,7 +145,7 @@ async def test_an_event_that_was_cut_is_dropped_and_does_not_count(revision: str
 
     listener = Listener()
     script = Calls(revision)
-    script.on = {"tools/call": call, "GET": resumed(script)}
+    script.on = {"tools/call": call, "GET": resume_stream(script)}
     async with scripted(script, handlers=listener) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         assert await listener.until(1) == ["a"]
@@ -164,11 +164,11 @@ async def test_a_server_may_close_the_connection_again_and_again(revision: str) 
             return
         assert last == next(wanted)
         if last == "1-2":
-            await resumed(script, after="1-2")(asked, reply)
+            await resume_stream(script, after="1-2")(asked, reply)
         else:
-            await breaking("1-1" if last == "1-0" else "1-2", end=True)(asked, reply)
+            await break_stream("1-1" if last == "1-0" else "1-2", end=True)(asked, reply)
 
-    script.on = {"tools/call": breaking(end=True), "GET": get}
+    script.on = {"tools/call": break_stream(end=True), "GET": get}
     async with scripted(script) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert gets(server) == ["1-0", "1-1", "1-2"]
@@ -185,7 +185,7 @@ async def test_the_client_waits_as_long_as_the_server_said(revision: str) -> Non
         closed.append(anyio.current_time())
 
     script = Calls(revision)
-    script.on = {"tools/call": call, "GET": resumed(script)}
+    script.on = {"tools/call": call, "GET": resume_stream(script)}
     async with scripted(script) as (client, server):
         await client.call_tool("echo", {})
     get = next(asked for asked in server.of("GET") if "last-event-id" in asked.fields)
@@ -344,7 +344,7 @@ async def test_a_server_that_forgets_each_session_is_given_pauses_too(revision: 
 
 async def test_a_stream_without_ids_cannot_be_taken_up_again(revision: str) -> None:
     script = Calls(revision)
-    script.on["tools/call"] = breaking(id=None)
+    script.on["tools/call"] = break_stream(id=None)
     async with scripted(script) as (client, server):
         with pytest.raises(ResponseLostError, match="ended before the answer came"):
             await client.call_tool("echo", {})
@@ -360,7 +360,7 @@ async def test_a_server_that_resumes_nothing_fails_the_call_at_once(
         await reply.whole(status if "last-event-id" in asked.fields else 405)
 
     script = Calls(revision, session=None)
-    script.on = {"tools/call": breaking(), "GET": get}
+    script.on = {"tools/call": break_stream(), "GET": get}
     async with scripted(script) as (client, server):
         with pytest.raises(ResponseLostError, match=f"HTTP {status}"):
             await client.call_tool("echo", {})
@@ -378,7 +378,7 @@ async def test_attempts_that_bring_nothing_come_to_an_end(revision: str) -> None
             await reply.end()
 
     script = Calls(revision)
-    script.on = {"tools/call": breaking(), "GET": get}
+    script.on = {"tools/call": break_stream(), "GET": get}
     async with scripted(script) as (client, server):
         with pytest.raises(ResponseLostError, match="5 attempts"):
             await client.call_tool("echo", {})
@@ -406,7 +406,7 @@ async def test_a_stream_for_what_belongs_to_no_request_is_held_open(revision: st
     assert server.order().index("GET") > server.order().index("notifications/initialized")
 
 
-async def test_what_a_server_asks_on_that_stream_is_answered(revision: str) -> None:
+async def test_requests_of_a_server_on_the_get_stream_are_answered(revision: str) -> None:
     class Handlers(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:
             return {"roots": []}

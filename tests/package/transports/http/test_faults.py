@@ -44,7 +44,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 
 PAUSES = HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01, longest_pause=0.01)
-scripted = partial(http_script.scripted, timeouts=Timeouts(http=PAUSES))
+scripted = partial(http_script.connect_scripted, timeouts=Timeouts(http=PAUSES))
 
 
 class Mortal(Script):
@@ -226,7 +226,7 @@ async def test_a_proxy_that_buffers_to_the_end_only_delays(
     assert heard == [1]
 
 
-async def test_what_a_proxy_doubles_is_taken_once(revision: str) -> None:
+async def test_duplicated_responses_are_handled_once(revision: str) -> None:
     async def call(asked: Asked, reply: Reply) -> None:
         await reply.stream()
         for _ in range(3):
@@ -242,7 +242,7 @@ async def test_what_a_proxy_doubles_is_taken_once(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_what_a_proxy_drops_is_had_by_asking_for_the_rest(revision: str) -> None:
+async def test_events_that_a_proxy_drops_are_resumed(revision: str) -> None:
     """Each connection breaks after some bytes; the server repeats what comes after an event."""
     heard: list[Any] = []
 

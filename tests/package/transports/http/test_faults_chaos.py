@@ -14,7 +14,7 @@ from mcp_protocol import Timeouts
 from mcp_protocol.client.listen import ToolsChanged
 from mcp_protocol.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
 from mcp_protocol.runtime.time_limits import HttpTimeouts
-from package.faults import ONE_OF_EACH, called, check_quiet, client_of, text_of
+from package.faults import ONE_OF_EACH, call_text, check_quiet, client_of, text_of
 from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import Asked
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy, faultless
@@ -123,11 +123,11 @@ async def test_whatever_is_dropped_no_call_hangs_or_runs_twice(
             for caller in callers:
                 tasks.start_soon(caller.run)
         proxy.plan = faultless
-        await called(client, "grow", name=name)
+        await call_text(client, "grow", name=name)
         with anyio.fail_after(SECONDS):
             while await anext(changes) != ToolsChanged():
                 pass
-        done = (await called(client, "marks")).split()
+        done = (await call_text(client, "marks")).split()
     answered = [key for caller in callers for key in caller.answered]
     assert len(done) == len(set(done))
     assert set(answered) <= set(done)

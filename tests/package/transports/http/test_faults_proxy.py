@@ -20,7 +20,7 @@ from mcp_protocol.errors import (
 )
 from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package import faults
-from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, text_of
+from package.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, text_of
 from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import Asked
 from package.transports.http.faulty_proxy import FAULTLESS, Fault, FaultyProxy, Plan, faultless
@@ -55,7 +55,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def between(
+async def connect_through_proxy(
     server: HttpProcess, revision: str, **how: Any
 ) -> AsyncIterator[tuple[Any, FaultyProxy]]:
     """A client that reaches the server by a proxy."""
@@ -81,7 +81,7 @@ def ignore(*report: object) -> None:
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
-async def test_what_was_held_back_arrives_whole_and_in_order(
+async def test_delayed_events_arrive_complete_and_in_order(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     outcome, heard = Outcome(), list[float]()
@@ -89,12 +89,15 @@ async def test_what_was_held_back_arrives_whole_and_in_order(
     def report(value: float, *more: object) -> None:
         heard.append(value)
 
-    async with between(server, revision) as (client, proxy), anyio.create_task_group() as tasks:
+    async with (
+        connect_through_proxy(server, revision) as (client, proxy),
+        anyio.create_task_group() as tasks,
+    ):
         proxy.plan = once(Fault(held=True))
         call = partial(client.call_tool, "work", {"key": key}, on_progress=report)
         tasks.start_soon(outcome.run, call)
         await proxy.struck()
-        await called(client, "release", key=key)
+        await call_text(client, "release", key=key)
         await server.until(f"done {key}")
         proxy.release()
         assert await outcome.text() == key
@@ -105,20 +108,20 @@ async def test_what_was_held_back_arrives_whole_and_in_order(
 async def test_a_held_back_call_times_out_and_the_next_gets_its_own(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    async with between(server, revision) as (client, proxy):
+    async with connect_through_proxy(server, revision) as (client, proxy):
         proxy.plan = once(Fault(held=True))
         with pytest.raises(RequestTimeoutError):
             await client.call_tool("work", {"key": key}, timeout=0.2, on_progress=ignore)
         await server.until(f"cancelled {key}")
         proxy.release()
-        assert await called(client, "add", a=1, b=2) == "3"
+        assert await call_text(client, "add", a=1, b=2) == "3"
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_a_held_back_subscription_is_agreed_to_once_let_go(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    async with between(server, revision) as (client, proxy):
+    async with connect_through_proxy(server, revision) as (client, proxy):
         proxy.plan = lambda asked: Fault(held=asked.what == "subscriptions/listen")
         with pytest.raises(RequestTimeoutError):
             async with client.listen(tools=True, timeout=0.3):
@@ -131,7 +134,7 @@ async def test_a_held_back_subscription_is_agreed_to_once_let_go(
 
             tasks.start_soon(let_go)
             async with client.listen(tools=True) as changes:
-                await called(client, "grow", name=key)
+                await call_text(client, "grow", name=key)
                 assert await anext(changes) == ToolsChanged()
 
 
@@ -140,16 +143,16 @@ async def test_a_held_back_subscription_is_agreed_to_once_let_go(
 async def test_a_cut_answer_is_requested_again_only_where_that_is_safe(
     revision: str, passed: int, server: HttpProcess, key: str
 ) -> None:
-    async with between(server, revision) as (client, proxy):
+    async with connect_through_proxy(server, revision) as (client, proxy):
         cut = Fault(down=passed)
         proxy.plan = once(cut)
-        assert await called(client, "add", a=1, b=2) == "3"
+        assert await call_text(client, "add", a=1, b=2) == "3"
         proxy.plan = once(cut)
         with pytest.raises(ResponseLostError) as lost:
-            await called(client, "mark", key=key)
+            await call_text(client, "mark", key=key)
         assert proxy.url in text_of(lost.value)
         await proxy.struck(2)
-        assert (await called(client, "marks")).split().count(key) == 1
+        assert (await call_text(client, "marks")).split().count(key) == 1
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
@@ -161,14 +164,14 @@ async def test_a_cut_stream_is_resumed_where_sessions_exist(
     def report(value: float, *more: object) -> None:
         heard.append(value)
 
-    async with between(server, revision) as (client, proxy):
+    async with connect_through_proxy(server, revision) as (client, proxy):
         for passed in (400, 500, 700):
             proxy.plan = once(Fault(down=passed))
             own = f"{key}-{passed}"
             marked = await client.call_tool("mark", {"key": own}, on_progress=report)
             await proxy.struck()
             assert marked.content[0].text == own
-            assert (await called(client, "marks")).split().count(own) == 1
+            assert (await call_text(client, "marks")).split().count(own) == 1
         proxy.plan = once(Fault(down=5000))
         heard.clear()
         counting = {"to": 200, "width": 100}
@@ -181,26 +184,26 @@ async def test_a_cut_stream_is_resumed_where_sessions_exist(
 async def test_a_request_that_was_cut_is_not_acted_on(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    async with between(server, revision) as (client, proxy):
+    async with connect_through_proxy(server, revision) as (client, proxy):
         for passed in (0, 10, 150, -10):
             proxy.plan = once(Fault(up=passed))
             with pytest.raises(ResponseLostError) as lost:
-                await called(client, "mark", key=key)
+                await call_text(client, "mark", key=key)
             assert proxy.url in text_of(lost.value)
-        assert key not in (await called(client, "marks")).split()
-        assert await called(client, "mark", key=key) == key
+        assert key not in (await call_text(client, "marks")).split()
+        assert await call_text(client, "mark", key=key) == key
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
 async def test_half_a_request_and_then_silence_is_refused_in_time(
     revision: str, server: HttpProcess, key: str
 ) -> None:
-    async with between(server, revision) as (client, proxy):
+    async with connect_through_proxy(server, revision) as (client, proxy):
         proxy.plan = once(Fault(up=-10, then="silence"))
         with pytest.raises(RemoteError, match="did not come in time"):
-            await called(client, "mark", key=key)
-        assert await called(client, "mark", key=key) == key
-        assert (await called(client, "marks")).split().count(key) == 1
+            await call_text(client, "mark", key=key)
+        assert await call_text(client, "mark", key=key) == key
+        assert (await call_text(client, "marks")).split().count(key) == 1
 
 
 @pytest.mark.parametrize("passed", [0, 150])
@@ -208,12 +211,12 @@ async def test_half_a_request_and_then_silence_is_refused_in_time(
 async def test_half_an_answer_then_silence_ends_at_the_call_timeout(
     revision: str, passed: int, server: HttpProcess, key: str
 ) -> None:
-    async with between(server, revision) as (client, proxy):
+    async with connect_through_proxy(server, revision) as (client, proxy):
         for report in (None, ignore):
             proxy.plan = once(Fault(down=passed, then="silence"))
             with pytest.raises(RequestTimeoutError):
                 await client.call_tool("mark", {"key": key}, timeout=0.1, on_progress=report)
-            assert await called(client, "add", a=1, b=2) == "3"
+            assert await call_text(client, "add", a=1, b=2) == "3"
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
@@ -221,11 +224,11 @@ async def test_a_stalled_document_is_given_up_without_a_call_timeout(
     revision: str, server: HttpProcess, key: str
 ) -> None:
     timeouts = Timeouts(silence=0.3, http=PAUSES)
-    async with between(server, revision, timeouts=timeouts) as (client, proxy):
+    async with connect_through_proxy(server, revision, timeouts=timeouts) as (client, proxy):
         proxy.plan = once(Fault(down=150, then="silence"))
         with pytest.raises(ResponseLostError, match="made no progress"):
-            await called(client, "mark", key=key)
-        assert await called(client, "mark", key=key) == key
+            await call_text(client, "mark", key=key)
+        assert await call_text(client, "mark", key=key) == key
 
 
 @pytest.mark.parametrize("which", ["first counts", "second counts"])
@@ -237,13 +240,13 @@ async def test_doubled_requests_each_get_their_own_answer(
         proxy.plan = lambda asked: Fault(replayed=which if asked.verb == "POST" else None)
         async with client_of(server, revision, url=proxy.url) as client:
             for number in range(5):
-                assert await called(client, "add", a=number, b=1) == str(number + 1)
+                assert await call_text(client, "add", a=number, b=1) == str(number + 1)
                 own = f"{key}-{number}"
                 assert await marked_or_refused(client, own) in (own, None)
             proxy.plan = faultless
-            done = (await called(client, "marks")).split()
+            done = (await call_text(client, "marks")).split()
             assert {done.count(f"{key}-{number}") for number in range(5)} <= {1, 2}
-            assert await called(client, "add", a=1, b=2) == "3"
+            assert await call_text(client, "add", a=1, b=2) == "3"
 
 
 async def marked_or_refused(client: Any, key: str) -> str | None:
@@ -269,7 +272,7 @@ async def test_a_client_repeats_that_it_is_ready_if_that_was_lost(
             client_of(server, revision, url=proxy.url) as client,
             client.listen(tools=True) as changes,
         ):
-            await called(client, "grow", name=key)
+            await call_text(client, "grow", name=key)
             with anyio.fail_after(SECONDS):
                 assert await anext(changes) == ToolsChanged()
         proxy.plan = lambda asked: Fault(up=10 if asked.what == readiness else None)

@@ -20,7 +20,7 @@ from mcp_protocol.errors import (
 )
 from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package import faults
-from package.faults import EACH, ONE_OF_EACH, Outcome, called, check_quiet, text_of
+from package.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, text_of
 from package.http_process import HttpProcess, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
 
@@ -69,11 +69,11 @@ async def test_a_call_dies_with_the_server_and_the_next_one_succeeds(
         text = await outcome.failed(ResponseLostError)
         assert server.url in text
         with pytest.raises(ConnectFailedError) as refused:
-            await called(client, "mark", key="b")
+            await call_text(client, "mark", key="b")
         assert server.url in text_of(refused.value)
         await server.restarted()
-        assert await called(client, "mark", key="c") == "c"
-        assert await called(client, "marks") == "c"
+        assert await call_text(client, "mark", key="c") == "c"
+        assert await call_text(client, "marks") == "c"
         assert client.revision == revision
     assert server.said(f"working {KEY}") == 1
 
@@ -95,10 +95,10 @@ async def test_the_only_stream_of_a_client_dies_with_the_server(
         await outcome.failed(ConnectionClosedError)
         await server.restarted()
         with pytest.raises(ConnectionClosedError) as closed:
-            await called(client, "mark", key=KEY)
+            await call_text(client, "mark", key=KEY)
         text_of(closed.value)
     async with reconnecting(server, **how) as client:
-        assert await called(client, "marks") == ""
+        assert await call_text(client, "marks") == ""
     assert server.said(f"working {KEY}") == 1
 
 
@@ -116,7 +116,7 @@ async def test_a_safe_call_is_repeated_at_the_restarted_server(
         server.kill()
         await server.restarted()
         await server.until(f"working {KEY}", times=2)
-        await called(client, "release", key=KEY)
+        await call_text(client, "release", key=KEY)
         assert await outcome.text() == KEY
 
 
@@ -150,9 +150,9 @@ async def check_back_after_restart(
     server.kill()
     await server.restarted()
     assert await anext(changes) == ListeningAgain()
-    await called(client, "touch", uri=MEMO)
+    await call_text(client, "touch", uri=MEMO)
     assert await anext(changes) == ResourceUpdated(MEMO)
-    await called(client, "grow", name="more")
+    await call_text(client, "grow", name="more")
     assert await anext(changes) == ToolsChanged()
 
 
@@ -175,7 +175,7 @@ async def test_calls_that_outlast_their_server_fail_readably(
             assert "the server is ending" in await outcome.failed(RemoteError)
         assert await server.ended() == 0
         with pytest.raises(ConnectFailedError) as refused:
-            await called(client, "add", a=1, b=2)
+            await call_text(client, "add", a=1, b=2)
         text_of(refused.value)
     for name in (KEY, f"{KEY}+"):
         assert server.said(f"working {name}") == server.said(f"cancelled {name}") == 1

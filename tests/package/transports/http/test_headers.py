@@ -19,16 +19,16 @@ from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.http_channel import HttpChannel
 from mcp_protocol.transports.http.http_client import HttpRequests
 from mcp_protocol.transports.http.session import request_fields
-from package.http_script import Script, error, result, scripted, tool
+from package.http_script import Script, connect_scripted, error, result, tool
 from package.http_server import Asked, HttpServer, Reply
-from package.rules import holding
-from package.wire import encoded, facts, meta_of, outgoing, request
+from package.rules import revisions_holding
+from package.wire import encode_message, facts, meta_of, outgoing_message, request
 from requirements import requirement
 
 pytestmark = pytest.mark.anyio
 
 
-@pytest.fixture(params=holding("headers.mcp-method"))
+@pytest.fixture(params=revisions_holding("headers.mcp-method"))
 def revision(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
@@ -45,7 +45,7 @@ MARKED = tool(
 )
 
 
-def listing(*tools: Mapping[str, Any]) -> Any:
+def list_handler(*tools: Mapping[str, Any]) -> Any:
     async def handler(asked: Asked, reply: Reply) -> None:
         await reply.json(result(asked, tools=list(tools)))
 
@@ -57,11 +57,11 @@ def params_of(asked: Asked) -> dict[str, str]:
     return {name: value for name, value in asked.pairs if name.lower().startswith("mcp-param-")}
 
 
-async def called(revision: str, arguments: Mapping[str, Any]) -> Asked:
+async def call_marked_tool(revision: str, arguments: Mapping[str, Any]) -> Asked:
     """The call of the marked tool with some arguments, as the server saw it."""
     script = Script(revision)
-    script.on["tools/list"] = listing(MARKED)
-    async with scripted(script) as (client, server):
+    script.on["tools/list"] = list_handler(MARKED)
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
         await client.call_tool("marked", arguments)
     return server.of("tools/call")[0]
@@ -69,7 +69,7 @@ async def called(revision: str, arguments: Mapping[str, Any]) -> Asked:
 
 @pytest.mark.requirement("headers.mcp-method", "headers.mcp-name", "headers.metadata-on-each-post")
 async def test_requests_repeat_their_method_and_what_they_are_about(revision: str) -> None:
-    async with scripted(Script(revision)) as (client, server):
+    async with connect_scripted(Script(revision)) as (client, server):
         await client.list_tools()
         await client.call_tool("echo", {})
         await client.read_resource("x://y/z?q=1")
@@ -103,7 +103,7 @@ async def test_requests_repeat_their_method_and_what_they_are_about(revision: st
 async def test_a_name_that_is_no_safe_header_is_encoded(
     revision: str, name: str, header: str | None
 ) -> None:
-    async with scripted(Script(revision)) as (client, server):
+    async with connect_scripted(Script(revision)) as (client, server):
         await client.call_tool(name, {})
         await client.read_resource(f"x://{name}")
     (call,) = server.of("tools/call")
@@ -121,7 +121,7 @@ async def test_a_name_that_is_no_safe_header_is_encoded(
 )
 async def test_marked_arguments_are_repeated_each_once(revision: str) -> None:
     arguments = {"region": "us-west1", "flag": True, "count": -7, "plain": "x"}
-    asked = await called(revision, arguments)
+    asked = await call_marked_tool(revision, arguments)
     assert params_of(asked) == {
         "Mcp-Param-Region": "us-west1",
         "Mcp-Param-Flag": "true",
@@ -135,16 +135,16 @@ async def test_marked_arguments_are_repeated_each_once(revision: str) -> None:
 
 @pytest.mark.requirement("headers.param-extraction-path")
 async def test_the_argument_at_the_very_path_is_repeated(revision: str) -> None:
-    asked = await called(revision, {"a": {"b": "x"}, "b": "y"})
+    asked = await call_marked_tool(revision, {"a": {"b": "x"}, "b": "y"})
     assert params_of(asked) == {"Mcp-Param-Deep": "x"}
 
 
 @pytest.mark.requirement("headers.param-absent-omitted", "headers.param-null-omitted")
 @pytest.mark.parametrize("arguments", [{}, {"region": None}, {"a": {}}, {"a": None}, {"a": 1}])
-async def test_what_is_absent_or_null_has_no_header(
+async def test_absent_and_null_parameters_have_no_header(
     revision: str, arguments: Mapping[str, Any]
 ) -> None:
-    assert params_of(await called(revision, arguments)) == {}
+    assert params_of(await call_marked_tool(revision, arguments)) == {}
 
 
 @pytest.mark.requirement(
@@ -171,17 +171,17 @@ async def test_what_is_absent_or_null_has_no_header(
 async def test_values_are_encoded_where_they_must_be(
     revision: str, value: str, header: str
 ) -> None:
-    asked = await called(revision, {"region": value})
+    asked = await call_marked_tool(revision, {"region": value})
     assert params_of(asked) == {"Mcp-Param-Region": header}
     assert "x-evil" not in asked.fields
 
 
 @pytest.mark.requirement("headers.param-integer-range")
 async def test_an_integer_that_others_would_round_is_not_sent(revision: str) -> None:
-    asked = await called(revision, {"count": 2**53 - 1})
+    asked = await call_marked_tool(revision, {"count": 2**53 - 1})
     assert params_of(asked) == {"Mcp-Param-Count": "9007199254740991"}
     with pytest.raises(InvalidParamsError, match="count: expected an integer"):
-        await called(revision, {"count": 2**53})
+        await call_marked_tool(revision, {"count": 2**53})
 
 
 def param_header(name: str, kind: str = "string") -> dict[str, Any]:
@@ -233,9 +233,9 @@ async def test_a_tool_with_a_bad_mark_is_left_out_alone(
 ) -> None:
     bad = tool("bad", **properties)
     script = Script(revision)
-    script.on["tools/list"] = listing(bad, MARKED, tool("odd", a=param_header("A-b_1!")))
+    script.on["tools/list"] = list_handler(bad, MARKED, tool("odd", a=param_header("A-b_1!")))
     with caplog.at_level(logging.WARNING):
-        async with scripted(script) as (client, _):
+        async with connect_scripted(script) as (client, _):
             assert [tool.name for tool in await client.list_tools()] == ["marked", "odd"]
     (record,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert "'bad'" in record.getMessage()
@@ -247,8 +247,8 @@ async def test_a_mark_that_came_later_is_learnt_and_the_call_repeated(revision: 
     code = facts(revision).errors.header_mismatch
     assert code is not None
     script = Script(revision)
-    script.once["tools/list"] = [listing(tool("marked", region={"type": "string"}))]
-    script.on["tools/list"] = listing(MARKED)
+    script.once["tools/list"] = [list_handler(tool("marked", region={"type": "string"}))]
+    script.on["tools/list"] = list_handler(MARKED)
 
     async def call(asked: Asked, reply: Reply) -> None:
         if params_of(asked):
@@ -257,7 +257,7 @@ async def test_a_mark_that_came_later_is_learnt_and_the_call_repeated(revision: 
             await reply.json(error(asked, code, "Mcp-Param-Region is missing"), status=400)
 
     script.on["tools/call"] = call
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
         got = await client.call_tool("marked", {"region": "us"})
         assert got.content[0].text == "done"
@@ -277,7 +277,7 @@ async def test_fields_of_responses_are_read_in_any_case(revision: str) -> None:
 
     script = Script(revision)
     script.on["tools/call"] = shouting
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
@@ -289,7 +289,7 @@ async def test_requests_about_a_task_name_it(revision: str, method: str) -> None
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(channel.run)
             await channel.send(
-                outgoing(revision, request(revision, method, {"taskId": "t \u00e4"}))
+                outgoing_message(revision, request(revision, method, {"taskId": "t \u00e4"}))
             )
             await channel.close()
     (asked,) = server.of(method)
@@ -302,7 +302,7 @@ def test_parameter_headers_repeat_arguments_of_tools_alone(
     revision: str, method: str, repeated: bool
 ) -> None:
     params = {"name": "both", "arguments": {"region": "us"}}
-    message = outgoing(revision, request(revision, method, params))
+    message = outgoing_message(revision, request(revision, method, params))
     fields = request_fields(message, facts(revision), lambda name, arguments: {"X-Region": "us"})
     assert ("X-Region" in fields) is repeated
 
@@ -311,7 +311,7 @@ def forms_of_params(revision: str) -> list[Any]:
     """The params of one call in each form that a channel is given."""
     wire = {"name": "both", "arguments": {"region": "us"}, "_meta": meta_of(revision)}
     params = REVISIONS[revision].client_requests["tools/call"].params
-    return [wire, msgspec.Raw(encoded(wire)), convert(wire, params)]
+    return [wire, msgspec.Raw(encode_message(wire)), convert(wire, params)]
 
 
 @pytest.mark.parametrize("form", range(3), ids=["object", "json", "struct"])

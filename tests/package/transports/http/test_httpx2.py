@@ -40,10 +40,10 @@ async def own() -> AsyncIterator[httpx2.AsyncClient]:
         yield client
 
 
-scripted = partial(http_script.scripted, timeouts=QUICK)
+scripted = partial(http_script.connect_scripted, timeouts=QUICK)
 
 
-async def breaking(asked: Asked, reply: Reply) -> None:
+async def break_stream(asked: Asked, reply: Reply) -> None:
     """Break a stream off after an event."""
     await reply.stream()
     await reply.event(id="1-0")
@@ -70,12 +70,12 @@ async def test_a_stream_is_taken_up_again(revision: str, own: httpx2.AsyncClient
         await reply.end()
 
     script = Script(revision)
-    script.on = {"tools/call": breaking, "GET": rest}
+    script.on = {"tools/call": break_stream, "GET": rest}
     async with scripted(script, http_client=own, timeouts=QUICK) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
-async def test_what_is_lost_is_asked_again_if_it_only_reads(
+async def test_lost_requests_are_retried_only_if_they_are_safe(
     revision: str, own: httpx2.AsyncClient
 ) -> None:
     async def cut(asked: Asked, reply: Reply) -> None:

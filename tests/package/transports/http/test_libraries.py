@@ -21,7 +21,7 @@ from mcp_protocol.errors import (
 )
 from mcp_protocol.transports.http.http_client import POSTED, HttpRequests
 from mcp_protocol.transports.http.http_libraries import same_origin
-from package.http_script import Script, scripted
+from package.http_script import Script, connect_scripted
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import STREAMABLE
 
@@ -144,7 +144,7 @@ async def test_credentials_of_the_url_are_sent_as_a_field() -> None:
 
 async def test_a_field_that_is_not_ascii_is_refused_without_its_value() -> None:
     with pytest.raises(LocalProtocolError) as caught:
-        async with scripted(Script(NEWEST), headers={"X-Own": "s\xe9cret"}):
+        async with connect_scripted(Script(NEWEST), headers={"X-Own": "s\xe9cret"}):
             raise AssertionError("it was opened")
     assert "cret" not in str(caught.value)
 

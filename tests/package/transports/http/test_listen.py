@@ -12,7 +12,7 @@ import pytest
 
 from mcp_protocol.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
 from mcp_protocol.errors import HttpStatusError, RemoteError, ResponseLostError
-from package.http_script import Script, error, scripted
+from package.http_script import Script, connect_scripted, error
 from package.http_server import Asked, Reply
 from package.wire import (
     ACKNOWLEDGED,
@@ -70,7 +70,7 @@ async def test_a_subscription_is_a_stream_that_closing_alone_ends(
     revision: str,
 ) -> None:
     script = Streams(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         async with client.listen(tools=True) as first:
             async with client.listen(uris=["memo://one"]) as second:
                 await script.tell(UPDATED, uri="memo://one")
@@ -96,7 +96,7 @@ async def test_a_stream_that_the_server_ends_well_ends_the_iteration(revision: s
 
     script = Streams(revision)
     script.on[LISTEN] = listen
-    async with scripted(script) as (client, server), client.listen(tools=True) as changes:
+    async with connect_scripted(script) as (client, server), client.listen(tools=True) as changes:
         assert [change async for change in changes] == [ToolsChanged()]
     assert server.order().count(LISTEN) == 1
 
@@ -115,7 +115,7 @@ async def test_a_stream_that_breaks_is_asked_for_again_under_a_new_id(
 
     script = Streams(revision)
     script.once[LISTEN] = [listen, listen]
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
             assert await anext(changes) == ListeningAgain()
             assert await anext(changes) == ListeningAgain()
@@ -131,7 +131,7 @@ async def test_a_stream_that_breaks_is_asked_for_again_under_a_new_id(
 async def test_a_server_that_starts_again_is_listened_to_again(revision: str) -> None:
     script = Streams(revision)
     async with (
-        scripted(script) as (client, server),
+        connect_scripted(script) as (client, server),
         client.listen(tools=True, retry_seconds=AT_ONCE) as changes,
     ):
         server.kill()
@@ -146,7 +146,7 @@ async def test_a_server_that_stays_away_is_an_error_of_the_iteration(
     revision: str,
 ) -> None:
     script = Streams(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
             server.kill()
             with pytest.raises(ResponseLostError):
@@ -165,7 +165,7 @@ async def test_a_server_without_subscriptions_is_asked_once(revision: str) -> No
 
     script = Streams(revision)
     script.once[LISTEN] = [unknown, forbidden]
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         for refusal in (RemoteError, HttpStatusError):
             with pytest.raises(refusal):
                 async with client.listen(tools=True):

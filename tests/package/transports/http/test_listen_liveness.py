@@ -58,7 +58,7 @@ def anyio_backend() -> str:
 
 
 SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, longest_pause=0.01))
-scripted = partial(http_script.scripted, timeouts=SOON)
+scripted = partial(http_script.connect_scripted, timeouts=SOON)
 
 
 class Listened(Script):
@@ -100,7 +100,9 @@ def sign_of_life(revision: str) -> str:
 
 
 @asynccontextmanager
-async def proxied(script: Script) -> AsyncIterator[tuple[Any, HttpServer, FaultyProxy]]:
+async def connect_through_proxy(
+    script: Script,
+) -> AsyncIterator[tuple[Any, HttpServer, FaultyProxy]]:
     """A client, behind a proxy, of a server."""
     async with (
         HttpServer(script) as server,
@@ -116,7 +118,7 @@ async def test_a_server_behind_a_dead_line_is_an_error(
 ) -> None:
     script = Listened(revision)
     async with (
-        proxied(script) as (client, server, proxy),
+        connect_through_proxy(script) as (client, server, proxy),
         client.listen(tools=True, idle_seconds=IDLE, retry_seconds=FOR_A_WHILE[:4]) as changes,
     ):
         if revision in HANDSHAKE:
@@ -130,7 +132,7 @@ async def test_a_server_behind_a_dead_line_is_an_error(
 async def test_a_line_that_carries_again_is_listened_on_again(revision: str) -> None:
     script = Listened(revision)
     async with (
-        proxied(script) as (client, server, proxy),
+        connect_through_proxy(script) as (client, server, proxy),
         client.listen(tools=True, idle_seconds=IDLE, retry_seconds=FOR_A_WHILE) as changes,
     ):
         await server.until("GET" if revision in HANDSHAKE else LISTEN)

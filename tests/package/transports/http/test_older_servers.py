@@ -15,15 +15,15 @@ from mcp_protocol.runtime.time_limits import HttpTimeouts
 from package.http_script import (
     Script,
     SseScript,
+    connect_scripted,
     discover_result,
     error,
     initialize_result,
     result,
     says,
-    scripted,
 )
 from package.http_server import Asked, Handler, HttpServer, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST, SESSIONS, SSE_ONLY, STREAMABLE, facts
 from requirements import EVERY_REVISION
 
@@ -33,12 +33,12 @@ MODERN = PER_REQUEST[-1]
 NEWEST = SESSIONS[-1]
 
 
-def refusing(status: int, body: bytes = b"", kind: str = "text/html") -> Handler:
+def refusing_handler(status: int, body: bytes = b"", kind: str = "text/html") -> Handler:
     """A handler with always the same refusal."""
     return says(body, status, kind)
 
 
-def failing(code: int, status: int, *, with_id: bool = True, **data: Any) -> Handler:
+def failing_handler(code: int, status: int, *, with_id: bool = True, **data: Any) -> Handler:
     """A handler that refuses by a JSON-RPC error."""
 
     async def handler(asked: Asked, reply: Reply) -> None:
@@ -65,7 +65,7 @@ class Older(SseScript):
 @pytest.mark.parametrize("spoken", ALL)
 async def test_one_address_is_enough_whatever_the_server_speaks(spoken: str) -> None:
     script = SseScript(spoken) if spoken in SSE_ONLY else Script(spoken)
-    async with scripted(script, revision=None) as (client, server):
+    async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == spoken
         assert [tool.name for tool in await client.list_tools()] == ["echo"]
     assert server.asked[0].target == "/mcp"
@@ -79,7 +79,7 @@ async def test_one_address_is_enough_whatever_the_server_speaks(spoken: str) -> 
     revisions=(MODERN,),
 )
 async def test_a_modern_request_comes_first_and_suffices_if_answered() -> None:
-    async with scripted(Script(MODERN), revision=None) as (client, server):
+    async with connect_scripted(Script(MODERN), revision=None) as (client, server):
         await client.list_tools()
     first = server.asked[0]
     assert server.order() == ["server/discover", "tools/list"]
@@ -93,7 +93,7 @@ async def test_a_modern_request_comes_first_and_suffices_if_answered() -> None:
 @pytest.mark.requirement("http-compat.try-post-first")
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_client_of_a_handshake_revision_begins_with_initialize(revision: str) -> None:
-    async with scripted(Script(revision)) as (_, server):
+    async with connect_scripted(Script(revision)) as (_, server):
         await server.until("notifications/initialized")
     assert server.order()[:2] == ["initialize", "notifications/initialized"]
     assert server.asked[0].verb == "POST"
@@ -105,17 +105,17 @@ async def test_a_client_of_a_handshake_revision_begins_with_initialize(revision:
 
 
 NOT_MODERN: Mapping[str, Handler] = {
-    "empty": refusing(400),
-    "text": refusing(400, b"Bad Request: no session", "text/plain"),
-    "HTML": refusing(404, b"<html>"),
-    "method": refusing(405),
-    "not acceptable": refusing(406),
-    "server error": refusing(500, b"oops"),
-    "JSON": refusing(400, b'{"error": "bad"}', "application/json"),
-    "other error": failing(-32000, 400),
-    "other error without id": failing(-32000, 400, with_id=False),
-    "unknown method": failing(-32601, 200),
-    "answer of a page": refusing(200, b"<html>"),
+    "empty": refusing_handler(400),
+    "text": refusing_handler(400, b"Bad Request: no session", "text/plain"),
+    "HTML": refusing_handler(404, b"<html>"),
+    "method": refusing_handler(405),
+    "not acceptable": refusing_handler(406),
+    "server error": refusing_handler(500, b"oops"),
+    "JSON": refusing_handler(400, b'{"error": "bad"}', "application/json"),
+    "other error": failing_handler(-32000, 400),
+    "other error without id": failing_handler(-32000, 400, with_id=False),
+    "unknown method": failing_handler(-32601, 200),
+    "answer of a page": refusing_handler(200, b"<html>"),
 }
 
 
@@ -128,7 +128,7 @@ async def test_answers_of_no_modern_server_lead_to_initialize(
 ) -> None:
     script = Script(NEWEST)
     script.on["server/discover"] = NOT_MODERN[refusal]
-    async with scripted(script, revision=None) as (client, server):
+    async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == NEWEST
         for _ in range(3):
             await client.list_tools()
@@ -148,7 +148,7 @@ async def test_silence_leads_to_initialize_too() -> None:
     script = Script(NEWEST)
     script.on["server/discover"] = silent
     timeouts = Timeouts(probe=0.2)
-    async with scripted(script, revision=None, timeouts=timeouts) as (client, server):
+    async with connect_scripted(script, revision=None, timeouts=timeouts) as (client, server):
         assert client.revision == NEWEST
         await server.until_left()
 
@@ -163,7 +163,7 @@ CODES = sorted(facts(MODERN).errors.defined or ())
 @pytest.mark.parametrize("with_id", [True, False])
 async def test_a_modern_error_is_no_reason_to_fall_back(code: int, with_id: bool) -> None:
     script = Script(MODERN)
-    script.on["server/discover"] = failing(code, 400, with_id=with_id)
+    script.on["server/discover"] = failing_handler(code, 400, with_id=with_id)
     async with HttpServer(script) as server:
         with pytest.raises(RemoteError) as caught:
             async with connect(server.url):
@@ -178,8 +178,8 @@ async def test_a_modern_error_is_no_reason_to_fall_back(code: int, with_id: bool
 async def test_a_server_that_names_its_revisions_gets_one_of_them() -> None:
     script = Script(NEWEST)
     code = facts(MODERN).errors.unsupported_revision
-    script.on["server/discover"] = failing(code, 400, supported=[NEWEST], requested=MODERN)
-    async with scripted(script, revision=None) as (client, server):
+    script.on["server/discover"] = failing_handler(code, 400, supported=[NEWEST], requested=MODERN)
+    async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == NEWEST
     assert server.order()[:2] == ["server/discover", "initialize"]
     offered = server.of("initialize")[0].message["params"]["protocolVersion"]
@@ -189,10 +189,10 @@ async def test_a_server_that_names_its_revisions_gets_one_of_them() -> None:
 @pytest.mark.requirement("http.version-retry", revisions=(MODERN,))
 async def test_a_server_that_refuses_what_it_names_is_asked_once_more() -> None:
     code = facts(MODERN).errors.unsupported_revision
-    refusal = failing(code, 400, supported=[MODERN], requested=MODERN)
+    refusal = failing_handler(code, 400, supported=[MODERN], requested=MODERN)
     script = Script(MODERN)
     script.once["server/discover"] = [refusal]
-    async with scripted(script, revision=None) as (client, server):
+    async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == MODERN
         assert len(server.of("server/discover")) == 2
         assert server.asked[0].id != server.asked[1].id
@@ -208,7 +208,7 @@ async def test_a_server_that_refuses_what_it_names_is_asked_once_more() -> None:
 async def test_no_revision_in_common_is_an_error_after_one_attempt() -> None:
     code = facts(MODERN).errors.unsupported_revision
     script = Script(MODERN)
-    script.on["server/discover"] = failing(code, 400, supported=["1999-01-01"])
+    script.on["server/discover"] = failing_handler(code, 400, supported=["1999-01-01"])
     async with HttpServer(script) as server:
         with pytest.raises(RevisionError) as caught:
             async with connect(server.url):
@@ -219,12 +219,12 @@ async def test_no_revision_in_common_is_an_error_after_one_attempt() -> None:
 
 @pytest.mark.requirement("http-compat.dual-fallback-chain", revisions=PER_REQUEST)
 @pytest.mark.requirement("http-compat.use-sse-afterwards")
-@pytest.mark.parametrize("revision", holding("http-compat.use-sse-afterwards"))
+@pytest.mark.parametrize("revision", revisions_holding("http-compat.use-sse-afterwards"))
 async def test_the_last_resort_is_a_get_for_the_older_transport(revision: str) -> None:
     modern = revision in PER_REQUEST
     spoken = SSE_ONLY[-1] if modern else revision
     pinned = None if modern else revision
-    async with scripted(SseScript(spoken), revision=pinned) as (client, server):
+    async with connect_scripted(SseScript(spoken), revision=pinned) as (client, server):
         assert client.revision == spoken
         await client.list_tools()
         await client.call_tool("echo", {})
@@ -242,8 +242,8 @@ async def test_the_last_resort_is_a_get_for_the_older_transport(revision: str) -
     assert first.body == second.body
 
 
-NARROW = holding("http-compat.fallback-400-404-405")
-WIDE = holding("http-compat.fallback-any-4xx")
+NARROW = revisions_holding("http-compat.fallback-400-404-405")
+WIDE = revisions_holding("http-compat.fallback-any-4xx")
 TRIED = [
     *((name, status) for name in WIDE for status in (400, 403, 404, 405, 406, 410, 415, 422, 499)),
     *((name, status) for name in NARROW for status in (400, 404, 405)),
@@ -261,9 +261,9 @@ NOT_TRIED = [
 )
 @pytest.mark.parametrize(("revision", "status"), TRIED)
 async def test_a_status_of_older_servers_leads_to_the_get(revision: str, status: int) -> None:
-    older = Older(refusing(status))
+    older = Older(refusing_handler(status))
     older.revision = revision
-    async with scripted(older) as (client, server):
+    async with connect_scripted(older) as (client, server):
         await client.list_tools()
     targets = [(asked.what, asked.target.partition("?")[0]) for asked in server.asked[:3]]
     assert targets == [("initialize", "/mcp"), ("GET", "/mcp"), ("initialize", "/messages")]
@@ -273,7 +273,7 @@ async def test_a_status_of_older_servers_leads_to_the_get(revision: str, status:
 @pytest.mark.requirement("http-compat.fallback-any-4xx", "http-compat.fallback-400-404-405")
 @pytest.mark.parametrize(("revision", "status"), NOT_TRIED)
 async def test_another_status_is_reported(revision: str, status: int) -> None:
-    async with HttpServer(Older(refusing(status))) as server:
+    async with HttpServer(Older(refusing_handler(status))) as server:
         with pytest.raises(HttpStatusError) as caught:
             async with connect(server.url, revision=revision):
                 raise AssertionError("it was opened")
@@ -282,12 +282,14 @@ async def test_another_status_is_reported(revision: str, status: int) -> None:
 
 
 @pytest.mark.requirement("http-compat.fallback-400-404-405-body", revisions=(MODERN,))
-@pytest.mark.parametrize("refusal", [failing(-32601, 404), *(failing(code, 400) for code in CODES)])
+@pytest.mark.parametrize(
+    "refusal", [failing_handler(-32601, 404), *(failing_handler(code, 400) for code in CODES)]
+)
 async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
     refusal: Handler,
 ) -> None:
     async def late(asked: Asked, reply: Reply) -> None:
-        await (refusing(404) if asked.what == "server/discover" else refusal)(asked, reply)
+        await (refusing_handler(404) if asked.what == "server/discover" else refusal)(asked, reply)
 
     async with HttpServer(Older(late)) as server:
         with pytest.raises(RemoteError):
@@ -300,7 +302,10 @@ async def test_an_error_of_a_modern_server_does_not_suggest_http_sse(
 @pytest.mark.parametrize("status", [400, 404, 405])
 @pytest.mark.parametrize("body", [b"", b"<html>", b'{"detail": "Not Found"}'])
 async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: bytes) -> None:
-    async with scripted(Older(refusing(status, body)), revision=None) as (client, server):
+    async with connect_scripted(Older(refusing_handler(status, body)), revision=None) as (
+        client,
+        server,
+    ):
         assert client.revision == SSE_ONLY[-1]
     assert server.order()[:4] == ["server/discover", "initialize", "GET", "initialize"]
 
@@ -309,13 +314,13 @@ async def test_a_refusal_without_such_an_error_is_a_hint(status: int, body: byte
 @pytest.mark.parametrize(
     ("get", "reason"),
     [
-        (refusing(200, b"<html>"), "text/html"),
-        (refusing(404), "HTTP 404"),
-        (refusing(405), "HTTP 405"),
+        (refusing_handler(200, b"<html>"), "text/html"),
+        (refusing_handler(404), "HTTP 404"),
+        (refusing_handler(405), "HTTP 405"),
     ],
 )
 async def test_an_address_that_speaks_neither_has_both_reasons(get: Handler, reason: str) -> None:
-    script = Older(refusing(404))
+    script = Older(refusing_handler(404))
     script.on["GET"] = get
     async with HttpServer(script) as server:
         with pytest.raises(HttpStatusError, match=r"POST .* HTTP 404") as caught:
@@ -333,7 +338,7 @@ async def test_a_stream_with_another_first_event_is_not_http_sse() -> None:
         await reply.event({"jsonrpc": "2.0", "method": "notifications/message"})
         await reply.gone()
 
-    script = Older(refusing(404))
+    script = Older(refusing_handler(404))
     script.on["GET"] = get
     async with HttpServer(script) as server:
         with pytest.raises(HttpStatusError):
@@ -361,7 +366,7 @@ async def test_a_refusal_of_initialize_with_revisions_is_followed() -> None:
 
     script = Script(older)
     script.on["initialize"] = initialize
-    async with scripted(script, revision=None) as (client, server):
+    async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == older
         assert len(server.of("initialize")) == 2
 
@@ -373,7 +378,7 @@ async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
 
     script = Script(NEWEST)
     script.on["server/discover"] = discover
-    async with scripted(script, revision=None) as (client, server):
+    async with connect_scripted(script, revision=None) as (client, server):
         assert client.revision == NEWEST
     assert server.order()[:2] == ["server/discover", "initialize"]
 
@@ -382,13 +387,13 @@ async def test_a_modern_answer_with_only_a_handshake_is_followed() -> None:
 async def test_a_client_of_a_modern_revision_reports_an_older_server(revision: str) -> None:
     for script in (Script(NEWEST), SseScript(SSE_ONLY[-1])):
         with pytest.raises(McpError, match=r"HTTP 40\d"):
-            async with scripted(script, revision=revision):
+            async with connect_scripted(script, revision=revision):
                 raise AssertionError("it was opened")
 
 
 @pytest.mark.parametrize("revision", [None, *STREAMABLE])
 async def test_nobody_gets_further_without_credentials(revision: str | None) -> None:
-    async with HttpServer(refusing(401, b"who are you")) as server:
+    async with HttpServer(refusing_handler(401, b"who are you")) as server:
         with pytest.raises(HttpStatusError, match="HTTP 401 Test: who are you"):
             async with connect(server.url, revision=revision):
                 raise AssertionError("it was opened")
@@ -410,8 +415,8 @@ async def test_a_server_without_sessions_and_get_streams_is_no_error(
     revision: str, named: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     script = Script(revision)
-    script.on["GET"] = script.on["DELETE"] = refusing(405)
-    async with scripted(script, revision=revision if named else None) as (client, server):
+    script.on["GET"] = script.on["DELETE"] = refusing_handler(405)
+    async with connect_scripted(script, revision=revision if named else None) as (client, server):
         assert client.revision == revision
         assert [tool.name for tool in await client.list_tools()] == ["echo"]
         await client.call_tool("echo", {})

@@ -22,7 +22,7 @@ from mcp_protocol.errors import (
     ResponseLostError,
 )
 from mcp_protocol.runtime.time_limits import HttpTimeouts
-from package.http_script import Script, discover_result, initialize_result, scripted
+from package.http_script import Script, connect_scripted, discover_result, initialize_result
 from package.http_server import Asked, HttpServer, Reply, unused_port
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE
 
@@ -46,7 +46,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 async def test_fields_of_the_user_are_on_every_request(revision: str) -> None:
     headers = {"Authorization": "Bearer x", "X-Own": "a"}
-    async with scripted(Script(revision, "s"), headers=headers) as (client, server):
+    async with connect_scripted(Script(revision, "s"), headers=headers) as (client, server):
         await client.list_tools()
     assert {asked.fields["authorization"] for asked in server.asked} == {"Bearer x"}
     assert {asked.fields["x-own"] for asked in server.asked} == {"a"}
@@ -65,7 +65,7 @@ async def test_fields_may_be_made_for_each_request(revision: str, awaited: bool)
         return make()
 
     headers = make_slowly if awaited else make
-    async with scripted(Script(revision), headers=headers) as (client, server):
+    async with connect_scripted(Script(revision), headers=headers) as (client, server):
         await client.list_tools()
         await client.list_tools()
     assert sorted(asked.fields["x-number"] for asked in server.asked) == sorted(made)
@@ -73,7 +73,7 @@ async def test_fields_may_be_made_for_each_request(revision: str, awaited: bool)
 
 async def test_fields_of_the_protocol_go_first(revision: str) -> None:
     headers = {"accept": "text/plain", "MCP-PROTOCOL-VERSION": "x", "content-type": "text/plain"}
-    async with scripted(Script(revision), headers=headers) as (client, server):
+    async with connect_scripted(Script(revision), headers=headers) as (client, server):
         await client.list_tools()
     (asked,) = server.of("tools/list")
     assert "application/json" in asked.fields["accept"]
@@ -84,7 +84,7 @@ async def test_fields_of_the_protocol_go_first(revision: str) -> None:
     assert len(names) == len(set(names))
 
 
-async def test_what_the_maker_of_fields_raises_leaves_as_it_is(revision: str) -> None:
+async def test_errors_of_the_headers_function_propagate_unchanged(revision: str) -> None:
     broken = False
 
     def make() -> dict[str, str]:
@@ -92,7 +92,7 @@ async def test_what_the_maker_of_fields_raises_leaves_as_it_is(revision: str) ->
             raise KeyError("no token")
         return {}
 
-    async with scripted(Script(revision), headers=make) as (client, _):
+    async with connect_scripted(Script(revision), headers=make) as (client, _):
         broken = True
         with pytest.raises(KeyError, match="no token"):
             await client.list_tools()
@@ -100,14 +100,14 @@ async def test_what_the_maker_of_fields_raises_leaves_as_it_is(revision: str) ->
         await client.list_tools()
         broken = True
     with pytest.raises(KeyError, match="no token"):
-        async with scripted(Script(revision), headers=make):
+        async with connect_scripted(Script(revision), headers=make):
             raise AssertionError("it was opened")
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "\u4e16", "a\0"])
 async def test_a_field_that_cannot_be_sent_is_refused(value: str) -> None:
     with pytest.raises(LocalProtocolError):
-        async with scripted(Script(NEWEST), headers={"X-Own": value}):
+        async with connect_scripted(Script(NEWEST), headers={"X-Own": value}):
             raise AssertionError("it was opened")
 
 
@@ -119,14 +119,14 @@ async def test_an_authentication_of_httpx2_is_asked_each_time(revision: str) -> 
             request.headers["X-Signed"] = "yes"
             yield request
 
-    async with scripted(Script(revision, "s"), auth=Signing()) as (client, server):
+    async with connect_scripted(Script(revision, "s"), auth=Signing()) as (client, server):
         await client.list_tools()
     assert {asked.fields["x-signed"] for asked in server.asked} == {"yes"}
 
 
 async def test_a_client_of_ones_own_makes_the_requests_and_stays_open(revision: str) -> None:
     async with httpx2.AsyncClient(headers={"X-Client": "mine"}, timeout=0.5) as own:
-        async with scripted(Script(revision), http_client=own) as (client, server):
+        async with connect_scripted(Script(revision), http_client=own) as (client, server):
             await client.list_tools()
         assert not own.is_closed
     assert {asked.fields["x-client"] for asked in server.asked} == {"mine"}
@@ -241,7 +241,7 @@ async def test_a_text_that_is_no_url_is_a_mistake(text: Any) -> None:
     "option",
     [{"transport": "sse"}, {"headers": {}}, {"http_client": object()}, {"auth": ("a", "b")}],
 )
-async def test_what_is_for_http_is_a_mistake_elsewhere(option: dict[str, Any]) -> None:
+async def test_options_for_http_are_refused_for_other_targets(option: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match="for a URL as target"):
         async with connect(["server"], **option):
             raise AssertionError("it was opened")
@@ -261,7 +261,7 @@ async def test_the_library_that_is_missing_is_named(
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_fields_of_the_user_do_not_replace_those_of_the_session(revision: str) -> None:
     headers = {"Mcp-Session-Id": "forged"}
-    async with scripted(Script(revision, "s"), headers=headers) as (client, server):
+    async with connect_scripted(Script(revision, "s"), headers=headers) as (client, server):
         await client.list_tools()
         await server.until("GET")
     later = [asked for asked in server.asked if asked.what != "initialize"]
@@ -276,7 +276,9 @@ async def test_an_unaccepted_ready_notification_fails_the_opening() -> None:
     script = Script(SESSIONS[-1])
     script.on["notifications/initialized"] = silent
     with pytest.raises(ResponseLostError, match=r"/initialized was not accepted within 0\.2 s"):
-        async with scripted(script, timeouts=Timeouts(opening=5, http=HttpTimeouts(accept=0.2))):
+        async with connect_scripted(
+            script, timeouts=Timeouts(opening=5, http=HttpTimeouts(accept=0.2))
+        ):
             raise AssertionError("it was opened")
 
 

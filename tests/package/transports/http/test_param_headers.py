@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from mcp_protocol.errors import InvalidParamsError
-from package.http_script import Script, error, result, scripted, tool
+from package.http_script import Script, connect_scripted, error, result, tool
 from package.http_server import Asked, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import STREAMABLE, facts
 
-MARKED = holding("headers.client-construction")
+MARKED = revisions_holding("headers.client-construction")
 marked = pytest.mark.parametrize("revision", MARKED)
 
 
@@ -29,7 +29,7 @@ LEVEL = {"type": "integer", "x-mcp-header": "Level"}
 BAD = {"type": "number", "x-mcp-header": "Bad"}
 
 
-def listing(script: Script, *lists: list[dict[str, Any]]) -> None:
+def plan_lists(script: Script, *lists: list[dict[str, Any]]) -> None:
     """Plan lists of tools, one after another."""
 
     def answer(tools: list[dict[str, Any]]) -> Any:
@@ -41,7 +41,7 @@ def listing(script: Script, *lists: list[dict[str, Any]]) -> None:
     script.once["tools/list"] = [answer(tools) for tools in lists]
 
 
-def mirrored(asked: Asked) -> dict[str, str]:
+def mirrored_fields(asked: Asked) -> dict[str, str]:
     """The fields of a request that repeat arguments, names in lower case."""
     return {name: text for name, text in asked.fields.items() if name.startswith("mcp-param-")}
 
@@ -56,8 +56,8 @@ def mirrored(asked: Asked) -> dict[str, str]:
 @marked
 async def test_marked_arguments_leave_as_fields_each_once(revision: str) -> None:
     script = Script(revision)
-    listing(script, [tool("t", region=REGION, level=LEVEL, note={}), tool("bad", n=BAD)])
-    async with scripted(script) as (client, server):
+    plan_lists(script, [tool("t", region=REGION, level=LEVEL, note={}), tool("bad", n=BAD)])
+    async with connect_scripted(script) as (client, server):
         assert [listed.name for listed in await client.list_tools()] == ["t"]
         for arguments in (
             {"region": "us west", "level": 7, "note": "x"},
@@ -66,7 +66,7 @@ async def test_marked_arguments_leave_as_fields_each_once(revision: str) -> None
         ):
             await client.call_tool("t", arguments)
         calls = server.of("tools/call")
-    assert [mirrored(asked) for asked in calls] == [
+    assert [mirrored_fields(asked) for asked in calls] == [
         {"mcp-param-region": "us west", "mcp-param-level": "7"},
         {"mcp-param-region": "=?base64?YQ0KWC1FdmlsOiAx?="},
         {},
@@ -88,22 +88,22 @@ async def test_a_refusal_for_fields_is_solved_by_listing_again(
         await reply.json(error(asked, code), 400)
 
     script = Script(revision)
-    listing(script, [tool("t", region={"type": "string"})], [tool("t", region=REGION)])
+    plan_lists(script, [tool("t", region={"type": "string"})], [tool("t", region=REGION)])
     script.once["tools/call"] = [refuse]
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
         assert (await client.call_tool("t", {"region": "north"})).content[0].text == "done"
     assert server.order()[1:] == ["tools/list", "tools/call", "tools/list", "tools/call"]
     first, second = server.of("tools/call")
-    assert (mirrored(first), mirrored(second)) == ({}, {"mcp-param-region": "north"})
+    assert (mirrored_fields(first), mirrored_fields(second)) == ({}, {"mcp-param-region": "north"})
 
 
 @pytest.mark.requirement("headers.param-integer-range", "tools.x-mcp-header-safe-integers")
 @marked
 async def test_an_argument_that_no_field_can_carry_is_not_sent_at_all(revision: str) -> None:
     script = Script(revision)
-    listing(script, [tool("t", level=LEVEL)])
-    async with scripted(script) as (client, server):
+    plan_lists(script, [tool("t", level=LEVEL)])
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
         with pytest.raises(InvalidParamsError, match="level"):
             await client.call_tool("t", {"level": 2**53})
@@ -114,8 +114,8 @@ async def test_an_argument_that_no_field_can_carry_is_not_sent_at_all(revision: 
 @pytest.mark.parametrize("revision", [name for name in STREAMABLE if name not in MARKED])
 async def test_revisions_without_param_headers_repeat_no_argument(revision: str) -> None:
     script = Script(revision)
-    listing(script, [tool("t", region=REGION), tool("bad", n=BAD)])
-    async with scripted(script) as (client, server):
+    plan_lists(script, [tool("t", region=REGION), tool("bad", n=BAD)])
+    async with connect_scripted(script) as (client, server):
         assert [listed.name for listed in await client.list_tools()] == ["t", "bad"]
         await client.call_tool("t", {"region": "north"})
-        assert [mirrored(asked) for asked in server.of("tools/call")] == [{}]
+        assert [mirrored_fields(asked) for asked in server.of("tools/call")] == [{}]

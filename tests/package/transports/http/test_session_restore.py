@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from mcp_protocol.client.client_settings import Caching, Timeouts
 from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
-from package.http_script import Forgetful, error, scripted
+from package.http_script import Forgetful, connect_scripted, error
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import SESSIONS
 
@@ -56,9 +56,9 @@ def asked_in(server: HttpServer, session: str, *methods: str) -> list[tuple[str,
 KEPT = ("logging/setLevel", "resources/subscribe", "resources/unsubscribe")
 
 
-async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: str) -> None:
+async def test_state_of_a_lost_session_is_restored_in_the_new_one(revision: str) -> None:
     script = Streaming(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         for level in ("error", "info"):
             await client.set_level(level)
         for uri in ("memo://a", "memo://b"):
@@ -74,9 +74,9 @@ async def test_what_a_lost_session_kept_is_asked_for_in_the_new_one(revision: st
 
 
 @pytest.mark.parametrize("raw", [True, False])
-async def test_what_was_asked_for_as_raw_json_is_kept_as_well(revision: str, raw: bool) -> None:
+async def test_state_requested_as_raw_json_is_restored(revision: str, raw: bool) -> None:
     script = Streaming(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         ask = client.request_raw if raw else client.request
         await ask("logging/setLevel", Raw(b'{"level": "info"}'))
         for uri in (b"a", b"b"):
@@ -91,14 +91,14 @@ async def test_what_was_asked_for_as_raw_json_is_kept_as_well(revision: str, raw
     ]
 
 
-async def test_what_cannot_be_had_again_is_told_in_the_log(
+async def test_state_that_cannot_be_restored_is_logged(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def gone(asked: Asked, reply: Reply) -> None:
         await reply.json(error(asked, -32002, "no such resource"))
 
     script = Streaming(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.subscribe("memo://a")
         script.forgotten.add("s")
         script.once["resources/subscribe"] = [gone]
@@ -113,7 +113,7 @@ async def test_silence_about_what_was_kept_does_not_hold_up_a_call(revision: str
         await reply.gone()
 
     script = Streaming(revision)
-    async with scripted(script, timeouts=Timeouts(restore=0.1)) as (client, _):
+    async with connect_scripted(script, timeouts=Timeouts(restore=0.1)) as (client, _):
         await client.set_level("info")
         script.forgotten.add("s")
         script.on["logging/setLevel"] = silent
@@ -125,7 +125,7 @@ async def test_a_listener_is_subscribed_anew_and_reads_again(
     revision: str,
 ) -> None:
     script = Streaming(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await server.until("GET")
         async with client.listen(tools=True, uris=["memo://a"]) as changes:
             script.forgotten.add("s")
@@ -141,7 +141,7 @@ async def test_a_listener_is_subscribed_anew_and_reads_again(
 
 async def test_nothing_is_asked_for_again_where_nothing_was_kept(revision: str) -> None:
     script = Streaming(revision)
-    async with scripted(script, cache=Caching()) as (client, server):
+    async with connect_scripted(script, cache=Caching()) as (client, server):
         script.forgotten.add("s")
         await client.list_tools()
         await client.list_tools()

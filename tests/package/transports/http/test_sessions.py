@@ -20,16 +20,16 @@ from mcp_protocol.errors import (
     SessionLostError,
 )
 from mcp_protocol.runtime.time_limits import HttpTimeouts
-from package.http_script import Forgetful, Script, initialize_result, result, scripted
+from package.http_script import Forgetful, Script, connect_scripted, initialize_result, result
 from package.http_server import Asked, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import SESSIONS, SSE_ONLY
 
 pytestmark = pytest.mark.anyio
 
 SOON = Timeouts(http=HttpTimeouts(first_pause=0.01, shortest_pause=0.01, longest_poll=0.01))
 
-WITH_VERSION = holding("http.version-header-after-init")
+WITH_VERSION = revisions_holding("http.version-header-after-init")
 
 
 @pytest.fixture(params=SESSIONS)
@@ -40,7 +40,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 
 @pytest.mark.requirement("http.session-id-sent", "http.session-delete", "http.shutdown-by-close")
 async def test_every_request_after_the_opening_names_the_session(revision: str) -> None:
-    async with scripted(Script(revision, "a!~9")) as (client, server):
+    async with connect_scripted(Script(revision, "a!~9")) as (client, server):
         await client.list_tools()
         await server.until("GET")
     first, *later = server.asked
@@ -56,7 +56,7 @@ async def test_every_request_after_the_opening_names_the_session(revision: str) 
 async def test_a_session_is_ended_even_if_its_closing_is_cancelled(
     revision: str,
 ) -> None:
-    async with scripted(Script(revision, "s")) as (client, server):
+    async with connect_scripted(Script(revision, "s")) as (client, server):
         with anyio.CancelScope() as scope:
             scope.cancel()
             await client.close()
@@ -67,7 +67,7 @@ async def test_a_session_is_ended_even_if_its_closing_is_cancelled(
 
 @pytest.mark.requirement("http.session-delete")
 async def test_a_server_without_sessions_gets_no_session_header(revision: str) -> None:
-    async with scripted(Script(revision)) as (client, server):
+    async with connect_scripted(Script(revision)) as (client, server):
         await client.list_tools()
     assert server.of("DELETE") == []
     assert all("mcp-session-id" not in asked.fields for asked in server.asked)
@@ -80,7 +80,7 @@ async def test_a_server_that_ends_no_sessions_is_no_error(revision: str, status:
 
     script = Script(revision, "s")
     script.on["DELETE"] = delete
-    async with scripted(script) as (_, server):
+    async with connect_scripted(script) as (_, server):
         pass
     assert len(server.of("DELETE")) == 1
 
@@ -90,7 +90,7 @@ async def test_a_server_that_ends_no_sessions_is_no_error(revision: str, status:
 async def test_the_version_header_is_sent_after_the_opening(
     revision: str,
 ) -> None:
-    async with scripted(Script(revision, "s")) as (client, server):
+    async with connect_scripted(Script(revision, "s")) as (client, server):
         await client.list_tools()
         await server.until("GET")
     expected = revision if revision in WITH_VERSION else None
@@ -103,7 +103,7 @@ async def test_the_version_header_is_sent_after_the_opening(
 @pytest.mark.requirement("http.version-header-negotiated")
 @pytest.mark.parametrize("agreed", WITH_VERSION)
 async def test_the_version_header_names_what_was_agreed(agreed: str) -> None:
-    async with scripted(Script(agreed, "s"), revision=None) as (client, server):
+    async with connect_scripted(Script(agreed, "s"), revision=None) as (client, server):
         assert client.revision == agreed
         await client.list_tools()
     assert server.of("tools/list")[0].fields["mcp-protocol-version"] == agreed
@@ -111,7 +111,7 @@ async def test_the_version_header_names_what_was_agreed(agreed: str) -> None:
 
 @pytest.mark.parametrize("agreed", SSE_ONLY)
 async def test_a_server_may_agree_on_a_revision_before_streamable_http(agreed: str) -> None:
-    async with scripted(Script(agreed, "s"), revision=None) as (client, server):
+    async with connect_scripted(Script(agreed, "s"), revision=None) as (client, server):
         assert client.revision == agreed
         await client.list_tools()
     (asked,) = server.of("tools/list")
@@ -123,14 +123,14 @@ async def test_a_server_may_agree_on_a_revision_before_streamable_http(agreed: s
 @pytest.mark.parametrize("older", SSE_ONLY)
 async def test_such_a_revision_cannot_be_pinned_over_streamable_http(older: str) -> None:
     with pytest.raises(RevisionError, match="later revisions"):
-        async with scripted(Script(older), transport="streamable-http"):
+        async with connect_scripted(Script(older), transport="streamable-http"):
             raise AssertionError("it was opened")
 
 
 @pytest.mark.parametrize("id", ["a b", "a\tb", "\x7f", "\xe4"])
 async def test_an_id_that_is_no_visible_ascii_is_refused(revision: str, id: str) -> None:
     with pytest.raises(RemoteProtocolError, match="expected visible ASCII"):
-        async with scripted(Script(revision, id)):
+        async with connect_scripted(Script(revision, id)):
             raise AssertionError("it was opened")
 
 
@@ -139,7 +139,7 @@ async def test_a_lost_session_is_reopened_once_and_the_message_resent(
     revision: str,
 ) -> None:
     script = Forgetful(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
         script.forgotten.add("s")
         assert (await client.call_tool("echo", {})).content[0].text == "done"
@@ -166,22 +166,22 @@ async def test_a_session_lost_before_its_confirmation_is_reopened(
 ) -> None:
     script = Forgetful(revision)
     script.forgotten.add("s")
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
     confirmed = server.of("notifications/initialized")
     assert [asked.fields["mcp-session-id"] for asked in confirmed] == ["s", "s2"]
 
 
-async def silent(asked: Asked, reply: Reply) -> None:
+async def stay_silent(asked: Asked, reply: Reply) -> None:
     await reply.gone()
 
 
 @pytest.mark.parametrize("step", ["initialize", "notifications/initialized"])
 async def test_a_session_whose_opening_timed_out_is_opened_anew(revision: str, step: str) -> None:
     script = Forgetful(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         script.forgotten.add("s")
-        script.once[step] = [silent]
+        script.once[step] = [stay_silent]
         with pytest.raises(RequestTimeoutError):
             await client.call_tool("echo", {}, timeout=0.2)
         assert (await client.call_tool("echo", {})).content[0].text == "done"
@@ -194,9 +194,12 @@ async def test_a_server_that_opens_no_further_session_fails_the_call(
     revision: str,
 ) -> None:
     script = Forgetful(revision)
-    async with scripted(script, timeouts=Timeouts(http=HttpTimeouts(renewal=0.2))) as (client, _):
+    async with connect_scripted(script, timeouts=Timeouts(http=HttpTimeouts(renewal=0.2))) as (
+        client,
+        _,
+    ):
         script.forgotten.add("s")
-        script.once["initialize"] = [silent]
+        script.once["initialize"] = [stay_silent]
         with pytest.raises(SessionLostError, match=r"opened no other one within 0\.2 s"):
             await client.call_tool("echo", {})
         assert (await client.call_tool("echo", {})).content[0].text == "done"
@@ -204,7 +207,7 @@ async def test_a_server_that_opens_no_further_session_fails_the_call(
 
 async def test_sessions_may_be_lost_one_after_another(revision: str) -> None:
     script = Forgetful(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         for lost in ("s", "s2", "s3"):
             script.forgotten.add(lost)
             await client.call_tool("echo", {})
@@ -213,7 +216,7 @@ async def test_sessions_may_be_lost_one_after_another(revision: str) -> None:
 
 async def test_two_lost_in_a_row_fail_the_call(revision: str) -> None:
     script = Forgetful(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         script.forgotten |= {"s", "s2"}
         with pytest.raises(SessionLostError, match="the new one as well"):
             await client.call_tool("echo", {})
@@ -223,7 +226,7 @@ async def test_two_lost_in_a_row_fail_the_call(revision: str) -> None:
 
 async def test_calls_that_lose_a_session_together_open_one_again(revision: str) -> None:
     script = Forgetful(revision)
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         script.forgotten.add("s")
         async with anyio.create_task_group() as tasks:
             for _ in range(10):
@@ -236,7 +239,7 @@ async def test_a_server_that_opens_no_other_session_fails_the_call(revision: str
         await reply.whole(503)
 
     script = Forgetful(revision)
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         script.forgotten.add("s")
         script.on["initialize"] = refuse
         with pytest.raises(HttpStatusError, match="HTTP 503"):
@@ -250,7 +253,7 @@ async def test_another_session_opened_by_a_page_fails_the_call(revision: str) ->
         await reply.whole(200, b"<p>Log in</p>", Content_Type="text/html")
 
     script = Forgetful(revision)
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         script.forgotten.add("s")
         script.once["initialize"] = [show]
         expected = "expected application/json or text/event-stream, came HTTP 200, text/html"
@@ -266,7 +269,7 @@ async def test_a_server_that_returns_with_another_revision_fails_it() -> None:
         await reply.json(result(asked, **initialize_result(older)), Mcp_Session_Id="t")
 
     script = Forgetful(newer)
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         script.forgotten.add("s")
         script.on["initialize"] = other
         with pytest.raises(SessionLostError, match=f"no other one in {newer}"):
@@ -285,7 +288,7 @@ async def test_safe_requests_are_repeated_when_stream_and_session_die(
         await reply.cut()
 
     script.once = {"tools/list": [dying], "tools/call": []}
-    async with scripted(script, timeouts=SOON) as (client, server):
+    async with connect_scripted(script, timeouts=SOON) as (client, server):
         assert [tool.name for tool in await client.list_tools()] == ["echo"]
         first, second = server.of("tools/list")
         assert first.id != second.id
@@ -322,7 +325,7 @@ async def test_a_lost_session_shows_when_its_open_stream_is_resumed(
         await reply.gone()
 
     script.on["GET"] = get
-    async with scripted(script, timeouts=SOON) as (_, server):
+    async with connect_scripted(script, timeouts=SOON) as (_, server):
         await server.until("initialize", times=2)
         gets = await server.until("GET", times=3)
     assert [asked.fields["mcp-session-id"] for asked in gets] == ["s", "s", "s2"]
@@ -336,7 +339,10 @@ async def test_the_id_of_a_session_is_in_no_log(
     caplog.set_level(logging.DEBUG)
     async with httpx2.AsyncClient() as own:
         for http_client in (None, own):
-            async with scripted(Script(revision, secret), http_client=http_client) as (client, _):
+            async with connect_scripted(Script(revision, secret), http_client=http_client) as (
+                client,
+                _,
+            ):
                 await client.list_tools()
     assert any(record.name.startswith("httpcore2") for record in caplog.records)
     assert secret not in caplog.text

@@ -20,9 +20,9 @@ from mcp_protocol.errors import (
     RevisionError,
 )
 from mcp_protocol.runtime.time_limits import HttpTimeouts
-from package.http_script import SseScript, result, scripted
+from package.http_script import SseScript, connect_scripted, result
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
-from package.rules import holding
+from package.rules import revisions_holding
 from package.transports.http.test_client import ParseCount
 from package.wire import HANDSHAKE, PER_REQUEST, SSE_ONLY
 
@@ -39,7 +39,7 @@ def revision(request: pytest.FixtureRequest) -> str:
 async def test_the_stream_is_opened_first_and_gives_the_post_address(
     revision: str,
 ) -> None:
-    async with scripted(SseScript(revision)) as (client, server):
+    async with connect_scripted(SseScript(revision)) as (client, server):
         assert client.revision == revision
         assert [tool.name for tool in await client.list_tools()] == ["echo"]
         assert (await client.call_tool("echo", {})).content[0].text == "done"
@@ -60,7 +60,7 @@ async def test_the_stream_is_opened_first_and_gives_the_post_address(
 
 async def test_each_response_is_parsed_once(revision: str) -> None:
     with ParseCount() as parsed:
-        async with scripted(SseScript(revision)) as (client, _server):
+        async with connect_scripted(SseScript(revision)) as (client, _server):
             await client.list_tools()
     assert parsed.count == 2  # of initialize and of tools/list
 
@@ -87,7 +87,7 @@ async def test_the_address_may_be_relative(revision: str, endpoint: str, target:
         await script(asked, reply)
 
     script.on["GET"] = get
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
     assert {asked.target for asked in server.asked[1:]} == {target}
 
@@ -126,7 +126,7 @@ async def _html(asked: Asked, reply: Reply) -> None:
     await reply.whole(200, b"<html>", Content_Type="text/html")
 
 
-async def _nothing(asked: Asked, reply: Reply) -> None:
+async def _reply_nothing(asked: Asked, reply: Reply) -> None:
     await reply.stream()
     await reply.end()
 
@@ -143,7 +143,7 @@ async def _silence(asked: Asked, reply: Reply) -> None:
     await reply.gone()
 
 
-async def _missing(asked: Asked, reply: Reply) -> None:
+async def _reply_not_found(asked: Asked, reply: Reply) -> None:
     await reply.whole(404)
 
 
@@ -157,10 +157,10 @@ async def _cut(asked: Asked, reply: Reply) -> None:
     ("get", "kind", "text"),
     [
         (_html, RemoteProtocolError, "text/html"),
-        (_nothing, RemoteProtocolError, "expected an event 'endpoint' first"),
+        (_reply_nothing, RemoteProtocolError, "expected an event 'endpoint' first"),
         (_message_first, RemoteProtocolError, "came 'message'"),
         (_silence, RemoteProtocolError, "within 0.3 s"),
-        (_missing, HttpStatusError, "HTTP 404"),
+        (_reply_not_found, HttpStatusError, "HTTP 404"),
         (_cut, RemoteProtocolError, "expected an event 'endpoint' first"),
     ],
 )
@@ -173,7 +173,7 @@ async def test_a_stream_that_names_no_address_is_a_readable_error(
     script = SseScript(revision)
     script.on["GET"] = get
     with pytest.raises(kind, match=text):
-        async with scripted(script, timeouts=Timeouts(http=HttpTimeouts(endpoint=0.3))):
+        async with connect_scripted(script, timeouts=Timeouts(http=HttpTimeouts(endpoint=0.3))):
             raise AssertionError("it was opened")
 
 
@@ -187,7 +187,7 @@ async def test_the_end_of_the_stream_is_the_end_of_the_session(revision: str) ->
         await script.stream.end()
 
     script.on["tools/call"] = call
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         with pytest.raises(ConnectionClosedError, match="closed the stream of events"):
             await client.call_tool("echo", {})
         with pytest.raises(ConnectionClosedError):
@@ -197,7 +197,7 @@ async def test_the_end_of_the_stream_is_the_end_of_the_session(revision: str) ->
 @pytest.mark.requirement("sse.client-closes-stream", "sse.shutdown-by-close")
 @pytest.mark.requirement("lifecycle.shutdown-http")
 async def test_closing_closes_the_stream_and_says_nothing(revision: str) -> None:
-    async with scripted(SseScript(revision)) as (client, server):
+    async with connect_scripted(SseScript(revision)) as (client, server):
         await client.list_tools()
         await client.close()
         await server.until_left()
@@ -210,13 +210,13 @@ async def test_a_refused_post_fails_its_call_and_no_other(revision: str) -> None
 
     script = SseScript(revision)
     script.once["tools/call"] = [refuse]
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         with pytest.raises(HttpStatusError, match="HTTP 400 Test: no"):
             await client.call_tool("echo", {})
         assert (await client.call_tool("echo", {})).content[0].text == "done"
 
 
-async def test_what_the_server_asks_and_tells_comes_by_the_stream(revision: str) -> None:
+async def test_messages_of_the_server_arrive_on_the_stream(revision: str) -> None:
     heard: list[str] = []
 
     class Handlers(ClientHandlers):
@@ -244,7 +244,7 @@ async def test_what_the_server_asks_and_tells_comes_by_the_stream(revision: str)
         return response
 
     script.on["tools/call"] = call
-    async with scripted(script, handlers=Handlers()) as (client, server):
+    async with connect_scripted(script, handlers=Handlers()) as (client, server):
         await client.call_tool("echo", {})
     assert heard == ["a"]
     assert server.of("response")[0].message == {"jsonrpc": "2.0", "id": 7, "result": {"roots": []}}
@@ -253,12 +253,17 @@ async def test_what_the_server_asks_and_tells_comes_by_the_stream(revision: str)
 @pytest.mark.requirement("http.version-header-after-init")
 @pytest.mark.parametrize("agreed", HANDSHAKE)
 async def test_any_revision_with_a_handshake_may_be_agreed_on(agreed: str) -> None:
-    async with scripted(SseScript(agreed), revision=None, transport="sse") as (client, server):
+    async with connect_scripted(SseScript(agreed), revision=None, transport="sse") as (
+        client,
+        server,
+    ):
         assert client.revision == agreed
         await client.list_tools()
     assert "server/discover" not in server.order()
     named = server.of("tools/list")[0].fields.get("mcp-protocol-version")
-    assert named == (agreed if agreed in holding("http.version-header-after-init") else None)
+    assert named == (
+        agreed if agreed in revisions_holding("http.version-header-after-init") else None
+    )
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
@@ -285,7 +290,7 @@ async def test_cancelling_says_so(revision: str) -> None:
 
     script = SseScript(revision)
     script.on["tools/call"] = call
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "echo", {})
             await begun.wait()
@@ -301,7 +306,10 @@ async def test_the_query_of_the_address_is_in_no_log(
     caplog.set_level(logging.DEBUG)
     async with httpx2.AsyncClient() as own:
         for http_client in (None, own):
-            async with scripted(SseScript(revision), http_client=http_client) as (client, _):
+            async with connect_scripted(SseScript(revision), http_client=http_client) as (
+                client,
+                _,
+            ):
                 await client.list_tools()
     assert any(record.name == "httpx2" for record in caplog.records)
     assert "5ec2e7" not in caplog.text

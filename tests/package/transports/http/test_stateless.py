@@ -13,9 +13,9 @@ from mcp_protocol.errors import RemoteError, RequestTimeoutError, ResponseLostEr
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http.http_channel import HttpChannel
 from mcp_protocol.transports.http.http_client import HttpRequests
-from package.http_script import Script, error, result, scripted
+from package.http_script import Script, connect_scripted, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply
-from package.wire import PER_REQUEST, facts, outgoing, request
+from package.wire import PER_REQUEST, facts, outgoing_message, request
 
 pytestmark = pytest.mark.anyio
 
@@ -45,14 +45,14 @@ async def half(asked: Asked, reply: Reply) -> None:
     await reply.cut()
 
 
-async def ended(asked: Asked, reply: Reply) -> None:
+async def end_stream(asked: Asked, reply: Reply) -> None:
     """End a stream properly, without the answer."""
     await reply.stream()
     await reply.event({"jsonrpc": "2.0", "method": "notifications/message", "params": {}})
     await reply.end()
 
 
-LOSSES = pytest.mark.parametrize("loss", [cut, vanish, half, ended])
+LOSSES = pytest.mark.parametrize("loss", [cut, vanish, half, end_stream])
 
 
 @pytest.mark.requirement("http.no-sessions", "http.no-resumability")
@@ -62,7 +62,7 @@ async def test_a_session_id_is_ignored_and_nothing_is_opened_or_ended(revision: 
 
     script = Script(revision)
     script.on["tools/list"] = listing
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
         await client.call_tool("echo", {})
     assert server.order() == ["server/discover", "tools/list", "tools/call"]
@@ -71,7 +71,7 @@ async def test_a_session_id_is_ignored_and_nothing_is_opened_or_ended(revision: 
 
 @pytest.mark.requirement("http.version-header-every-post", "http.version-header-matches-body")
 async def test_every_post_names_the_revision_as_its_body_does(revision: str) -> None:
-    async with scripted(Script(revision)) as (client, server):
+    async with connect_scripted(Script(revision)) as (client, server):
         await client.list_tools()
         await client.read_resource("x://y")
         await client.request("tools/call", {"name": "echo"})
@@ -88,8 +88,8 @@ async def test_a_notification_of_an_extension_names_the_revision_too(revision: s
         channel = HttpChannel(server.url, REVISIONS, HttpRequests())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(channel.run)
-            await channel.send(outgoing(revision, request(revision, "tools/list")))
-            await channel.send(outgoing(revision, note))
+            await channel.send(outgoing_message(revision, request(revision, "tools/list")))
+            await channel.send(outgoing_message(revision, note))
             await channel.close()
     (asked,) = server.of("notifications/own")
     assert asked.fields["mcp-protocol-version"] == revision
@@ -102,7 +102,7 @@ async def test_a_404_with_a_body_is_a_method_that_is_not_known(revision: str) ->
 
     script = Script(revision)
     script.on["prompts/list"] = missing
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         with pytest.raises(RemoteError) as caught:
             await client.list_prompts()
         await client.list_tools()
@@ -113,10 +113,10 @@ async def test_a_404_with_a_body_is_a_method_that_is_not_known(revision: str) ->
 @pytest.mark.requirement("http.broken-stream-reissue", "http.no-resumability")
 @pytest.mark.requirement("jsonrpc.reissue-with-new-id")
 @LOSSES
-async def test_what_only_reads_is_asked_again_under_a_new_id(revision: str, loss: Handler) -> None:
+async def test_safe_requests_are_retried_with_a_new_id(revision: str, loss: Handler) -> None:
     script = Script(revision)
     script.once["tools/list"] = [loss, loss]
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         assert [tool.name for tool in await client.list_tools()] == ["echo"]
     asked = server.of("tools/list")
     assert len({each.id for each in asked}) == len(asked) == 3
@@ -126,10 +126,10 @@ async def test_what_only_reads_is_asked_again_under_a_new_id(revision: str, loss
 
 @pytest.mark.requirement("http.broken-stream-reissue")
 @LOSSES
-async def test_what_may_change_something_is_not_asked_again(revision: str, loss: Handler) -> None:
+async def test_unsafe_requests_are_not_retried(revision: str, loss: Handler) -> None:
     script = Script(revision)
     script.once["tools/call"] = [loss]
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
         with pytest.raises(ResponseLostError, match="before the answer"):
             await client.call_tool("echo", {})
@@ -151,7 +151,7 @@ async def test_a_tool_that_declares_itself_harmless_is_called_again(
     script = Script(revision)
     script.on["tools/list"] = listing
     script.once["tools/call"] = [cut]
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         await client.list_tools()
         assert (await client.call_tool("echo", {})).content[0].text == "done"
     assert len({asked.id for asked in server.of("tools/call")}) == 2
@@ -161,7 +161,7 @@ async def test_asking_again_comes_to_an_end(revision: str) -> None:
     script = Script(revision)
     script.on["tools/list"] = cut
     timeouts = Timeouts(retries=(0.0, 0.0, 0.0))
-    async with scripted(script, timeouts=timeouts) as (client, server):
+    async with connect_scripted(script, timeouts=timeouts) as (client, server):
         with pytest.raises(ResponseLostError):
             await client.list_tools()
     assert len(server.of("tools/list")) == 4
@@ -183,7 +183,7 @@ async def test_cancelling_closes_the_connection_and_says_nothing(
 
     script = Script(revision)
     script.on["tools/call"] = call
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "echo", {})
             await there.wait()
@@ -205,7 +205,7 @@ async def test_a_call_that_takes_too_long_is_cancelled_the_same_way(
 
     script = Script(revision)
     script.on["tools/call"] = call
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         with pytest.raises(RequestTimeoutError):
             await client.call_tool("echo", {}, timeout=0.2)
         await server.until_left()
@@ -227,13 +227,13 @@ async def test_progress_comes_on_the_stream_before_the_answer(revision: str) -> 
 
     script = Script(revision)
     script.on["tools/call"] = call
-    async with scripted(script) as (client, _):
+    async with connect_scripted(script) as (client, _):
         await client.call_tool("echo", {}, on_progress=lambda done, *_: heard.append(done))
     assert heard == [0, 1, 2, 3, 4, 5]
 
 
 @pytest.mark.requirement("http.client-sends-no-responses", "custom-transport.directions")
-async def test_what_a_server_asks_on_a_stream_is_not_answered(revision: str) -> None:
+async def test_requests_of_a_server_on_a_stream_are_not_answered(revision: str) -> None:
     class Handlers(ClientHandlers):
         async def list_roots(self, params: Any, ctx: Any) -> Any:
             raise AssertionError("there is no such request")
@@ -247,7 +247,7 @@ async def test_what_a_server_asks_on_a_stream_is_not_answered(revision: str) -> 
 
     script = Script(revision)
     script.on["tools/call"] = call
-    async with scripted(script, handlers=Handlers()) as (client, server):
+    async with connect_scripted(script, handlers=Handlers()) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
         await client.list_tools()
     for asked in server.asked:
@@ -267,7 +267,7 @@ async def test_input_is_given_by_asking_again(revision: str) -> None:
 
     script = Script(revision)
     script.once["tools/call"] = [wanting]
-    async with scripted(script, handlers=Handlers()) as (client, server):
+    async with connect_scripted(script, handlers=Handlers()) as (client, server):
         assert (await client.call_tool("echo", {})).content[0].text == "done"
     first, second = server.of("tools/call")
     assert first.id != second.id
@@ -286,7 +286,7 @@ async def test_closing_ends_what_is_under_way_and_says_nothing(revision: str) ->
 
     script = Script(revision)
     script.on["tools/call"] = call
-    async with scripted(script) as (client, server):
+    async with connect_scripted(script) as (client, server):
         async with anyio.create_task_group() as tasks:
 
             async def calling() -> None:

@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 from mcp_protocol.client.async_client import ClientHandlers
-from package.http_script import Script, initialize_result, scripted
+from package.http_script import Script, connect_scripted, initialize_result
 from package.http_server import Asked, Reply
-from package.rules import holding
+from package.rules import revisions_holding
 
 pytestmark = pytest.mark.anyio
 
@@ -82,7 +82,7 @@ class Asking(Script):
 
 
 @pytest.mark.requirement("http.tasks-any-stream")
-@pytest.mark.parametrize("revision", holding("http.tasks-any-stream"))
+@pytest.mark.parametrize("revision", revisions_holding("http.tasks-any-stream"))
 @pytest.mark.parametrize("stream", ["GET", "tasks/get"])
 async def test_a_question_of_a_task_is_answered_on_any_stream(revision: str, stream: str) -> None:
     questions: list[Any] = []
@@ -92,7 +92,7 @@ async def test_a_question_of_a_task_is_answered_on_any_stream(revision: str, str
             questions.append((params.message, dict(ctx.meta)))
             return {"action": "accept", "content": {"city": "Oslo"}}
 
-    async with scripted(Asking(revision, stream), handlers=User()) as (client, server):
+    async with connect_scripted(Asking(revision, stream), handlers=User()) as (client, server):
         if stream == "GET":
             await server.until("GET")
         call = {"name": "plan", "arguments": {}, "task": {"ttl": 60000}}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_protocol import Context, Sampled, Server
-from package.respondent import ASK, EVERYTHING, SAMPLED, responding, text_in
+from package.respondent import ASK, EVERYTHING, SAMPLED, connect_respondent, text_in
 
 
-async def sampled(
+async def sample(
     revision: str,
     messages: Any = "hi",
     answer: Any = SAMPLED,
@@ -30,7 +30,7 @@ async def sampled(
             results.append(error)
         return "asked"
 
-    async with responding(server, revision, {ASK: answer}, capabilities) as client:
+    async with connect_respondent(server, revision, {ASK: answer}, capabilities) as client:
         assert text_in(await client.call("ask")) == "asked"
         asked = client.asked
     if isinstance(results[-1], Exception):

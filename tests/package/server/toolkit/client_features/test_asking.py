@@ -20,17 +20,17 @@ from package.respondent import (
     SAMPLED,
     Answer,
     Respondent,
-    accepted,
+    accept_result,
+    connect_respondent,
     refusal_code,
-    responding,
     text_in,
 )
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
-with_forms = pytest.mark.parametrize("revision", holding("elicitation.message-required"))
+with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 tools = pytest.mark.parametrize("how", ["coroutine", "thread", "broad", "bare", "group"])
 
 
@@ -40,13 +40,13 @@ class City:
 
 
 ANSWERS: Mapping[str, Answer] = {
-    "elicitation/create": lambda params: accepted(name=params["message"].upper()),
+    "elicitation/create": lambda params: accept_result(name=params["message"].upper()),
     "sampling/createMessage": SAMPLED,
     "roots/list": ROOTS,
 }
 
 
-def asking() -> Server:
+def asking_server() -> Server:
     """A server whose tools all ask for two cities, each in its way."""
     server = Server("asking")
 
@@ -103,7 +103,7 @@ def asking() -> Server:
 @with_forms
 @tools
 async def test_a_tool_gets_its_answers_whichever_way_it_is_written(revision: str, how: str) -> None:
-    async with responding(asking(), revision, ANSWERS) as client:
+    async with connect_respondent(asking_server(), revision, ANSWERS) as client:
         assert text_in(await client.call(how)) == "OSLO, NEAR OSLO"
         assert [params["message"] for _, params in client.asked].count("oslo") == 1
         assert len(client.asked) == 2
@@ -124,14 +124,14 @@ async def test_a_handler_does_nothing_more_once_it_is_left(revision: str) -> Non
         after.append("went on")
         return "done"
 
-    async with responding(server, revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         assert text_in(await client.call("ask")) == "done"
     assert after == ["went on"]
 
 
 @modern
 async def test_questions_of_tasks_started_together_take_one_round(revision: str) -> None:
-    async with responding(asking(), revision, ANSWERS) as client:
+    async with connect_respondent(asking_server(), revision, ANSWERS) as client:
         await client.call("group")
         assert len(client.rounds) == 1
         await client.call("coroutine")
@@ -140,8 +140,8 @@ async def test_questions_of_tasks_started_together_take_one_round(revision: str)
 
 @every
 @tools
-async def test_what_the_client_did_not_declare_is_not_asked(revision: str, how: str) -> None:
-    async with responding(asking(), revision, {}, {"roots": {}}) as client:
+async def test_undeclared_capabilities_are_not_requested(revision: str, how: str) -> None:
+    async with connect_respondent(asking_server(), revision, {}, {"roots": {}}) as client:
         answer = await client.call(how)
         assert client.asked == []
         assert client.rounds == []
@@ -193,7 +193,7 @@ def several() -> Server:
 
 @with_forms
 async def test_several_things_can_be_asked_at_once(revision: str) -> None:
-    async with responding(several(), revision, ANSWERS) as client:
+    async with connect_respondent(several(), revision, ANSWERS) as client:
         assert text_in(await client.call("at_once")) == "City(name='WHO?') Paris file:///top"
         assert sorted(method for method, _ in client.asked) == sorted(ANSWERS)
         if revision in PER_REQUEST:
@@ -204,8 +204,8 @@ async def test_several_things_can_be_asked_at_once(revision: str) -> None:
 @with_forms
 async def test_a_question_asked_twice_has_two_answers(revision: str) -> None:
     answers = itertools.count()
-    counting = {"elicitation/create": lambda params: accepted(name=str(next(answers)))}
-    async with responding(several(), revision, counting) as client:
+    counting = {"elicitation/create": lambda params: accept_result(name=str(next(answers)))}
+    async with connect_respondent(several(), revision, counting) as client:
         assert text_in(await client.call("same")) in (
             "City(name='0') City(name='1')",
             "City(name='1') City(name='0')",
@@ -214,19 +214,19 @@ async def test_a_question_asked_twice_has_two_answers(revision: str) -> None:
 
 
 @with_forms
-async def test_what_one_of_several_raises_leaves_by_itself(revision: str) -> None:
-    async with responding(several(), revision, ANSWERS) as client:
+async def test_an_error_in_one_of_several_requests_propagates(revision: str) -> None:
+    async with connect_respondent(several(), revision, ANSWERS) as client:
         assert text_in(await client.call("failing")) == "mine"
 
 
 @pytest.mark.requirement("mrtr.input-request-keys-unique")
 @with_forms
 async def test_a_key_is_for_one_question_of_a_request(revision: str) -> None:
-    async with responding(several(), revision, ANSWERS) as client:
+    async with connect_respondent(several(), revision, ANSWERS) as client:
         assert "'k' is in use" in text_in(await client.call("twice"))
 
 
-def changing(questions: Any) -> Server:
+def changing_server(questions: Any) -> Server:
     """A server that asks the next question each time its tool runs, always under one key."""
     server = Server("changing")
 
@@ -242,8 +242,8 @@ def changing(questions: Any) -> Server:
 async def test_a_question_that_changed_does_not_get_the_old_answer(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server = changing(iter(["first", "second", "second"]))
-    async with responding(server, revision, ANSWERS) as client:
+    server = changing_server(iter(["first", "second", "second"]))
+    async with connect_respondent(server, revision, ANSWERS) as client:
         assert text_in(await client.call("ask")) == "City(name='SECOND')"
         assert [params["message"] for _, params in client.asked] == ["first", "second"]
     assert "has changed" in caplog.text
@@ -261,7 +261,7 @@ async def test_a_question_that_always_changes_is_warned_of(
         await ctx.elicit(f"Number {next(numbers)}?", City)
         return "never"
 
-    async with responding(server, revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         params = {"name": "ask", "arguments": {}}
         again: dict[str, Any] = {}
         for _ in range(3):
@@ -286,7 +286,7 @@ async def test_a_prompt_and_a_resource_ask_like_a_tool(revision: str) -> None:
     def city(name: str, ctx: Context) -> str:
         return str(anyio.from_thread.run(ctx.elicit, name, City).content)
 
-    async with responding(server, revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         got = await client.ask("prompts/get", {"name": "greeting", "arguments": {"who": "Ada"}})
         read = await client.ask("resources/read", {"uri": "x://oslo"})
     content = got["result"]["messages"][0]["content"]
@@ -306,13 +306,13 @@ async def test_a_refusal_by_the_client_reaches_the_tool(revision: str) -> None:
             return f"{error.code} {error.message}"
 
     refused = {"sampling/createMessage": {"code": -1, "message": "rejected"}}
-    async with responding(server, revision, refused) as client:
+    async with connect_respondent(server, revision, refused) as client:
         assert text_in(await client.call("ask")) == "-1 rejected"
 
 
 @pytest.mark.requirement("mrtr.unsupported-methods")
 @modern
-async def test_what_may_not_ask_for_input_fails_instead(revision: str) -> None:
+async def test_methods_that_may_not_ask_for_input_fail(revision: str) -> None:
     server = Server("unable")
 
     @server.prompt()
@@ -332,7 +332,7 @@ async def test_what_may_not_ask_for_input_fails_instead(revision: str) -> None:
         "ref": {"type": "ref/prompt", "name": "greeting"},
         "argument": {"name": "who", "value": ""},
     }
-    async with responding(server, revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         completed = await client.ask("completion/complete", params)
         custom = await client.ask("x/ask", {})
         listed = await client.ask("prompts/list", {})
@@ -351,7 +351,7 @@ async def test_the_asking_can_be_given_up(revision: str) -> None:
             await ctx.elicit("Who?", City)
         return "gave up"
 
-    async with responding(server, revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         answer: Any = await _first_answer(client)
     if revision in HANDSHAKE:
         assert answer["result"]["content"][0]["text"] == "gave up"

@@ -10,7 +10,7 @@ import pytest
 from mcp_protocol import Context, Server
 from mcp_protocol.errors import RequestTimeoutError
 from package.respondent import EVERYTHING, text_in
-from package.rules import holding
+from package.rules import revisions_holding
 from package.wire import HANDSHAKE, speaking_to
 
 FORM: dict[str, Any] = {"type": "object", "properties": {}}
@@ -38,7 +38,7 @@ ASKS: list[tuple[str, str, Ask]] = [
 CASES = [
     pytest.param(revision, method, ask, id=f"{revision}-{rule}")
     for rule, method, ask in ASKS
-    for revision in holding(rule)
+    for revision in revisions_holding(rule)
     if revision in HANDSHAKE
 ]
 

@@ -9,17 +9,17 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, Server
-from package.respondent import accepted, responding, text_in
-from package.rules import holding
+from package.respondent import accept_result, connect_respondent, text_in
+from package.rules import revisions_holding
 
-with_forms = pytest.mark.parametrize("revision", holding("elicitation.message-required"))
+with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
 
 FORM: dict[str, Any] = {"type": "object", "properties": {}}
-ANSWERS = {"elicitation/create": accepted()}
+ANSWERS = {"elicitation/create": accept_result()}
 
 
 @with_forms
-async def test_what_differs_from_run_to_run_can_be_kept(revision: str) -> None:
+async def test_values_that_differ_between_rounds_can_be_kept(revision: str) -> None:
     server = Server("keeping")
     made = itertools.count()
 
@@ -37,7 +37,7 @@ async def test_what_differs_from_run_to_run_can_be_kept(revision: str) -> None:
     async def odd(ctx: Context) -> str:
         return str(await ctx.once("odd", lambda: {1, 2}))
 
-    async with responding(server, revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         assert text_in(await client.call("ask")) == "[0] plain [0]"
         assert text_in(await client.call("ask")) == "[1] plain [1]"
         assert (await client.call("odd"))["result"]["isError"]
@@ -54,7 +54,7 @@ async def test_a_stored_value_stays_unchanged_whatever_a_handler_does(revision: 
         await ctx.elicit("Go on?", FORM)
         return " ".join(await ctx.once("places", lambda: ["never"]))
 
-    async with responding(server, revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         assert text_in(await client.call("ask")) == "Oslo"
 
 
@@ -75,5 +75,5 @@ async def test_two_tasks_that_ask_for_a_value_at_once_get_the_same(revision: str
         await ctx.elicit("Go on?", FORM)
         return str(one == two == await ctx.once("n", make))
 
-    async with responding(server, revision, ANSWERS) as client:
+    async with connect_respondent(server, revision, ANSWERS) as client:
         assert text_in(await client.call("ask")) == "True"

@@ -412,7 +412,7 @@ async def test_over_http_a_client_works_on_tasks(anyio_backend: str) -> None:
         ([{"task": task("working", ttl=1)}], RequestTimeoutError, ELICIT),
     ],
 )
-async def test_what_goes_wrong_with_a_task_of_a_client_is_an_error(
+async def test_failures_of_a_task_of_a_client_are_errors(
     answers: list[Any], kind: type[Exception], match: str
 ) -> None:
     server = Server("asking")

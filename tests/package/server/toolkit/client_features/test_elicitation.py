@@ -15,13 +15,15 @@ from msgspec import Meta
 from mcp_protocol import Accepted, Cancelled, Context, Declined, InputRequired, Server
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.server.toolkit.client_features.elicitation import Answer
-from package.respondent import accepted, refusal_code, responding, text_in
-from package.rules import holding
+from package.respondent import accept_result, connect_respondent, refusal_code, text_in
+from package.rules import revisions_holding
 from package.wire import HANDSHAKE, PER_REQUEST, speaking_to
 
-with_forms = pytest.mark.parametrize("revision", holding("elicitation.message-required"))
-with_modes = pytest.mark.parametrize("revision", holding("elicitation.mode-values"))
-in_sessions = pytest.mark.parametrize("revision", holding("elicitation.standalone-request"))
+with_forms = pytest.mark.parametrize("revision", revisions_holding("elicitation.message-required"))
+with_modes = pytest.mark.parametrize("revision", revisions_holding("elicitation.mode-values"))
+in_sessions = pytest.mark.parametrize(
+    "revision", revisions_holding("elicitation.standalone-request")
+)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 
@@ -40,7 +42,7 @@ class Person:
     size: Literal["s", "l"] = "s"
 
 
-def asking(form: Any = Person) -> Server:
+def asking_server(form: Any = Person) -> Server:
     """A server whose tool tells what its question came to."""
     server = Server("asking")
 
@@ -70,13 +72,15 @@ def asking(form: Any = Person) -> Server:
 @in_sessions
 async def test_in_a_session_the_question_is_a_request(revision: str) -> None:
     form = {"type": "object", "properties": {"name": {"type": "string"}}}
-    async with speaking_to(asking(form), revision, {"elicitation": {}}) as end:
+    async with speaking_to(asking_server(form), revision, {"elicitation": {}}) as end:
         params = {"name": "ask", "arguments": {}}
         await end.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
         question = await end.receive()
         assert question["method"] == "elicitation/create"
         assert question["params"] == {"message": "Who are you?", "requestedSchema": form}
-        await end.send({"jsonrpc": "2.0", "id": question["id"], "result": accepted(name="Ada")})
+        await end.send(
+            {"jsonrpc": "2.0", "id": question["id"], "result": accept_result(name="Ada")}
+        )
         assert text_in(await end.receive()) == "{'name': 'Ada'}"
 
 
@@ -84,8 +88,8 @@ async def test_in_a_session_the_question_is_a_request(revision: str) -> None:
 @modern
 async def test_without_sessions_the_question_is_part_of_a_result(revision: str) -> None:
     form = {"type": "object", "properties": {"name": {"type": "string"}}}
-    async with responding(
-        asking(form), revision, {"elicitation/create": accepted(name="Ada")}
+    async with connect_respondent(
+        asking_server(form), revision, {"elicitation/create": accept_result(name="Ada")}
     ) as client:
         assert text_in(await client.call("ask")) == "{'name': 'Ada'}"
         (round,) = client.rounds
@@ -112,7 +116,7 @@ async def test_a_form_is_sent_to_clients_that_show_forms(
 ) -> None:
     capabilities = {} if declared is None else {"elicitation": declared}
     answers = {"elicitation/create": {"action": "decline"}}
-    async with responding(asking(), revision, answers, capabilities) as client:
+    async with connect_respondent(asking_server(), revision, answers, capabilities) as client:
         answer = await client.call("ask")
         assert len(client.asked) == can
     if can:
@@ -137,7 +141,7 @@ async def test_the_low_level_ways_refuse_undeclared_modes_as_well(revision: str)
         return InputRequired({"a": {"method": "elicitation/create", "params": params}})
 
     way = "request" if revision in HANDSHAKE else "result"
-    async with responding(server, revision, {}, {"elicitation": {}}) as client:
+    async with connect_respondent(server, revision, {}, {"elicitation": {}}) as client:
         answer = await client.call(way)
         assert client.asked == []
     assert answer["error"]["code"] == refusal_code(revision)
@@ -155,7 +159,9 @@ async def test_the_low_level_ways_refuse_undeclared_modes_as_well(revision: str)
     ],
 )
 async def test_a_refusal_is_an_answer_too(revision: str, answer: Any, text: str) -> None:
-    async with responding(asking(), revision, {"elicitation/create": answer}) as client:
+    async with connect_respondent(
+        asking_server(), revision, {"elicitation/create": answer}
+    ) as client:
         assert text_in(await client.call("ask")) == text
 
 
@@ -183,8 +189,8 @@ async def test_content_becomes_an_instance_of_the_type(
     revision: str, more: dict[str, Any], expected: dict[str, Any] | None
 ) -> None:
     person = Person(**GOOD, **(more if expected is None else expected))
-    answers = {"elicitation/create": accepted(**{**GOOD, **more})}
-    async with responding(asking(), revision, answers) as client:
+    answers = {"elicitation/create": accept_result(**{**GOOD, **more})}
+    async with connect_respondent(asking_server(), revision, answers) as client:
         assert text_in(await client.call("ask")) == str(person)
 
 
@@ -212,8 +218,8 @@ async def test_content_becomes_an_instance_of_the_type(
 async def test_content_that_does_not_fit_is_an_error_that_says_why(
     revision: str, wrong: dict[str, Any], reason: str
 ) -> None:
-    answers = {"elicitation/create": accepted(**{**GOOD, **wrong})}
-    async with responding(asking(), revision, answers) as client:
+    answers = {"elicitation/create": accept_result(**{**GOOD, **wrong})}
+    async with connect_respondent(asking_server(), revision, answers) as client:
         text = text_in(await client.call("ask"))
     assert text.startswith("-32602 ")
     assert reason in text
@@ -221,8 +227,10 @@ async def test_content_that_does_not_fit_is_an_error_that_says_why(
 
 @with_forms
 async def test_a_value_that_is_missing_is_named(revision: str) -> None:
-    for answer in ({"action": "accept"}, accepted(age=36)):
-        async with responding(asking(), revision, {"elicitation/create": answer}) as client:
+    for answer in ({"action": "accept"}, accept_result(age=36)):
+        async with connect_respondent(
+            asking_server(), revision, {"elicitation/create": answer}
+        ) as client:
             assert "name: expected a value, got none" in text_in(await client.call("ask"))
 
 
@@ -266,8 +274,8 @@ CHOICES: dict[str, Any] = {
     ],
 )
 async def test_a_choice_is_one_of_the_values(revision: str, content: Any, reason: str) -> None:
-    answers = {"elicitation/create": accepted(**content)}
-    async with responding(asking(CHOICES), revision, answers) as client:
+    answers = {"elicitation/create": accept_result(**content)}
+    async with connect_respondent(asking_server(CHOICES), revision, answers) as client:
         text = text_in(await client.call("ask"))
     if reason:
         assert reason in text
@@ -291,7 +299,7 @@ async def test_a_question_of_the_users_own_making_is_checked(revision: str, para
     server = Server("own")
     wanted = {"a": {"method": "elicitation/create", "params": params}}
     server.tool(name="ask")(lambda: InputRequired(wanted))
-    async with responding(server, revision) as client:
+    async with connect_respondent(server, revision) as client:
         answer = await client.call("ask")
         assert client.asked == []
     assert answer["error"]["code"] == -32603
@@ -309,7 +317,9 @@ async def test_an_answer_of_another_kind_is_the_clients_fault(revision: str) -> 
         }
     }
     for answer in (task, {"action": "reject"}, {}):
-        async with responding(asking(), revision, {"elicitation/create": answer}) as client:
+        async with connect_respondent(
+            asking_server(), revision, {"elicitation/create": answer}
+        ) as client:
             text = text_in(await client.call("ask"))
         assert text.startswith(("-32602", "-32600"))
 
@@ -317,14 +327,14 @@ async def test_an_answer_of_another_kind_is_the_clients_fault(revision: str) -> 
 @pytest.mark.requirement("elicitation.mode-values")
 @with_modes
 async def test_the_modes_of_questions_are_form_and_url(revision: str) -> None:
-    server = asking()
+    server = asking_server()
 
     @server.tool()
     async def go(ctx: Context) -> str:
         return str((await ctx.elicit_url("Please connect", "https://x.example")).action)
 
     answers = {"elicitation/create": {"action": "decline"}}
-    async with responding(server, revision, answers) as client:
+    async with connect_respondent(server, revision, answers) as client:
         assert text_in(await client.call("ask")) == "declined"
         assert text_in(await client.call("go")) == "decline"
         asked = client.asked

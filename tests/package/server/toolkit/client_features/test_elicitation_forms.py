@@ -16,13 +16,13 @@ from msgspec import Meta
 
 from mcp_protocol import Context, Server, titles
 from mcp_protocol.errors import LocalProtocolError
-from package.respondent import accepted, responding, text_in
-from package.rules import holding
+from package.respondent import accept_result, connect_respondent, text_in
+from package.rules import revisions_holding
 from package.wire import ALL
 
-OLD = holding("elicitation.string-schema-2025-06")
-NEW = holding("elicitation.string-schema")
-FORMS = holding("elicitation.schema-flat")
+OLD = revisions_holding("elicitation.string-schema-2025-06")
+NEW = revisions_holding("elicitation.string-schema")
+FORMS = revisions_holding("elicitation.schema-flat")
 with_forms = pytest.mark.parametrize("revision", FORMS)
 
 
@@ -43,7 +43,7 @@ async def form_sent(revision: str, form: Any, answer: Any = None) -> tuple[Any, 
         return "asked"
 
     answers = {"elicitation/create": answer or {"action": "decline"}}
-    async with responding(server, revision, answers) as client:
+    async with connect_respondent(server, revision, answers) as client:
         assert text_in(await client.call("ask")) == "asked"
         asked = client.asked
     if isinstance(results[-1], Exception):
@@ -186,7 +186,7 @@ class Order:
 )
 @with_forms
 async def test_defaults_are_shown_where_the_revision_has_them(revision: str) -> None:
-    form, answer = await form_sent(revision, Order, accepted(name="x", gift=True))
+    form, answer = await form_sent(revision, Order, accept_result(name="x", gift=True))
     assert form["required"] == ["name"]
     shown = {
         name: wire["default"] for name, wire in form["properties"].items() if "default" in wire
@@ -214,7 +214,7 @@ class Several:
 
 @pytest.mark.parametrize("revision", NEW)
 async def test_the_default_of_a_set_is_always_written_in_one_order(revision: str) -> None:
-    form, answer = await form_sent(revision, Several, accepted())
+    form, answer = await form_sent(revision, Several, accept_result())
     assert form["properties"]["letters"]["default"] == list("abcdef")
     assert form["properties"]["letters"]["items"]["enum"] == list("fcaebd")
     assert "default" not in form["properties"]["none"]
@@ -233,10 +233,10 @@ class Renamed(msgspec.Struct, rename="camel"):
 
 @with_forms
 async def test_a_typed_dict_and_a_struct_are_forms_as_well(revision: str) -> None:
-    form, answer = await form_sent(revision, Typed, accepted(name="x"))
+    form, answer = await form_sent(revision, Typed, accept_result(name="x"))
     assert (list(form["properties"]), form["required"]) == (["name", "size"], ["name"])
     assert answer.content == {"name": "x"}
-    form, answer = await form_sent(revision, Renamed, accepted(firstName="x"))
+    form, answer = await form_sent(revision, Renamed, accept_result(firstName="x"))
     assert (list(form["properties"]), form["required"]) == (
         ["firstName", "lastName"],
         ["firstName"],
@@ -285,7 +285,7 @@ class Row(msgspec.Struct, array_like=True):
         (one(Annotated[Literal["s"], titles(m="Medium")]), "there is no value m"),
     ],
 )
-async def test_what_can_be_no_form_is_a_type_error_in_every_session(
+async def test_types_that_are_no_forms_are_type_errors(
     revision: str, form: Any, reason: str
 ) -> None:
     with pytest.raises(TypeError, match=reason):
@@ -305,7 +305,7 @@ LEGACY = {"type": "string", "enum": ["a"], "enumNames": ["A"]}
 @with_forms
 async def test_a_schema_is_sent_as_it_is(revision: str) -> None:
     form = schema("x", x=LEGACY, y={"type": "boolean", "default": True})
-    sent, answer = await form_sent(revision, form, accepted(x="a", y=False, other=1))
+    sent, answer = await form_sent(revision, form, accept_result(x="a", y=False, other=1))
     assert sent == form
     assert answer.content == {"x": "a", "y": False, "other": 1}
 
@@ -380,7 +380,7 @@ async def test_a_schema_with_more_than_the_revision_has_is_not_sent(
 async def test_a_single_value_is_a_form_of_one_field(
     revision: str, kind: Any, schema: Any, wire: Any, value: Any
 ) -> None:
-    sent, answer = await form_sent(revision, kind, accepted(value=wire))
+    sent, answer = await form_sent(revision, kind, accept_result(value=wire))
     assert sent["properties"]["value"] == schema
     assert sent["required"] == ["value"]
     assert answer.content == value

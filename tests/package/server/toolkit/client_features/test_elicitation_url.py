@@ -11,21 +11,21 @@ import pytest
 
 from mcp_protocol import Context, Server, URLElicitation, URLElicitationRequiredError
 from mcp_protocol.server.toolkit.client_features.input_required import ELICITATION_LIMIT
-from package.respondent import refusal_code, responding, text_in
-from package.rules import holding
+from package.respondent import connect_respondent, refusal_code, text_in
+from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 
-WITH_URLS = holding("elicitation.url-valid")
+WITH_URLS = revisions_holding("elicitation.url-valid")
 with_urls = pytest.mark.parametrize("revision", WITH_URLS)
-with_ids = pytest.mark.parametrize("revision", holding("elicitation.id-unique"))
+with_ids = pytest.mark.parametrize("revision", revisions_holding("elicitation.id-unique"))
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 
 URL = "https://x.example/connect?for=1"
 ACCEPT = {"elicitation/create": {"action": "accept"}}
 
 
-def asking(**settings: Any) -> Server:
+def asking_server(**settings: Any) -> Server:
     """A server that asks users to go to pages."""
     server = Server("asking", **settings)
 
@@ -49,7 +49,7 @@ def asking(**settings: Any) -> Server:
 )
 @with_urls
 async def test_a_page_is_asked_for_in_the_shape_of_the_revision(revision: str) -> None:
-    async with responding(asking(), revision, ACCEPT) as client:
+    async with connect_respondent(asking_server(), revision, ACCEPT) as client:
         assert text_in(await client.call("go", {"id": "mine"})) == "accept None"
         ((_, params),) = client.asked
     expected = {"mode": "url", "message": "Please connect", "url": URL}
@@ -66,7 +66,7 @@ async def test_a_client_that_opens_no_pages_is_not_asked_to(
     revision: str, declared: Any, tool: str
 ) -> None:
     capabilities = {} if declared is None else {"elicitation": declared}
-    async with responding(asking(), revision, ACCEPT, capabilities) as client:
+    async with connect_respondent(asking_server(), revision, ACCEPT, capabilities) as client:
         answer = await client.call(tool)
         assert (client.asked, client.rounds) == ([], [])
     assert answer["error"]["code"] == refusal_code(revision)
@@ -89,8 +89,8 @@ async def test_a_client_that_opens_no_pages_is_not_asked_to(
         "https://bank.example@evil.example/",
     ],
 )
-async def test_what_is_no_url_does_not_leave(revision: str, url: str) -> None:
-    async with responding(asking(show_errors=True), revision, ACCEPT) as client:
+async def test_invalid_urls_are_not_sent(revision: str, url: str) -> None:
+    async with connect_respondent(asking_server(show_errors=True), revision, ACCEPT) as client:
         answer = await client.call("go", {"url": url})
         assert client.asked == []
     assert "expected a URL" in text_in(answer)
@@ -105,7 +105,7 @@ async def test_what_is_no_url_does_not_leave(revision: str, url: str) -> None:
 async def test_a_page_that_anyone_can_listen_in_on_is_warned_of(
     revision: str, url: str, warns: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with responding(asking(), revision, ACCEPT) as client:
+    async with connect_respondent(asking_server(), revision, ACCEPT) as client:
         await client.call("go", {"url": url})
     assert ("expected https" in caplog.text) is warns
 
@@ -113,8 +113,8 @@ async def test_a_page_that_anyone_can_listen_in_on_is_warned_of(
 @pytest.mark.requirement("elicitation.id-unique")
 @with_ids
 async def test_each_elicitation_has_an_id_of_its_own(revision: str) -> None:
-    server = asking(show_errors=True)
-    async with responding(server, revision, ACCEPT) as one:
+    server = asking_server(show_errors=True)
+    async with connect_respondent(server, revision, ACCEPT) as one:
         for _ in range(100):
             await one.call("go")
         assert len({params["elicitationId"] for _, params in one.asked}) == 100
@@ -122,7 +122,7 @@ async def test_each_elicitation_has_an_id_of_its_own(revision: str) -> None:
         assert text_in(await one.call("go", {"id": "mine"})) == "accept None"
         other = await one.call("go", {"id": "mine", "url": f"{URL}2"})
         assert "is that of another" in text_in(other)
-        async with responding(server, revision, ACCEPT) as two:
+        async with connect_respondent(server, revision, ACCEPT) as two:
             assert "is that of another" in text_in(await two.call("go", {"id": "mine"}))
 
 
@@ -133,8 +133,11 @@ async def test_each_elicitation_has_an_id_of_its_own(revision: str) -> None:
 )
 @with_ids
 async def test_the_client_that_was_asked_hears_that_it_is_done(revision: str) -> None:
-    server = asking()
-    async with responding(server, revision, ACCEPT) as one, responding(server, revision) as two:
+    server = asking_server()
+    async with (
+        connect_respondent(server, revision, ACCEPT) as one,
+        connect_respondent(server, revision) as two,
+    ):
         await one.call("go", {"id": "mine"})
         assert await server.elicitation_complete("mine")
         message = await one.end.receive()
@@ -148,8 +151,8 @@ async def test_the_client_that_was_asked_hears_that_it_is_done(revision: str) ->
 
 @with_ids
 async def test_completing_a_page_of_a_closed_client_is_no_error(revision: str) -> None:
-    server = asking()
-    async with responding(server, revision, ACCEPT) as client:
+    server = asking_server()
+    async with connect_respondent(server, revision, ACCEPT) as client:
         await client.call("go", {"id": "mine"})
     await server.elicitation_complete("mine")
     assert not await server.elicitation_complete("mine")
@@ -165,7 +168,7 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
             *(URLElicitation("Go", URL, f"id{n}") for n in range(ELICITATION_LIMIT + 1))
         )
 
-    async with responding(server, revision, ACCEPT) as client:
+    async with connect_respondent(server, revision, ACCEPT) as client:
         await client.call("require")
         assert not await server.elicitation_complete("id0")
         assert await server.elicitation_complete("id1")
@@ -174,8 +177,8 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
 @pytest.mark.requirement("elicitation.no-complete-notification-2026")
 @modern
 async def test_without_completion_notifications_a_page_has_no_id(revision: str) -> None:
-    server = asking()
-    async with responding(server, revision, ACCEPT) as client:
+    server = asking_server()
+    async with connect_respondent(server, revision, ACCEPT) as client:
         await client.call("go", {"id": "mine"})
         assert not await server.elicitation_complete("mine")
         await client.end.ask("tools/list")
@@ -189,8 +192,8 @@ async def test_without_completion_notifications_a_page_has_no_id(revision: str) 
 )
 @with_ids
 async def test_a_request_can_be_refused_until_its_user_visited_a_page(revision: str) -> None:
-    server = asking()
-    async with responding(server, revision, ACCEPT) as client:
+    server = asking_server()
+    async with connect_respondent(server, revision, ACCEPT) as client:
         error = (await client.call("require", {"pages": 2}))["error"]
         assert error["code"] == -32042
         assert error["data"]["elicitations"] == [
@@ -226,7 +229,7 @@ async def test_nothing_else_is_refused_with_the_code_for_pages(revision: str) ->
     async def ask(ctx: Context) -> str:
         return (await ctx.elicit("Who?", form)).action
 
-    async with responding(server, revision, ACCEPT, {"elicitation": {"url": {}}}) as client:
+    async with connect_respondent(server, revision, ACCEPT, {"elicitation": {"url": {}}}) as client:
         assert (await client.call("ask"))["error"]["code"] == refusal_code(revision)
 
 
@@ -272,7 +275,7 @@ COMPLETION: tuple[str, dict[str, Any]] = (
 @with_urls
 @pytest.mark.parametrize(("method", "params"), [COMPLETION, ("x/own", {})])
 @pytest.mark.parametrize("declared", [{"url": {}}, {"form": {}}])
-async def test_what_has_no_result_that_asks_can_still_be_refused(
+async def test_other_methods_can_be_refused_with_required_urls(
     revision: str, method: str, params: dict[str, Any], declared: dict[str, Any]
 ) -> None:
     server = Server("others")
@@ -287,7 +290,7 @@ async def test_what_has_no_result_that_asks_can_still_be_refused(
 
     server.prompt(name="travel")(lambda city: city)
     server.method("x/own")(refuse)
-    async with responding(server, revision, {}, {"elicitation": declared}) as client:
+    async with connect_respondent(server, revision, {}, {"elicitation": declared}) as client:
         error = (await client.ask(method, params))["error"]
         begun = await server.elicitation_complete("mine")
     if "form" in declared:
@@ -315,10 +318,10 @@ async def test_a_page_is_asked_for_until_all_is_done_there(revision: str) -> Non
         visits.append(1)
         return {"action": "accept"}
 
-    async with responding(server, revision, {"elicitation/create": visit}) as client:
+    async with connect_respondent(server, revision, {"elicitation/create": visit}) as client:
         assert text_in(await client.call("connect")) == "connected"
         assert len(client.asked) == 3
     visits.clear()
     declined = {"elicitation/create": {"action": "decline"}}
-    async with responding(server, revision, declined) as client:
+    async with connect_respondent(server, revision, declined) as client:
         assert text_in(await client.call("connect")) == "decline"

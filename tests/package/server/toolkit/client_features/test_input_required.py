@@ -23,7 +23,7 @@ def elicitation(mode: str | None = None) -> dict[str, Any]:
     return {"method": "elicitation/create", "params": params | ({"mode": mode} if mode else {})}
 
 
-def asking() -> Server:
+def asking_server() -> Server:
     made = Server("asking")
 
     @made.tool()
@@ -55,7 +55,7 @@ def asking() -> Server:
 async def test_a_result_may_ask_for_input_that_the_next_request_brings(revision: str) -> None:
     able: dict[str, Any] = {"elicitation": {}}
     params: dict[str, Any] = {"name": "ask", "arguments": {"kind": "form"}}
-    async with speaking_to(asking(), revision) as end:
+    async with speaking_to(asking_server(), revision) as end:
         first = (await end.ask("tools/call", params, capabilities=able))["result"]
         assert first["resultType"] == "input_required"
         assert first["inputRequests"]["who"]["method"] == "elicitation/create"
@@ -71,7 +71,7 @@ async def test_a_result_may_ask_for_input_that_the_next_request_brings(revision:
 
 
 @modern
-async def test_what_derives_from_input_required_asks_too(revision: str) -> None:
+async def test_subclasses_of_input_required_ask_for_input(revision: str) -> None:
     class Pause(InputRequired):
         """A class of the user's own."""
 
@@ -102,7 +102,7 @@ async def test_input_that_the_client_cannot_give_is_not_asked_for(
     revision: str, kind: str, capabilities: Any
 ) -> None:
     params = {"name": "ask", "arguments": {"kind": kind}}
-    async with speaking_to(asking(), revision) as end:
+    async with speaking_to(asking_server(), revision) as end:
         answer = await end.ask("tools/call", params, capabilities=capabilities)
     assert answer["error"]["code"] == facts(revision).errors.missing_capability
 
@@ -116,7 +116,7 @@ async def test_a_completion_cannot_ask_for_input(
         "ref": {"type": "ref/prompt", "name": "p"},
         "argument": {"name": "value", "value": ""},
     }
-    async with speaking_to(asking(), revision) as end:
+    async with speaking_to(asking_server(), revision) as end:
         with caplog.at_level(logging.CRITICAL):
             assert (await end.ask("completion/complete", params))["error"]["code"] == -32603
 
@@ -126,7 +126,7 @@ async def test_sessions_with_server_requests_have_no_input_results(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     params = {"name": "ask", "arguments": {"kind": "form"}}
-    async with speaking_to(asking(), revision, {"elicitation": {}}) as end:
+    async with speaking_to(asking_server(), revision, {"elicitation": {}}) as end:
         with caplog.at_level(logging.CRITICAL):
             assert (await end.ask("tools/call", params))["error"]["code"] == -32603
 
@@ -147,7 +147,7 @@ def test_an_input_request_is_a_method_and_its_params(make: Any) -> None:
 INTEGER = {"type": "integer"}
 
 
-def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
+def wrap_schema(schema: dict[str, Any]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {"result": schema},
@@ -160,10 +160,10 @@ def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("annotation", "schema"),
     [
-        (str | InputRequired, wrapped({"type": "string"})),
+        (str | InputRequired, wrap_schema({"type": "string"})),
         (InputRequired, None),
         (Text | None | InputRequired, None),
-        (int | InputRequired, wrapped(INTEGER)),
+        (int | InputRequired, wrap_schema(INTEGER)),
         (InputRequired | dict[str, int], {"type": "object", "additionalProperties": INTEGER}),
     ],
 )

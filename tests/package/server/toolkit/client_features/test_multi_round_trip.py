@@ -12,11 +12,18 @@ import pytest
 
 from mcp_protocol import Accepted, Context, InputRequired, Server
 from mcp_protocol.revisions import REVISIONS
-from package.respondent import EVERYTHING, ROOTS, SAMPLED, accepted, responding, text_in
-from package.rules import holding
+from package.respondent import (
+    EVERYTHING,
+    ROOTS,
+    SAMPLED,
+    accept_result,
+    connect_respondent,
+    text_in,
+)
+from package.rules import revisions_holding
 from package.wire import HANDSHAKE, RawEnd, meta_of, speaking_to
 
-IN = holding("mrtr.result-type-present")
+IN = revisions_holding("mrtr.result-type-present")
 modern = pytest.mark.parametrize("revision", IN)
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -55,7 +62,7 @@ async def call(end: RawEnd, params: Any = CALL, method: str = "tools/call", **mo
 
 def answers(**named: str) -> dict[str, Any]:
     """Answers under keys, each with a name filled in."""
-    return {key: accepted(name=name) for key, name in named.items()}
+    return {key: accept_result(name=name) for key, name in named.items()}
 
 
 @pytest.mark.requirement(
@@ -191,7 +198,7 @@ async def test_keys_can_be_rotated(revision: str) -> None:
 
 @pytest.mark.requirement("mrtr.missing-response-rerequested")
 @modern
-async def test_what_is_missing_is_asked_again(revision: str) -> None:
+async def test_missing_responses_are_requested_again(revision: str) -> None:
     server = Server("both")
 
     @server.tool()
@@ -285,7 +292,7 @@ async def test_a_result_asks_something_or_has_a_state(revision: str) -> None:
     async def nothing() -> InputRequired:
         return InputRequired()
 
-    async with responding(server, revision) as client:
+    async with connect_respondent(server, revision) as client:
         assert text_in(await client.call("busy")) == "after a w\u00e9it\n"
         assert [round.keys() - {"_meta"} for round in client.rounds] == [
             {"resultType", "requestState"}
@@ -310,7 +317,9 @@ async def test_only_what_the_client_declared_is_asked(revision: str) -> None:
         return str(told)
 
     can: dict[str, Any] = {"sampling": {}}
-    async with responding(server, revision, {"sampling/createMessage": SAMPLED}, can) as client:
+    async with connect_respondent(
+        server, revision, {"sampling/createMessage": SAMPLED}, can
+    ) as client:
         assert text_in(await client.call("ask")) == "Paris"
         assert [method for method, _ in client.asked] == ["sampling/createMessage"]
         answer = await client.call("insist")
@@ -334,9 +343,9 @@ async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: s
         second = await ctx.elicit("Sure?", NAME)
         return f"{first.action} {second.action} {ctx.request_state == own}"
 
-    told = {"elicitation/create": accepted(name="Ada"), "roots/list": ROOTS}
+    told = {"elicitation/create": accept_result(name="Ada"), "roots/list": ROOTS}
 
-    async with responding(server, revision, told) as client:
+    async with connect_respondent(server, revision, told) as client:
         params = {"name": "ask", "arguments": {}}
         first = await call(client.end, params)
         second = await call(client.end, params, **client.answered(first["result"]))
@@ -352,6 +361,6 @@ async def test_the_state_of_a_handler_is_sealed_and_comes_back_whole(revision: s
 async def test_where_servers_send_requests_no_result_asks_for_input(revision: str) -> None:
     server = Server("own")
     server.tool(name="ask")(lambda: InputRequired(state="s"))
-    async with responding(server, revision) as client:
+    async with connect_respondent(server, revision) as client:
         answer = await client.call("ask")
     assert answer["error"]["code"] == -32603

@@ -23,8 +23,8 @@ from mcp_protocol.runtime.request_context import RequestContext
 from package.asgi_client import BOTH, fields_of
 from package.http_process import Process
 from package.processes import PACKAGE_ROOT
-from package.respondent import EVERYTHING, accepted, text_in
-from package.rules import holding
+from package.respondent import EVERYTHING, accept_result, text_in
+from package.rules import revisions_holding
 from package.wire import PER_REQUEST, request
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
@@ -75,7 +75,7 @@ class Traveller(ClientHandlers):
 
     async def elicit(self, params: Any, ctx: RequestContext) -> Any:
         self.asked.append(params.message)
-        return accepted(name=next(self.cities))
+        return accept_result(name=next(self.cities))
 
 
 @contextmanager
@@ -121,7 +121,7 @@ async def test_each_round_may_come_to_another_worker(revision: str) -> None:
     assert balancer.took in ([0, 1, 0, 1], [1, 0, 1, 0])
 
 
-@pytest.mark.parametrize("revision", holding("elicitation.standalone-request"))
+@pytest.mark.parametrize("revision", revisions_holding("elicitation.standalone-request"))
 async def test_in_a_session_the_same_tool_asks_by_requests(revision: str) -> None:
     traveller = Traveller()
     with workers("") as (url,):
@@ -154,7 +154,7 @@ def test_every_worker_refuses_an_altered_or_foreign_state(
         first = ask(one, revision, CALL)["result"]
         ((key, _),) = first["inputRequests"].items()
         state: str = first["requestState"]
-        given = {"inputResponses": {key: accepted(name="Oslo")}, "requestState": state}
+        given = {"inputResponses": {key: accept_result(name="Oslo")}, "requestState": state}
         cut = state.index(".")
         for at in (0, 12, cut - 1, cut, cut + 1, len(state) - 1):
             flipped = state[:at] + chr(ord(state[at]) ^ 1) + state[at + 1 :]

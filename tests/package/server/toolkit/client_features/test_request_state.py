@@ -24,7 +24,7 @@ def signer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestState
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, len(PAYLOAD), 1000])
-def test_what_was_signed_verifies_in_another_process(size: int) -> None:
+def test_signed_state_verifies_in_another_process(size: int) -> None:
     payload = (PAYLOAD * 100)[:size]
     assert signer().verify(signer().sign(payload, b"request"), b"request") == payload
 

@@ -22,17 +22,17 @@ from mcp_protocol import (
     Text,
 )
 from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError, RemoteProtocolError
-from package.respondent import ASK, HI, SAMPLED, TOOL, responding, text_in
-from package.rules import holding
-from package.server.toolkit.client_features.sampler import sampled
+from package.respondent import ASK, HI, SAMPLED, TOOL, connect_respondent, text_in
+from package.rules import revisions_holding
+from package.server.toolkit.client_features.sampler import sample
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 
 every = pytest.mark.parametrize("revision", ALL)
-WITH_TOOLS = holding("sampling.no-tools-without-capability")
+WITH_TOOLS = revisions_holding("sampling.no-tools-without-capability")
 with_tools = pytest.mark.parametrize("revision", WITH_TOOLS)
 without_tools = pytest.mark.parametrize(
-    "revision", holding("sampling.content-array-not-before-2025-11")
+    "revision", revisions_holding("sampling.content-array-not-before-2025-11")
 )
 
 
@@ -62,7 +62,7 @@ async def test_in_a_session_the_model_is_asked_by_a_request(revision: str) -> No
 @pytest.mark.requirement("sampling.via-mrtr")
 @pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_without_sessions_the_model_is_asked_in_a_result(revision: str) -> None:
-    async with responding(prompt_server(), revision, {ASK: SAMPLED}) as client:
+    async with connect_respondent(prompt_server(), revision, {ASK: SAMPLED}) as client:
         assert text_in(await client.call("ask")) == "Paris"
         (round,) = client.rounds
     assert round["inputRequests"] == {
@@ -71,12 +71,12 @@ async def test_without_sessions_the_model_is_asked_in_a_result(revision: str) ->
 
 
 @every
-async def test_what_the_model_said_is_a_value(revision: str) -> None:
-    _, said = await sampled(revision)
+async def test_sampling_results_are_values(revision: str) -> None:
+    _, said = await sample(revision)
     assert said == Sampled("assistant", (Text("Paris"),), "m", "endTurn")
     assert (said.text, said.tool_uses) == ("Paris", ())
     image = {"type": "image", "data": "AAEC", "mimeType": "image/png"}
-    _, said = await sampled(revision, answer={**SAMPLED, "content": image, "stopReason": "odd"})
+    _, said = await sample(revision, answer={**SAMPLED, "content": image, "stopReason": "odd"})
     assert said.content == (Image(b"\x00\x01\x02", "image/png"),)
     assert (said.text, said.stop_reason) == ("", "odd")
 
@@ -98,9 +98,9 @@ async def test_what_the_model_said_is_a_value(revision: str) -> None:
 async def test_an_answer_of_another_shape_is_an_error(revision: str, answer: Any) -> None:
     if revision in HANDSHAKE:
         with pytest.raises(RemoteProtocolError):
-            await sampled(revision, answer=answer)
+            await sample(revision, answer=answer)
         return
-    async with responding(prompt_server(), revision, {ASK: answer}) as client:
+    async with connect_respondent(prompt_server(), revision, {ASK: answer}) as client:
         assert (await client.call("ask"))["error"]["code"] == -32602
 
 
@@ -110,7 +110,7 @@ async def test_all_options_leave_under_their_names(revision: str) -> None:
     preferences = ModelPreferences(
         hints=["sonnet", "claude"], cost_priority=0.25, speed_priority=1, intelligence_priority=0
     )
-    params, _ = await sampled(
+    params, _ = await sample(
         revision,
         system_prompt="Be brief",
         temperature=0.5,
@@ -134,7 +134,7 @@ async def test_all_options_leave_under_their_names(revision: str) -> None:
         "includeContext": "thisServer",
         "metadata": {"a": [1]},
     }
-    params, _ = await sampled(revision, model_preferences={"hints": [{"name": "x"}]})
+    params, _ = await sample(revision, model_preferences={"hints": [{"name": "x"}]})
     assert params["modelPreferences"] == {"hints": [{"name": "x"}]}
 
 
@@ -149,7 +149,7 @@ async def test_messages_are_given_in_many_forms(revision: str) -> None:
         HI,
         Sampled("assistant", (Text("ok"),), "m"),
     ]
-    params, _ = await sampled(revision, told)
+    params, _ = await sample(revision, told)
     assert [(each["role"], each["content"]["type"]) for each in params["messages"]] == [
         ("user", "text"),
         ("user", "text"),
@@ -184,18 +184,18 @@ BAD_MESSAGES = [
 @pytest.mark.parametrize("message", BAD_MESSAGES)
 async def test_a_message_that_is_none_does_not_leave(revision: str, message: Any) -> None:
     with pytest.raises(LocalProtocolError):
-        await sampled(revision, [message])
+        await sample(revision, [message])
 
 
 @pytest.mark.requirement("sampling.content-types-2024", "sampling.content-types-audio")
 @every
 async def test_sound_leaves_where_the_revision_has_it(revision: str) -> None:
     told = [Audio(b"x", "audio/wav")]
-    if revision in holding("sampling.content-types-2024"):
+    if revision in revisions_holding("sampling.content-types-2024"):
         with pytest.raises(LocalProtocolError, match="not possible in"):
-            await sampled(revision, told)
+            await sample(revision, told)
     else:
-        params, _ = await sampled(revision, told)
+        params, _ = await sample(revision, told)
         assert params["messages"][0]["content"]["type"] == "audio"
 
 
@@ -208,13 +208,13 @@ async def test_several_blocks_in_a_message_are_refused_where_unknown(
     revision: str,
 ) -> None:
     with pytest.raises(LocalProtocolError, match="not possible in"):
-        await sampled(revision, [SEVERAL])
+        await sample(revision, [SEVERAL])
 
 
 @pytest.mark.requirement("sampling.content-types-tools")
 @with_tools
 async def test_a_message_is_one_block_or_several(revision: str) -> None:
-    params, said = await sampled(
+    params, said = await sample(
         revision, ["one", SEVERAL], {**SAMPLED, "content": [HI["content"], HI["content"]]}
     )
     assert [type(each["content"]) for each in params["messages"]] == [dict, list]
@@ -239,7 +239,7 @@ async def test_a_message_is_one_block_or_several(revision: str) -> None:
 )
 async def test_an_option_out_of_its_range_does_not_leave(revision: str, options: Any) -> None:
     with pytest.raises((LocalProtocolError, MissingCapabilityError)):
-        await sampled(revision, **options)
+        await sample(revision, **options)
 
 
 @pytest.mark.requirement("sampling.priorities-range", revisions=EVERY_REVISION)
@@ -259,7 +259,7 @@ async def test_tools_are_sent_to_clients_that_take_them(
     revision: str, options: Any, capabilities: Any
 ) -> None:
     with pytest.raises(MissingCapabilityError) as raised:
-        await sampled(revision, capabilities=capabilities, **options)
+        await sample(revision, capabilities=capabilities, **options)
     assert raised.value.path == ("sampling", "tools")
 
 
@@ -267,11 +267,11 @@ async def test_tools_are_sent_to_clients_that_take_them(
 @every
 async def test_context_is_asked_of_clients_that_give_it(revision: str) -> None:
     can: dict[str, Any] = {"sampling": {"tools": {}}}
-    await sampled(revision, capabilities=can, include_context="none")
-    if revision in holding("sampling.include-context-needs-capability"):
+    await sample(revision, capabilities=can, include_context="none")
+    if revision in revisions_holding("sampling.include-context-needs-capability"):
         with pytest.raises(MissingCapabilityError) as raised:
-            await sampled(revision, capabilities=can, include_context="allServers")
+            await sample(revision, capabilities=can, include_context="allServers")
         assert raised.value.path == ("sampling", "context")
     else:
-        params, _ = await sampled(revision, capabilities=can, include_context="allServers")
+        params, _ = await sample(revision, capabilities=can, include_context="allServers")
         assert params["includeContext"] == "allServers"

@@ -12,13 +12,15 @@ import pytest
 
 from mcp_protocol import Context, SamplingMessage, Server, Text, ToolUse, ToolUseResult
 from mcp_protocol.errors import LocalProtocolError
-from package.respondent import ASK, HI, SAMPLED, TOOL, USE, responding, text_in
-from package.rules import holding
-from package.server.toolkit.client_features.sampler import sampled
+from package.respondent import ASK, HI, SAMPLED, TOOL, USE, connect_respondent, text_in
+from package.rules import revisions_holding
+from package.server.toolkit.client_features.sampler import sample
 from package.wire import PER_REQUEST
 from requirements import requirement
 
-with_tools = pytest.mark.parametrize("revision", holding("sampling.no-tools-without-capability"))
+with_tools = pytest.mark.parametrize(
+    "revision", revisions_holding("sampling.no-tools-without-capability")
+)
 
 
 @pytest.mark.requirement("sampling.tools-scoped-to-request", "sampling.preserve-meta")
@@ -46,7 +48,7 @@ async def test_a_model_uses_tools_and_gets_their_results(revision: str) -> None:
             return {**SAMPLED, "content": uses, "stopReason": "toolUse"}
         return SAMPLED
 
-    async with responding(server, revision, {ASK: model}) as client:
+    async with connect_respondent(server, revision, {ASK: model}) as client:
         assert text_in(await client.call("ask")) == "Paris"
         _, params = client.asked[-1]
         listed = await client.ask("tools/list", {})
@@ -155,7 +157,7 @@ async def test_uses_and_results_of_tools_are_in_balance(
     revision: str, messages: Sequence[Any], reason: str
 ) -> None:
     with pytest.raises(LocalProtocolError, match=reason):
-        await sampled(revision, ["hi", *messages], tools=[TOOL])
+        await sample(revision, ["hi", *messages], tools=[TOOL])
 
 
 @pytest.mark.requirement(
@@ -167,9 +169,9 @@ async def test_a_result_carries_the_values_that_the_revision_has(revision: str) 
     for value, always in (({"a": 1}, True), ([1], False), (None, False)):
         told = ["hi", use, ToolUseResult("u1", [], structured_content=value, is_error=True)]
         if always or revision in PER_REQUEST:
-            params, _ = await sampled(revision, told, tools=[TOOL])
+            params, _ = await sample(revision, told, tools=[TOOL])
             block = params["messages"][-1]["content"]
             assert (block["structuredContent"], block["isError"]) == (value, True)
         else:
             with pytest.raises(LocalProtocolError):
-                await sampled(revision, told, tools=[TOOL])
+                await sample(revision, told, tools=[TOOL])
