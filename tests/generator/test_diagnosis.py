@@ -92,7 +92,7 @@ def test_an_edited_package_is_wrong_and_a_command_repairs_it(tmp_path: Path, pac
 
 def test_edits_are_named_with_the_command_that_keeps_them(tmp_path: Path, package: Path) -> None:
     path = package / "__init__.py"
-    path.write_text(path.read_text().replace("Nothing", "Not a thing"))
+    path.write_text(path.read_text() + "# mine\n")
     kept = f"mcpgen patch {package} keeps the edits"
     assert findings(tmp_path)[f"package {package}"]["advice"].startswith(f"{kept}; ")
     record = json.loads((package / manifest.NAME).read_text())
