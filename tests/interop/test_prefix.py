@@ -25,7 +25,7 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(scope="module", params=["mounted", "stripped"])
+@pytest.fixture(scope="module", params=["mounted", "stripped_app"])
 def url(request: pytest.FixtureRequest) -> Iterator[str]:
     with run_server(*HYPERCORN, f"interop.ending_apps:{request.param}") as served:
         yield f"{served}{PREFIX}/sse"
