@@ -156,7 +156,7 @@ def checked_in_memory(
     """The findings about a raw server in one revision, and the lines that were sent to it."""
     sent: list[bytes] = []
     findings = findings_of(
-        lambda: MemoryConnection(module.responding(defect), sent), ["raw"], name, checks, **how
+        lambda: MemoryConnection(module.server_function(defect), sent), ["raw"], name, checks, **how
     )
     return findings, sent
 
