@@ -359,14 +359,14 @@ def pair_equals(old: int, new: int, likeness: float = 1.0) -> int:
     return len(similarity.pairs(one, other, lambda a, b: likeness * (a == b), str))
 
 
-@pytest.mark.parametrize(("old", "new", "found"), [(100, 100, 100), (73, 137, 0), (101, 99, 99)])
-def test_at_most_ten_thousand_pairs_are_compared(old: int, new: int, found: int) -> None:
-    assert pair_equals(old, new) == found
+@pytest.mark.parametrize(("old", "new", "count"), [(100, 100, 100), (73, 137, 0), (101, 99, 99)])
+def test_at_most_ten_thousand_pairs_are_compared(old: int, new: int, count: int) -> None:
+    assert pair_equals(old, new) == count
 
 
-@pytest.mark.parametrize(("likeness", "found"), [(0.6, 1), (0.59, 0)])
-def test_names_count_as_the_same_from_six_tenths_on(likeness: float, found: int) -> None:
-    assert pair_equals(1, 1, likeness) == found
+@pytest.mark.parametrize(("likeness", "count"), [(0.6, 1), (0.59, 0)])
+def test_names_count_as_the_same_from_six_tenths_on(likeness: float, count: int) -> None:
+    assert pair_equals(1, 1, likeness) == count
 
 
 def with_type(name: str, *members: str) -> dict[str, Any]:
@@ -385,7 +385,10 @@ def test_a_type_keeps_four_fifths_of_its_members_when_renamed(
     old: str, new: str, renamed: bool
 ) -> None:
     before, after = with_type("PaintBrush", *old), with_type("PaintBrushes", *new)
-    other = {"PaintResult": obj("", **{"else": any_of("PaintBrushes", "Paint")}), "Paint": TEXT}
+    other: dict[str, Any] = {
+        "PaintResult": obj("", **{"else": any_of("PaintBrushes", "Paint")}),
+        "Paint": TEXT,
+    }
     rules = [rule for rule, _ in rule_places(protocol(**before), protocol(**{**after, **other}))]
     assert ("TYPE_RENAMED" in rules) is renamed
 
@@ -393,10 +396,10 @@ def test_a_type_keeps_four_fifths_of_its_members_when_renamed(
 @pytest.mark.parametrize(("members", "renamed"), [("ab", True), ("abc", False)])
 def test_a_message_of_the_same_words_keeps_half_its_members(members: str, renamed: bool) -> None:
     before, after = (
-        {
-            "ClientNotification": any_of("DryNotification"),
-            "DryNotification": message(method, obj("", **dict.fromkeys(names, TEXT))),
-        }
+        dict[str, Any](
+            ClientNotification=any_of("DryNotification"),
+            DryNotification=message(method, obj("", **dict.fromkeys(names, TEXT))),
+        )
         for method, names in (("notifications/dry", "a"), ("notifications_dry", members))
     )
     rules = [rule for rule, _ in rule_places(protocol(**before), protocol(**after))]
