@@ -101,16 +101,6 @@ def toml_value(value: Json) -> str:
     return _toml_string(value) if isinstance(value, str) else json.dumps(value)
 
 
-def toml_text(text: str) -> str:
-    """A string of TOML; with several lines, a multi-line string if TOML can represent it."""
-    if "\n" not in text:
-        return _toml_string(text)
-    readable = all(char.isprintable() or char == "\n" for char in text)
-    if readable and "'''" not in text and not text.endswith("'"):
-        return f"'''\n{text}'''"
-    return _toml_string(text)
-
-
 def toml_key(name: str) -> str:
     """A key of a TOML table, bare if possible."""
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name, re.ASCII) else _toml_string(name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -281,6 +282,48 @@ VARIANTS: dict[str, checked_servers.Defect] = {
     ),
     "silence on errors": lambda request, answer: None if "error" in (answer or {}) else answer,
 }
+
+
+def multiply(member: str, key: str) -> Callable[[Any], Any]:
+    """A list of twenty entries that differ in their name or address."""
+    return lambda value: {
+        **value,
+        member: [{**value[member][0], key: f"{value[member][0][key]}{n}"} for n in range(20)],
+    }
+
+
+MANY = in_turn(
+    edit_result("tools/list", multiply("tools", "name")),
+    edit_result("resources/list", multiply("resources", "uri")),
+    edit_result("prompts/list", multiply("prompts", "name")),
+)
+
+
+@pytest.mark.parametrize(
+    ("rule", "method", "most"),
+    [
+        ("tools.call-result-content-required", "tools/call", 10),
+        ("resources.read-result-shape", "resources/read", 3),
+        ("prompts.get-result-shape", "prompts/get", 3),
+        ("completion.result-shape", "completion/complete", 3),
+    ],
+)
+def test_few_entries_of_a_long_list_are_used(
+    rule: str, method: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(checked_servers.DEFECTS, "many", MANY)
+    checks = [check for check in CHECKS if check.id == rule]
+    _, sent = checked_in_memory(checked_servers, "many", checked_servers.REVISIONS[-1], checks)
+    assert sum(f'"{method}"'.encode() in line for line in sent) == most
+
+
+def test_a_hundred_values_complete_an_argument(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"completion": {"values": ["x"] * 100}}
+    monkeypatch.setitem(checked_servers.DEFECTS, "full", every("completion/complete", **values))
+    checks = [check for check in CHECKS if check.rule.area == "completion"]
+    name = checked_servers.REVISIONS[-1]
+    findings, _ = checked_in_memory(checked_servers, "full", name, checks)
+    assert broken_outcomes(findings.outcomes) == []
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -69,6 +69,11 @@ CASES: dict[str, tuple[list[Row], list[tuple[str | None, bool, str]], int]] = {
     "an error with the id null": ([(error(id=None), None, "")], [(None, False, "")], 0),
     "a result without id": ([(result(), None, "")], [(None, False, NO_REQUEST)], 0),
     "a method of both sides": ([(call(method="ping"), "sent", "")], [(None, False, "")], 1),
+    "an answer to a method of both sides": (
+        [(call(method="ping"), "sent", ""), (result(id=1), "received", "")],
+        [(None, False, ""), (None, True, "")],
+        0,
+    ),
     "an unknown method": ([(call(method="x/y"), "sent", "")], [(None, False, "")], 1),
     "a method that is a number": ([(call(method=5), "sent", "")], [(None, False, "")], 0),  # type: ignore[arg-type]  # as it may come
     "most votes": (

@@ -113,6 +113,12 @@ def test_the_page_shows_every_change_and_needs_no_other_file() -> None:
     assert "@import" not in page.html(comparison)
 
 
+@pytest.mark.parametrize(("length", "shown"), [(300, "x" * 300), (301, f"{'x' * 300}...")])
+def test_the_page_cuts_a_text_after_300_characters(length: int, shown: str) -> None:
+    text = page.html(diff.compare(protocol("x" * length), protocol("B")))
+    assert f"<title>{shown} to B</title>" in text
+
+
 def test_changes_of_the_page_can_be_filtered_by_affected_side() -> None:
     comparison = small()
     held = re.findall(r'data-severity="(\w+)" data-parties="([^"]*)"', page.html(comparison))

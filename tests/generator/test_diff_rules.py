@@ -10,7 +10,7 @@ import pytest
 from generator.diff_schemas import changes, facts_with, message, protocol, rule_places
 from generator.schemas import TEXT, any_of, const, facts_of, obj, ref
 from mcpgen import diff
-from mcpgen.diff import Protocol
+from mcpgen.diff import Protocol, similarity
 from mcpgen.diff.rules import severities
 from mcpgen.errors import UsageError
 from mcpgen.schema.facts import Deprecation, PageRule
@@ -351,6 +351,59 @@ def test_very_many_names_are_not_compared_each_with_each() -> None:
     new: dict[str, Any] = {f"after{number}": TEXT for number in range(1000)}
     rules = {rule for rule, _ in rule_places(protocol(**params(**old)), protocol(**params(**new)))}
     assert rules == {"FIELD_REMOVED_OPTIONAL", "FIELD_ADDED_OPTIONAL"}
+
+
+def pair_equals(old: int, new: int, likeness: float = 1.0) -> int:
+    """How many of so many names find an equal one on the other side."""
+    one, other = ([str(number) for number in range(count)] for count in (old, new))
+    return len(similarity.pairs(one, other, lambda a, b: likeness * (a == b), str))
+
+
+@pytest.mark.parametrize(("old", "new", "count"), [(100, 100, 100), (73, 137, 0), (101, 99, 99)])
+def test_at_most_ten_thousand_pairs_are_compared(old: int, new: int, count: int) -> None:
+    assert pair_equals(old, new) == count
+
+
+@pytest.mark.parametrize(("likeness", "count"), [(0.6, 1), (0.59, 0)])
+def test_names_count_as_the_same_from_six_tenths_on(likeness: float, count: int) -> None:
+    assert pair_equals(1, 1, likeness) == count
+
+
+def with_type(name: str, *members: str) -> dict[str, Any]:
+    """A result that holds a type with some members, beside the type alone."""
+    return {
+        "PaintResult": obj("", **{name.lower(): ref(name)}),
+        name: obj("", **dict.fromkeys(members, TEXT)),
+    }
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "renamed"),
+    [("abcd", "abcde", True), ("abc", "abcd", False), ("ab", "ab", True), ("a", "a", False)],
+)
+def test_a_type_keeps_four_fifths_of_its_members_when_renamed(
+    old: str, new: str, renamed: bool
+) -> None:
+    before, after = with_type("PaintBrush", *old), with_type("PaintBrushes", *new)
+    other: dict[str, Any] = {
+        "PaintResult": obj("", **{"else": any_of("PaintBrushes", "Paint")}),
+        "Paint": TEXT,
+    }
+    rules = [rule for rule, _ in rule_places(protocol(**before), protocol(**{**after, **other}))]
+    assert ("TYPE_RENAMED" in rules) is renamed
+
+
+@pytest.mark.parametrize(("members", "renamed"), [("ab", True), ("abc", False)])
+def test_a_message_of_the_same_words_keeps_half_its_members(members: str, renamed: bool) -> None:
+    before, after = (
+        dict[str, Any](
+            ClientNotification=any_of("DryNotification"),
+            DryNotification=message(method, obj("", **dict.fromkeys(names, TEXT))),
+        )
+        for method, names in (("notifications/dry", "a"), ("notifications_dry", members))
+    )
+    rules = [rule for rule, _ in rule_places(protocol(**before), protocol(**after))]
+    assert ("NOTIFICATION_RENAMED" in rules) is renamed
 
 
 def test_a_message_that_is_renamed_says_how_sure_that_is() -> None:

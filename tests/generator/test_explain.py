@@ -12,6 +12,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import run
 from mcpgen import schema
+from mcpgen.explain.revision import revision as explain_revision
 
 REVISIONS = [row.name for row in schema.revisions()]
 CALL: dict[str, Any] = {
@@ -231,6 +232,7 @@ def test_text_of_others_never_reaches_the_terminal_raw(
         ("[]", "expected a message, got nothing"),
         ('{"a": 1}\n{', ":2: expected JSON text"),
         ("[" * 100 + "]" * 100, "at most 64 levels of nesting"),
+        ("[" * 100_000, "JSON that is nested less deeply"),
         ('"\\ud800"', "text in Unicode"),
     ],
 )
@@ -241,6 +243,29 @@ def test_invalid_messages_are_one_error(text: str, reason: str, tmp_path: Path) 
     assert done.code == 2
     assert reason in done.err
     assert len(done.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "accepted"),
+    [(-32100, True), (-32099, False), (-32050, False), (-32020, True), (-32019, True)],
+)
+def test_a_reserved_code_needs_a_definition(code: int, accepted: bool) -> None:
+    asked = explain_revision(REVISIONS[-1])
+    wrong = asked.judge(refusal(code=code, message="x"), "server", CALL).violation
+    assert (wrong is None) is accepted
+
+
+@pytest.mark.parametrize(("length", "whole"), [(2000, True), (2001, False)])
+def test_a_nearest_form_is_cut_after_2000_characters(
+    length: int, whole: bool, tmp_path: Path
+) -> None:
+    plain = {**CALL, "params": {"name": "5", "arguments": {"a": ""}}}
+    arguments = {"a": "x" * (length - len(json.dumps(plain)))}
+    message = {**CALL, "params": {"name": 5, "arguments": arguments}}
+    lines = run("explain", save_message(tmp_path, message), "-r", "2025-06-18").out.splitlines()
+    [form] = [line for line in lines if "nearest valid form: " in line]
+    shown = form.partition("nearest valid form: ")[2]
+    assert (len(shown), shown.endswith("...")) == (2000 if whole else 2003, not whole)
 
 
 def test_a_line_that_is_too_large_spoils_no_other(tmp_path: Path) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from generator.command_line import run
 from mcpgen import schema
-from mcpgen.errors import SettingsError
+from mcpgen.errors import HookError, SettingsError
 from mcpgen.package import settings
+from mcpgen.project import hooks
 
 SETTINGS = f"""
 [tool.mcpgen]
@@ -71,6 +72,16 @@ def test_a_failing_hook_is_shown_with_output_and_stops_the_rest(project: Path) -
     assert not (project / "log").exists()
     assert run("check", "-q").code == 0
     assert run().code == 1  # it runs again, though nothing else is to do
+
+
+@pytest.mark.parametrize("count", [40, 41])
+def test_the_last_forty_lines_of_a_failed_hook_are_shown(
+    count: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hook = python(f"for n in range({count}): print(n)\nraise SystemExit(3)")
+    with pytest.raises(HookError, match="expected exit code 0, got 3"):
+        hooks._run(hook, "it", tmp_path)
+    assert capsys.readouterr().err.split() == [f"{n}" for n in range(count)][-40:]
 
 
 def test_a_program_that_is_not_there_is_named(project: Path) -> None:

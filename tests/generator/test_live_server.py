@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 import mcp_protocol
@@ -163,6 +164,79 @@ def test_an_entry_that_is_not_there_or_wrong_is_named(
     (tmp_path / "mcp.json").write_text(json.dumps(CONFIG))
     with pytest.raises(MirrorError, match=error):
         target(f"mcp.json#{name}", tmp_path)
+
+
+class Refusal(Exception):
+    """An error of a server in memory."""
+
+
+class Lists:
+    """Results of list requests, one page after the other; `RemoteError` as in a package."""
+
+    RemoteError = Refusal
+
+    def __init__(self, *pages: dict[str, Any] | Refusal) -> None:
+        self.pages = list(pages)
+        self.asked: list[tuple[str, dict[str, str]]] = []
+
+    async def request(self, method: str, params: dict[str, str], timeout: float) -> bytes:
+        """The next page."""
+        self.asked.append((method, params))
+        page = self.pages.pop(0)
+        if isinstance(page, Refusal):
+            raise page
+        return json.dumps(page).encode()
+
+    def read(self, kind: str = "tools") -> list[Any]:
+        """All entries."""
+        server = Target("it", "")
+        return anyio.run(live_server._pages, self.request, kind, "x/list", server, self)
+
+
+def number_pages(count: int, entries: int) -> list[dict[str, Any]]:
+    """Pages with some entries each, and a cursor on all but the last."""
+    pages: list[dict[str, Any]] = [{"tools": [1] * entries, "nextCursor": "c"}] * (count - 1)
+    return [*pages, {"tools": [1] * entries}]
+
+
+@pytest.mark.parametrize(
+    ("count", "entries", "error"),
+    [
+        (100, 50, ""),
+        (101, 0, "100 pages at most, got more"),
+        (1, 5001, "5000 entries at most, got more"),
+    ],
+)
+def test_a_list_has_limits_of_pages_and_entries(count: int, entries: int, error: str) -> None:
+    server = Lists(*number_pages(count, entries))
+    if not error:
+        assert len(server.read()) == count * entries
+        assert server.asked == [("x/list", {}), *[("x/list", {"cursor": "c"})] * (count - 1)]
+        return
+    with pytest.raises(MirrorError, match=error):
+        server.read()
+
+
+@pytest.mark.parametrize("cursor", ["", None, 5])
+def test_a_cursor_that_is_no_text_ends_a_list(cursor: object) -> None:
+    assert Lists({"tools": [1], "nextCursor": cursor}).read() == [1]
+
+
+def test_a_server_may_refuse_the_list_of_templates_alone() -> None:
+    assert Lists(Refusal()).read("resourceTemplates") == []
+    with pytest.raises(Refusal):
+        Lists(Refusal()).read()
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more"), (9, " and 4 more")])
+def test_five_entries_of_a_difference_are_named(count: int, more: str) -> None:
+    names = [f"t{number}" for number in range(count)]
+    served = [{"name": name, "inputSchema": {}} for name in names]
+    snapshot = mirror.Snapshot(
+        parse([{**each, "title": "T"} for each in served], "x"), mirror.Limits((), {}), "X"
+    )
+    [line] = live_server._list_differences(snapshot, {"tools": served})
+    assert line == f"{', '.join(f'tool {name}' for name in names[:5])}{more}: listed without /title"
 
 
 @pytest.mark.parametrize("words", ["", "python 'open"])

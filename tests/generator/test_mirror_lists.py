@@ -185,11 +185,85 @@ def test_items_that_a_package_lists_otherwise_are_named() -> None:
             "/tools/0/icons/0/sizes: left out: not as specified",
         ),
         ({"description": "x" * 10_001}, "/tools/0/description: cut after 10000 characters"),
+        ({"icons": {}}, "/tools/0/icons: left out: not as specified"),
+        ({"annotations": []}, "/tools/0/annotations: left out: not as specified"),
+        (
+            {"icons": [{"src": "x", "theme": "grey"}]},
+            "/tools/0/icons/0/theme: left out: not as specified",
+        ),
+        (
+            {"icons": [{"src": "x", "sizes": [1]}]},
+            "/tools/0/icons/0/sizes: left out: not as specified",
+        ),
     ],
 )
 def test_a_member_that_is_left_out_is_named(entry: dict[str, Any], note: str) -> None:
     lists = server_lists.parse([{**FORECAST, **entry}], "x")
     assert lists.notes == (note,)
+
+
+def resource(**members: Any) -> dict[str, Any]:
+    """Lists of one resource."""
+    return {"resources": [{"uri": "x:y", "name": "y", **members}]}
+
+
+def prompt(*names: Any) -> dict[str, Any]:
+    """Lists of one prompt, with arguments."""
+    return {"prompts": [{"name": "p", "arguments": [{"name": name} for name in names]}]}
+
+
+KEPT: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "size": (resource(size=0), resource(size=-1)),
+    "whole size": (resource(size=1), resource(size=True)),
+    "least priority": (
+        resource(annotations={"priority": 0}),
+        resource(annotations={"priority": -1}),
+    ),
+    "most priority": (
+        resource(annotations={"priority": 1}),
+        resource(annotations={"priority": 1.1}),
+    ),
+    "number as priority": (
+        resource(annotations={"priority": 0.5}),
+        resource(annotations={"priority": True}),
+    ),
+    "audience": (
+        resource(annotations={"audience": ["user", "assistant"]}),
+        resource(annotations={"audience": ["user", "all"]}),
+    ),
+    "argument": (prompt("x" * 200), prompt("x" * 201)),
+    "named argument": (prompt("x"), prompt("")),
+    "arguments": (prompt("x", "y"), prompt("x", "x")),
+    "text": (resource(description="x" * 10_000), resource(description="x" * 10_001)),
+    "instructions": ({"tools": [], "instructions": "x"}, {"tools": [], "instructions": 5}),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_members_as_specified_are_kept_and_others_are_noted(case: str) -> None:
+    good, bad = KEPT[case]
+    kept, cut = server_lists.parse(good, "x"), server_lists.parse(bad, "x")
+    assert (kept.notes, bool(cut.notes)) == ((), True)
+    assert {kind: entries for kind, entries in kept.document().items() if entries} == {
+        kind: entries for kind, entries in good.items() if entries
+    }
+    assert kept.document() != cut.document()
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "most"),
+    [
+        ("tools", "name", 200),
+        ("resources", "uri", 2000),
+        ("resourceTemplates", "uriTemplate", 2000),
+    ],
+)
+def test_names_and_uris_have_limits(kind: str, key: str, most: int) -> None:
+    lists = server_lists.parse({kind: [{key: "x" * most}]}, "x")
+    assert lists.entries[kind] == ({key: "x" * most},)
+    for wrong in ("", "x" * (most + 1)):
+        with pytest.raises(MirrorError, match=f"expected a {key} of 1 to {most} characters"):
+            server_lists.parse({kind: [{key: wrong}]}, "x")
 
 
 NAMES = st.one_of(

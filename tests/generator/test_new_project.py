@@ -104,8 +104,14 @@ def test_modules_are_formatted_below_a_folder_that_git_ignores(
 def test_a_new_project_has_its_package_and_is_up_to_date(side: str, tmp_path: Path) -> None:
     ended = run("new", side, "weather", "-r", OLDEST, "-o", "w/x", cwd=tmp_path)
     assert (ended.code, ended.err) == (0, f"generating weather ({OLDEST}) ...\n")
-    assert ended.out.splitlines()[-1] == "next: cd w/x && pip install -e '.[dev]' && pytest"
     project = tmp_path / "w" / "x"
+    package = project / "src" / "weather" / "protocol"
+    inside = [path for path in package.rglob("*") if path.is_file()]
+    own = [path for path in project.rglob("*") if path.is_file() and path not in inside]
+    assert ended.out.splitlines()[-2:] == [
+        f"w/x: {len(own)} files of yours, {len(inside)} files in src/weather/protocol",
+        "next: cd w/x && pip install -e '.[dev]' && pytest",
+    ]
     config = settings.read(project)
     assert config is not None
     assert config.packages[0].revisions == (OLDEST,)

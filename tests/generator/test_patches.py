@@ -389,6 +389,34 @@ def test_a_hunk_goes_where_its_own_lines_stand_once(now: str, why: str) -> None:
     assert f"m.py: the hunk for line 48 {why}\n<<<<<<< " in caught.value.details
 
 
+@pytest.mark.parametrize(
+    ("distance", "context"),
+    [(3, 3), (4, 6), (6, 6), (7, 12), (12, 12), (13, 25), (26, 50), (50, 50), (51, 51)],
+)
+def test_a_hunk_has_the_context_that_makes_it_unique(distance: int, context: int) -> None:
+    before = ["x\n"] * 200 + ["mark\n"] + ["x\n"] * 200
+    after = [*before]
+    after[200 + distance] = "y\n"
+    text = patches.difference({"m.py": "".join(before)}, {"m.py": "".join(after)})
+    above = text.partition("\n-")[0].splitlines()[3:]
+    assert len(above) == (context if context != 51 else 200 + distance)
+
+
+@pytest.mark.parametrize(("removed", "note"), [(37, False), (38, True)])
+def test_a_conflict_shows_forty_lines_of_each_side(removed: int, note: bool) -> None:
+    lines = NUMBERED.splitlines(keepends=True)[: removed + 3]
+    patch = patch_of(patches.difference({"m.py": "".join(lines)}, {"m.py": "".join(lines[-3:])}))
+    with pytest.raises(PatchError) as caught:
+        patches.apply_patch(patch, {"m.py": "other\n"}, pytest.fail)
+    assert ("\n... 1 more lines\n" in caught.value.details) is note
+    assert f"line {min(removed + 2, 39)}\n" in caught.value.details
+
+
+def test_a_patch_has_two_thousand_hunks_at_most() -> None:
+    text = "--- a/m.py\n+++ b/m.py\n" + "@@ -1 +1 @@\n-x\n+y\n" * patches.MAX_HUNKS
+    assert [len(each) for each in patch_of(text).files()] == [2000]
+
+
 HOSTILE = {
     "no diff": "hello\n",
     "a new file": "--- /dev/null\n+++ b/m.py\n@@ -0,0 +1 @@\n+x\n",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from mcpgen.errors import FactsError, InputError
-from mcpgen.toml_records import Place, convert, parse_toml, read_toml
+from mcpgen.toml_records import Place, convert, parse_toml, read_toml, toml_value
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,30 @@ def test_a_file_that_is_no_toml_is_refused(
         path.write_bytes(content)
     with pytest.raises(InputError, match=expected):
         read_toml(path, FactsError)
+
+
+@pytest.mark.parametrize("parts", [64, 65])
+def test_a_key_has_sixty_four_parts_at_most(parts: int) -> None:
+    text = f"{'.'.join(['a'] * parts)} = 1"
+    if parts == 64:
+        assert list(parse_toml(text, "x.toml", FactsError)) == ["a"]
+    else:
+        with pytest.raises(FactsError, match="keys of at most 64 parts"):
+            parse_toml(text, "x.toml", FactsError)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ({}, "{}"),
+        ({"a-b": 1, "a b": [True, 1.5]}, '{ a-b = 1, "a b" = [true, 1.5] }'),
+        ('a\n"\\~\x7f\u2028', r'"a\U0000000A\"\\~\U0000007F\U00002028"'),
+        ([{"": "x"}], '[{ "" = "x" }]'),
+    ],
+)
+def test_json_is_written_as_toml_that_reads_back(value: Any, text: str) -> None:
+    assert toml_value(value) == text
+    assert parse_toml(f"x = {text}", "x.toml", FactsError) == {"x": value}
 
 
 @pytest.mark.parametrize("part", ["a", '"a"', "'a b'", "a ", '" . "'])

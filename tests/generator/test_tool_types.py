@@ -48,6 +48,7 @@ def annotate_member(schema: Any, **more: Any) -> tuple[str, list[str]]:
         ({"type": "object", "additionalProperties": TEXT}, "dict[str, str]"),
         (POINT, "RootM"),
         ({"type": "array", "items": POINT}, "list[RootMItem]"),
+        ({**POINT, "anyOf": [True, {"required": ["x"]}]}, "RootM"),
         ({}, "Any"),
         (True, "Any"),
     ],
@@ -88,6 +89,31 @@ def test_a_sample_has_a_value_of_each_type(schema: Any, sample: str, wire: Any) 
     root = {"type": "object", "properties": {"m": schema}, "required": ["m"]}
     _, hint = Types(set()).struct(root, "Root", "A root.", lambda note: None)
     assert (hint.sample, hint.wire) == (f"Root(m={sample})", {"m": wire})
+
+
+@pytest.mark.parametrize(("length", "has_sample"), [(400, True), (401, False)])
+def test_a_sample_has_at_most_400_characters(length: int, has_sample: bool) -> None:
+    choice = {"const": "x" * (length - len("Root(m='')"))}
+    root = {"type": "object", "properties": {"m": choice}, "required": ["m"]}
+    _, hint = Types(set()).struct(root, "Root", "A root.", lambda note: None)
+    assert (hint.sample is not None) is has_sample
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(400, True), (401, False)])
+def test_a_default_text_has_at_most_400_characters(length: int, is_kept: bool) -> None:
+    root = {"type": "object", "properties": {"m": {**TEXT, "default": "x" * length}}}
+    struct, _ = Types(set()).struct(root, "Root", "A root.", lambda note: None)
+    assert struct.fields[0].type == ("str" if is_kept else "str | None")
+
+
+@pytest.mark.parametrize(("arrays", "inner"), [(49, "str"), (50, "Any")])
+def test_types_are_nested_fifty_levels_deep_at_most(arrays: int, inner: str) -> None:
+    schema: dict[str, Any] = TEXT
+    for _ in range(arrays):
+        schema = {"type": "array", "items": schema}
+    annotation, notes = annotate_member(schema)
+    assert annotation == f"{'list[' * arrays}{inner}{']' * arrays}"
+    assert len(notes) == (inner == "Any")
 
 
 def test_many_choices_are_any_text() -> None:

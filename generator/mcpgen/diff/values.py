@@ -305,8 +305,8 @@ class Values:
             [each for each in values if isinstance(each, Object)]
             for values in (self.old.alternatives.of(old), self.new.alternatives.of(new))
         )
-        pairs = zip(ours, theirs, strict=False)
-        return len(ours) == len(theirs) and all(self.likeness(*pair) == 1 for pair in pairs)
+        likenesses = map(self.likeness, ours, theirs)
+        return len(ours) == len(theirs) and all(each == 1 for each in likenesses)
 
     def _rest(self, old: Object, new: Object, spot: Spot, *, is_meta: bool) -> None:
         """Compare the rules of objects for members that they do not name.

@@ -108,8 +108,7 @@ def _answer(
         return Turn(each, kind, sender, problem=alone)
     if sender is None and request.sender is not None:
         sender = OTHER[request.sender]
-    message = request.message
-    return Turn(each, kind, sender, message if is_object(message) else None)
+    return Turn(each, kind, sender, request.message)
 
 
 def _id(message: Json) -> str:

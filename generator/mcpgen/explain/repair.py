@@ -87,8 +87,9 @@ def _convert(revision: Revision, before: Json, wrong: Violation, name: str) -> J
         case "const":
             return schema["const"]
         case "enum":
-            close = get_close_matches(str(before), map(str, schema["enum"]), 1, 0)
-            return close[0] if close else schema["enum"][0]
+            choices = {str(choice): choice for choice in schema["enum"]}
+            [nearest_choice] = get_close_matches(str(before), choices, 1, 0)
+            return choices[nearest_choice]
         case "minimum" | "maximum":
             return schema[wrong.keyword]
         case "maxLength" | "maxItems":

@@ -368,7 +368,6 @@ def _differences_of_mirror(
     package = directories.texts(settings.directory(settings.packages[0]))
     own = {f"{settings.protocol}/{path}": text for path, text in package.items()}
     own |= {f"{projects.MIRROR}/{path}": text for path, text in files.items()}
-    own["__init__.py"] = ""
     return live_server.mirror_differences(own, (projects.MIRROR,), settings.protocol, snapshot)
 
 

@@ -150,7 +150,6 @@ class _Reader:
         self._types = types
         self._document = document
         self._note = note
-        self._limit = len(types.classes) + MAX_CLASSES
         self._count = 0
         self._references: dict[str, Hint] = {}
         self._open: set[str] = set()
