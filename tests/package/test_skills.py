@@ -429,5 +429,5 @@ def test_a_name_and_a_description_have_so_many_characters(
     if (name, description) == (64, 1024):
         skills_server(tmp_path)
         return
-    with pytest.raises(ValueError, match="expected at most (64|1024) characters"):
+    with pytest.raises(ValueError, match=r"expected at most (64|1024) characters"):
         skills_server(tmp_path)

@@ -128,7 +128,7 @@ async def test_header_fields_and_cookies_are_sent() -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["..", ".", "", "a/b", "../a", "%2e%2e", "%252e%252e", "a\\b", "\0"]
+    "value", ["..", ".", "", "a/b", "../a", "%2e%2e", "%252e%252e", "a%2Fb", "a\\b", "\0"]
 )
 async def test_no_value_leads_to_another_path(value: str) -> None:
     spec = one("/pets/{id}", {"parameters": [parameter("id", "path")]})
