@@ -418,3 +418,16 @@ def test_a_blocking_client_reads_skills_too(folder: Path) -> None:
         assert client.get_skill(REFUNDS) == refunds
         assert client.read_skill(refunds, "logo.png") == PICTURE
         assert len(client.read_directory(refunds.root)) == 3
+
+
+@pytest.mark.parametrize(("name", "description"), [(64, 1024), (65, 1024), (64, 1025)])
+def test_a_name_and_a_description_have_so_many_characters(
+    tmp_path: Path, name: int, description: int
+) -> None:
+    text = f"---\nname: {'a' * name}\ndescription: {'d' * description}\n---\n"
+    put(tmp_path, {f"{'a' * name}/SKILL.md": text})
+    if (name, description) == (64, 1024):
+        skills_server(tmp_path)
+        return
+    with pytest.raises(ValueError, match=r"expected at most (64|1024) characters"):
+        skills_server(tmp_path)

@@ -175,3 +175,13 @@ async def test_only_so_many_bodies_are_read_at_once(
     assert [body.status for body in (first, second, third)] == [None, 503, None]
     await first.comes(more=False)
     assert isinstance(first.outcome, bytes)
+
+
+@pytest.mark.parametrize(("size", "counted"), [(65536, 0), (65537, 65537)])
+async def test_a_body_of_more_than_64_kib_is_counted(size: int, counted: int) -> None:
+    bodies = RequestBodies(LIMITS)
+    body = await read(bodies, part(size, more=False))
+    assert isinstance(body, bytes)
+    assert bodies.size == counted
+    bodies.release(body)
+    assert bodies.size == 0

@@ -97,6 +97,7 @@ DIFFERING: list[tuple[dict[str, Any], dict[str, str]]] = [
     ({"region": "Hello"}, {"Region": "=?base64?SGVsbG8?="}),
     ({"region": "Hello"}, {"Region": "=?base64?SGVs!!!bG8=?="}),
     ({"region": "Hello"}, {"Region": "=?BASE64?SGVsbG8=?="}),
+    ({"region": "=?base64?literal?="}, {"Region": "=?base64?literal?="}),
     ({"region": "us west"}, {"Region": "us\x01west"}),
     ({"region": "\u00fc"}, {"Region": "\u00fc"}),
     ({"region": "a"}, {"Region": "a, a"}),

@@ -210,6 +210,9 @@ def test_a_document_has_bounds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     monkeypatch.setattr(document_module, "OPERATIONS", 3)
     with pytest.raises(ValueError, match="expected at most 3 operations"):
         Server.from_openapi(DOCUMENT)
+    monkeypatch.setattr(document_module, "OPERATIONS", 4)
+    Server.from_openapi(DOCUMENT)
+    monkeypatch.setattr(document_module, "OPERATIONS", 3)
     monkeypatch.setattr(document_module, "DOCUMENT_BYTES", 100)
     (tmp_path / "a.json").write_text(json.dumps(DOCUMENT))
     specs: list[Path | str] = [tmp_path / "a.json", json.dumps(DOCUMENT)]

@@ -126,3 +126,18 @@ async def test_an_engine_that_is_emptied_leaves_a_gap(engine: Engine) -> None:
         await bus.publish(b"after")
         with anyio.fail_after(5):
             assert (await bus.changes(cursor)).gap
+
+
+async def test_a_bus_in_memory_keeps_so_many_messages() -> None:
+    bus, kept, letters = MemoryBus(), bus_module.KEPT_CHANGES, bus_module.LETTERS
+    first = (await bus.changes(None)).cursor
+    for number in range(kept):
+        await bus.publish(b"%d" % number)
+    news = await bus.changes(first)
+    assert (news.gap, len(news.changes)) == (False, kept)
+    await bus.publish(b"one more")
+    assert (await bus.changes(first)).gap
+    await bus.beat("one")
+    for number in range(letters + 1):
+        assert await bus.send("one", b"%d" % number)
+    assert list(await bus.receive("one")) == [b"%d" % number for number in range(1, letters + 1)]

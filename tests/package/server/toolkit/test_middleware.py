@@ -6,6 +6,7 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from mcp_protocol import (
 )
 from mcp_protocol._wire import replace
 from mcp_protocol.r2026_07_28.client import ClientHandlers
+from mcp_protocol.server.toolkit import middleware as middleware_module
 from mcp_protocol.testing import connected
 from package.asgi_client import asgi
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
@@ -331,3 +333,17 @@ def test_rates_that_make_no_sense_are_refused() -> None:
     per: Any = "tenant"
     with pytest.raises(ValueError, match="per: expected session, principal or a function"):
         limit_rate(1, per=per)
+
+
+async def test_the_sender_silent_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware_module, "MOST_SENDERS", 2)
+    limited: Any = limit_rate(1, seconds=10, per=lambda request: request.method, clock=Clock())
+
+    async def serve(request: Any) -> str:
+        return f"{request.method} is served"
+
+    for sender in ("a", "b", "c", "a"):
+        request = SimpleNamespace(method=sender, is_notification=False)
+        assert await limited(request, serve) == f"{sender} is served"
+    with pytest.raises(ProtocolError, match="at most 1 requests"):
+        await limited(SimpleNamespace(method="c", is_notification=False), serve)

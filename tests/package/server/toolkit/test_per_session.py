@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, RemoteError, Server
+from mcp_protocol import Context, LocalProtocolError, RemoteError, Server
 from mcp_protocol.testing import Pair, connected
 from package.asgi_client import SESSION, asgi
 from package.wire import ALL, HANDSHAKE, SESSIONS, request
@@ -183,3 +183,28 @@ async def test_without_a_session_the_error_names_what_works_instead(
         params = {"name": tool, "arguments": {}}
         reply = await http.post(request(SESSIONS[-1], "tools/call", params))
         assert "needs a session, and this server keeps none" in reply.json["error"]["message"]
+
+
+async def test_a_session_has_so_many_values_and_rules() -> None:
+    server = Server("many")
+
+    @server.tool()
+    async def keep(ctx: Context) -> str:
+        kinds = [lambda number=number: number for number in range(101)]
+        kept = [ctx.session_state(kind) for kind in kinds[:100]]
+        with pytest.raises(LocalProtocolError, match="at most 100 types or functions"):
+            ctx.session_state(kinds[100])
+        return str(kept == [ctx.session_state(kind) for kind in kinds[:100]])
+
+    @server.tool(tags={f"tag{number}" for number in range(101)})
+    async def hide(ctx: Context) -> str:
+        for number in range(100):
+            await ctx.disable_components(tags={f"tag{number}"})
+        await ctx.enable_components(tags={"tag99"})  # replaces a rule
+        with pytest.raises(LocalProtocolError, match="at most 100 rules"):
+            await ctx.disable_components(tags={"tag100"})
+        return "hidden"
+
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        assert await call(pair, "keep") == "True"
+        assert await call(pair, "hide") == "hidden"

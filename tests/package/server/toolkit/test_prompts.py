@@ -282,3 +282,17 @@ async def test_a_completer_of_a_wrong_return_type_is_an_internal_error(
         assert (await complete(revision, CITY, "part", ""))["error"]["code"] == -32603
     completion = (await complete(revision, CITY, "part", "x"))["result"]["completion"]
     assert completion["values"] == ["a"]
+
+
+@pytest.mark.parametrize("count", [100, 101])
+def test_a_completion_has_at_most_100_values(count: int) -> None:
+    values = [str(number) for number in range(count)]
+    has_more = count > 100
+    assert Completion(values).wire() == {
+        "values": values[:100],
+        "total": count,
+        "hasMore": has_more,
+    }
+    assert Completion(iter(values)).wire() == {"values": values[:100], "hasMore": has_more}
+    assert Completion(["a"], total=2).wire()["hasMore"]
+    assert not Completion(["a"], total=1).wire()["hasMore"]
