@@ -335,6 +335,4 @@ def test_a_checked_schema_is_compiled_for_its_first_value() -> None:
     "items", [{"enum": [str(n) for n in range(300)]}, {"const": [str(n) for n in range(300)]}]
 )
 def test_a_constant_is_read_once_for_all_items(items: dict[str, Any]) -> None:
-    errors = validator({"items": items}, "testing")(["x"] * 1000)
-    assert errors is not None
-    assert "more work" not in errors
+    assert validator({"items": {"anyOf": [items, True]}}, "testing")(["x"] * 1000) is None
