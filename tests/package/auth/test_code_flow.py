@@ -21,7 +21,7 @@ from mcp_protocol.auth.flows import (
     new_verifier,
 )
 from mcp_protocol.auth.identifiers import OFFLINE_ACCESS
-from mcp_protocol.auth.jwt_signing import base64url
+from mcp_protocol.auth.jwt_signing import PrivateKey, ProofKey, base64url
 from mcp_protocol.auth.registration import ClientProfile
 from mcp_protocol.auth.token_endpoint import Grant
 from mcp_protocol.errors import AuthorizationError, OAuthError
@@ -30,6 +30,7 @@ from package.auth.answers import (
     ISSUER,
     METADATA,
     NEWEST,
+    NOW,
     PRM_URL,
     REDIRECT_URI,
     RESOURCE,
@@ -424,3 +425,11 @@ def test_resource_can_be_left_out() -> None:
     world.run(code_flow(around(send_resource=False), PROFILE, server, ()))
     assert "resource" not in query_of(world.visited[0])
     assert "resource" not in world.form()
+
+
+def test_a_code_is_bound_to_the_key_of_proofs() -> None:
+    world, proofs = World(), ProofKey(PrivateKey.generate(), lambda: NOW)
+    server = discover_server(world, WITH_RESOURCE[-1])
+    with pytest.raises(AuthorizationError, match="expected a token of type DPoP"):
+        world.run(code_flow(around(WITH_RESOURCE[-1], proofs=proofs), PROFILE, server, ()))
+    assert query_of(world.visited[0])["dpop_jkt"] == proofs.key.thumbprint()

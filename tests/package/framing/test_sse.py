@@ -163,6 +163,8 @@ def test_no_id_is_not_the_empty_id() -> None:
         (b"", None),
         (b"1s", None),
         ("\u0661".encode(), None),
+        (b"9" * 9, 999_999_999),
+        (b"1" + b"0" * 9, None),
         (b"9" * 5000, None),
     ],
 )
@@ -181,13 +183,17 @@ def test_an_event_of_just_the_limit_passes(cut: Cut) -> None:
     assert len(event.data) == 100
 
 
+@pytest.mark.parametrize("limit", [100, FIELD_LIMIT + 2001])
 @pytest.mark.parametrize("name", [b"", b"event", b"other"])
-def test_another_line_may_have_the_limit_and_a_name_of_16_bytes(cut: Cut, name: bytes) -> None:
-    line, end = (name + b":").ljust(100 + 16, b"x"), b"\ndata: a\n\n"
-    (event,) = decode(line + end, cut, EventDecoder(limit=100))
+def test_another_line_may_have_the_limit_and_a_name_of_16_bytes(
+    cut: Cut, name: bytes, limit: int
+) -> None:
+    line, end = (name + b":").ljust(limit + 16, b"x"), b"\ndata: a\n\n"
+    (event,) = decode(line + end, cut, EventDecoder(limit))
     assert isinstance(event, ServerSentEvent)
     assert event.data == b"a"
-    assert decode(line + b"x" + end, cut, EventDecoder(limit=100)) == [TooLong(100)]
+    for more in (b"x", b"xx", b"xxx"):
+        assert decode(line + more + end, cut, EventDecoder(limit)) == [TooLong(limit)]
 
 
 @pytest.mark.parametrize(

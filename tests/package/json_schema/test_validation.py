@@ -329,3 +329,10 @@ def test_a_checked_schema_is_compiled_for_its_first_value() -> None:
     assert str(complain(1)).startswith("not a JSON Schema")
     text = validator(CheckedSchema({"type": "string"}), "a test")
     assert (text("a"), bool(text(1))) == (None, True)
+
+
+@pytest.mark.parametrize(
+    "items", [{"enum": [str(n) for n in range(300)]}, {"const": [str(n) for n in range(300)]}]
+)
+def test_a_constant_is_read_once_for_all_items(items: dict[str, Any]) -> None:
+    assert validator({"items": {"anyOf": [items, True]}}, "testing")(["x"] * 1000) is None

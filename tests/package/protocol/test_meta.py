@@ -28,6 +28,7 @@ from package.wire import (
     ServerEnd,
     encode_message,
     facts,
+    meta_of,
     request,
 )
 from requirements import EVERY_REVISION
@@ -351,3 +352,17 @@ def test_other_metadata_than_that_of_the_last_request_counts(revision: str) -> N
         (event,) = server.connection.receive(encode_message(message))
         assert isinstance(event, RequestReceived)
         assert event.peer_capabilities == capabilities
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_metadata_of_at_most_64_kib_is_recognized_again(revision: str) -> None:
+    server = ServerEnd(revision, EVERY_SERVER_CAPABILITY)
+    for size, known in ((64 * 1024, True), (64 * 1024 + 1, False)):
+        meta = meta_of(revision) | {"x": ""}
+        meta["x"] = "y" * (size - len(encode_message(meta)))
+        (event,) = server.connection.receive(
+            encode_message(request(revision, "tools/list", id=size, meta=meta))
+        )
+        assert isinstance(event, RequestReceived)
+        repeated = server.connection.repeated_metadata(encode_message(meta))
+        assert (repeated is not None) == known

@@ -366,6 +366,17 @@ async def test_progress_of_a_task_of_a_client_names_it() -> None:
         ]
 
 
+@pytest.mark.parametrize("report", [float("nan"), float("inf"), float("-inf")])
+async def test_a_task_of_a_client_refuses_progress_without_json(report: float) -> None:
+    person = Person()
+    person.reports = [report]
+    person.go.set()
+    async with asking_server(person, tasks=True) as server:
+        task_id = (await begin(server, progressToken="p"))["taskId"]
+        await server.reaches(task_id, "failed")
+        assert "notifications/progress" not in [each.get("method") for each in server.inbox]
+
+
 @pytest.mark.requirement("tasks.progress-stops", "tasks.cancel-stays", revisions=(REVISION,))
 async def test_a_cancelled_handler_that_goes_on_reports_nothing() -> None:
     class Stubborn(Person):

@@ -83,14 +83,16 @@ def test_yaml_that_is_no_json_is_refused(text: str, message: str) -> None:
 
 
 async def test_aliases_and_long_numbers_within_bounds_are_read() -> None:
-    time, digits = "1:30", "7" * 5000
-    schema = f"&s {{type: string, default: {time}, examples: [{digits}, 12, 0.5], example: *t}}"
+    time, digits = "1:30", "7" * 401
+    numbers = f"{digits}, {digits[1:]}, 0.{digits}, 0.{digits[3:]}, 12, 0.5"
+    schema = f"&s {{type: string, default: {time}, examples: [{numbers}], example: *t}}"
     text = HEAD + "x-t: &t {a: 1}\n" + with_schema(schema)
     async with connected(make_server(text)) as pair:
         (tool,) = await pair.client.list_tools()
     argument = tool.input_schema["properties"]["a"]
     assert argument["default"] == time
-    assert argument["examples"] == [digits, 12, 0.5]
+    expected = [digits, int(digits[1:]), f"0.{digits}", float(f"0.{digits[3:]}"), 12, 0.5]
+    assert argument["examples"] == expected
 
 
 def test_a_decoded_document_counts_as_its_text_would() -> None:

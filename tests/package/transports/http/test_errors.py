@@ -132,6 +132,13 @@ async def test_a_redirect_is_told_without_what_is_secret(location: str, told: st
     assert "pw" not in str(failure)
 
 
+@pytest.mark.parametrize(("status", "redirects"), [(300, True), (399, True), (400, False)])
+async def test_a_location_is_told_of_every_redirect_alone(status: int, redirects: bool) -> None:
+    async with HttpServer(constant_handler(status, Location="/login")) as server:
+        failure = await connection_error(server.url)
+    assert ("(a redirect to /login)" in str(failure)) == redirects
+
+
 @pytest.mark.parametrize("stream", [False, True])
 async def test_an_unrequested_compression_of_a_body_is_refused(
     stream: bool,
