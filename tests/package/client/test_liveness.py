@@ -15,7 +15,12 @@ import pytest
 
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
-from mcp_protocol.errors import HttpStatusError, RequestTimeoutError
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    HttpStatusError,
+    McpError,
+    RequestTimeoutError,
+)
 from mcp_protocol.runtime.pending_requests import PARTING_SECONDS
 from package.client.test_listen import AT_ONCE, CUT, NOBODY, Losing
 from package.client.virtual_clock import ASYNCIO
@@ -158,7 +163,10 @@ async def test_without_a_limit_silence_is_never_checked(revision: str) -> None:
 
 
 @modern
-async def test_closing_ends_an_iteration_that_waits_to_reopen(revision: str) -> None:
+@pytest.mark.parametrize("losses", [(), (NOBODY,)], ids=["agreed", "refused"])
+async def test_closing_ends_an_iteration_that_waits_to_reopen(
+    revision: str, losses: tuple[McpError, ...]
+) -> None:
     server = Losing(revision)
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(server.agree)
@@ -170,10 +178,143 @@ async def test_closing_ends_an_iteration_that_waits_to_reopen(revision: str) -> 
                 await changes.close()
 
             tasks.start_soon(close)
-            tasks.start_soon(server.agree)
+            tasks.start_soon(server.agree, *losses)
             assert [change async for change in changes] == []
-    assert len(server.asked) == 2
-    assert methods(server)[-1] == CANCELLED
+            assert methods(server)[1:] == [LISTEN, *([] if losses else [CANCELLED])]
+        tasks.cancel_scope.cancel()
+
+
+@sessions
+async def test_closing_while_resources_are_subscribed_ends_all(revision: str) -> None:
+    server = FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        listening = client.listen(uris=["memo://a", "memo://b"])
+
+        async def listen() -> None:
+            async with listening as changes:
+                assert (await server.next())["method"] == "resources/unsubscribe"
+                assert [change async for change in changes] == []
+
+        tasks.start_soon(listen)
+        first = await server.next()
+        tasks.start_soon(listening.close)
+        await server.answer(await server.next(), {})  # of unsubscribing from the first
+        await server.answer(first, {})
+        await server.answer(await server.next(), {})
+    said = [(each["method"], each["params"]["uri"]) for each in server.heard if "id" in each]
+    begin, end = "resources/subscribe", "resources/unsubscribe"
+    assert said == [
+        *((begin, "memo://a"), (end, "memo://a"), (begin, "memo://b"), (end, "memo://b"))
+    ]
+
+
+@modern
+async def test_a_stream_that_ends_during_a_check_is_not_reopened(revision: str) -> None:
+    server = Losing(revision)
+
+    async def end() -> None:
+        await anyio.sleep(35.0)
+        server.revision = revision
+        await server.end()
+
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(server.agree)
+        async with client.listen(tools=True, idle_seconds=30.0) as changes:
+            server.revision = None  # no check is answered
+            tasks.start_soon(end)
+            assert [change async for change in changes] == []
+    assert len(server.asked) == 1
+
+
+@every
+async def test_no_stream_is_reopened_on_a_lost_connection(revision: str) -> None:
+    server: Any = Losing(revision) if revision in PER_REQUEST else FakeServer(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        if revision in PER_REQUEST:
+            tasks.start_soon(server.agree)
+        async with client.listen(tools=True, retry_seconds=(9.0,)) as changes:
+            start = anyio.current_time()
+            await server.hang_up()
+            with pytest.raises(ConnectionClosedError):
+                await anext(changes)
+            assert anyio.current_time() == start
+
+
+@every
+async def test_a_connection_lost_while_reopening_is_the_error(revision: str) -> None:
+    server: Any = Losing(revision) if revision in PER_REQUEST else FakeServer(revision)
+
+    async def hang_up() -> None:
+        for _ in range(1 if revision in PER_REQUEST else 3):
+            await server.next()
+        await server.hang_up()
+
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        if revision in PER_REQUEST:
+            tasks.start_soon(server.agree)
+        async with client.listen(tools=True, retry_seconds=(1.0, 50.0)) as changes:
+            start = anyio.current_time()
+            tasks.start_soon(hang_up)
+            if revision in PER_REQUEST:
+                await server.lose(CUT)
+            with pytest.raises(ConnectionClosedError):
+                await anext(changes)
+            assert anyio.current_time() - start < 50
+
+
+@sessions
+async def test_an_iteration_cancelled_after_a_failed_check_goes_on(revision: str) -> None:
+    server = FakeServer(revision)
+
+    async def answer() -> None:
+        for _ in range(3):
+            said = await server.next()
+        await server.answer(said, {})
+
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(answer)
+        start = anyio.current_time()
+        listening = client.listen(tools=True, retry_seconds=(100.0, 0.0), idle_seconds=30.0)
+        async with listening as changes:
+            with anyio.move_on_after(65.0):
+                await anext(changes)
+            assert await anext(changes) == ListeningAgain()
+            assert anyio.current_time() - start == 65.0
+
+
+@modern
+async def test_the_gap_is_told_before_later_changes(revision: str) -> None:
+    server = Losing(revision)
+
+    async def agree_and_tell() -> None:
+        await server.agree()
+        await server.tell(CHANGED["toolsListChanged"])
+
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(server.agree)
+        async with client.listen(tools=True, retry_seconds=AT_ONCE) as changes:
+            await server.lose(CUT)
+            tasks.start_soon(agree_and_tell)
+            assert [await anext(changes) for _ in range(2)] == [ListeningAgain(), ToolsChanged()]
+
+
+@modern
+@pytest.mark.parametrize(("timeout", "lasts"), [(5.0, 15.0), (None, 30.0)])
+async def test_each_attempt_to_reopen_has_the_timeout(
+    revision: str, timeout: float | None, lasts: float
+) -> None:
+    server = Losing(revision)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(server.agree)
+        listening = client.listen(
+            tools=True, timeout=timeout, retry_seconds=AT_ONCE, idle_seconds=30.0
+        )
+        async with listening as changes:
+            start = anyio.current_time()
+            await server.lose(CUT)
+            with pytest.raises(type(CUT)):
+                await anext(changes)
+            assert anyio.current_time() - start == lasts
 
 
 @modern
@@ -264,8 +405,8 @@ async def test_one_unanswered_end_of_a_subscription_is_awaited(revision: str) ->
             await server.answer(await server.next(), {})
 
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        for _ in range(2):
-            before, uris = len(server.heard), ["memo://a", "memo://b"]
+        for uris in (["memo://a", "memo://b"], ["memo://b", "memo://a"]):
+            before = len(server.heard)
             tasks.start_soon(accept)
             async with client.listen(uris=uris):
                 start = anyio.current_time()
@@ -274,5 +415,6 @@ async def test_one_unanswered_end_of_a_subscription_is_awaited(revision: str) ->
                 *("resources/subscribe", "resources/subscribe"),
                 *("resources/unsubscribe", CANCELLED),
             ]
+            assert server.heard[-2]["params"]["uri"] == uris[1]
             for _ in range(2):
                 await server.next()

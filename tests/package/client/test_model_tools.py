@@ -215,6 +215,51 @@ async def test_media_go_to_apis_that_accept_them_or_are_named(revision: str) -> 
     assert response["parts"][0] == {"inlineData": {"mimeType": "image/png", "data": PNG}}
 
 
+@newest
+@pytest.mark.parametrize("arguments", ["", " \n", None, "{}"])
+async def test_a_call_without_arguments_has_none(revision: str, arguments: str | None) -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "pressure", "arguments": arguments}
+    async with connect(weather(), revision=revision) as client:
+        assert json.loads((await client.call_from(call))["output"]) == {"hPa": 1013}
+
+
+IMAGE = {"type": "image", "mimeType": "image/png", "data": PNG}
+
+
+def embedded(**members: Any) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": "x://a/b/", **members}}
+
+
+BLOCKS: list[tuple[list[Any], bool, list[str]]] = [
+    ([IMAGE], True, ["the tool gave no text", PNG]),
+    ([IMAGE], False, [PNG]),
+    ([], True, ["the tool gave no text"]),
+    ([], False, []),
+    ([{"type": "text", "text": ""}, IMAGE], True, ["the tool gave no text", PNG]),
+    ([embedded(text="A")], False, ["Resource x://a/b/:\nA"]),
+    ([embedded(text="A", mimeType="text/x")], False, ["Resource x://a/b/ (text/x):\nA"]),
+    (
+        [embedded(blob="QQ==")],
+        False,
+        ["[b: content of unknown type, 1 bytes, which can't be shown in this conversation]"],
+    ),
+    ([embedded(blob=PNG, mimeType="Image/PNG ; q=1")], False, [PNG]),
+]
+
+
+@newest
+@pytest.mark.parametrize(("content", "failed", "parts"), BLOCKS, ids=lambda _: "")
+async def test_each_kind_of_content_is_shown_to_the_model(
+    revision: str, content: list[Any], failed: bool, parts: list[str]
+) -> None:
+    result = {"content": content, "isError": failed}
+    tools = {"tools": [], "ttlMs": 0, "cacheScope": "private"}
+    async with connect_scripted(revision, tools, result) as (client, _):
+        answered = await client.call_from(model_call("anthropic", "f", {}))
+    shown = [part.get("text") or part["source"]["data"] for part in answered["content"]]
+    assert (shown, answered["is_error"]) == (parts, failed)
+
+
 @every
 async def test_a_structured_value_reaches_the_model_once(revision: str) -> None:
     async with connect(weather(), revision=revision) as client:
