@@ -33,8 +33,6 @@ def anyio_backend() -> str:
 
 
 class Roots(ClientHandlers):
-    announces = {"roots": {"listChanged": True}}
-
     async def list_roots(self, params: Any, ctx: Any) -> Any:
         return {"roots": []}
 
@@ -74,13 +72,17 @@ def group(**servers: FakeServer) -> Any:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-@pytest.mark.parametrize("handlers", [Roots(), None], ids=["roots", "none"])
-async def test_changed_roots_are_told_to_each_server(revision: str, handlers: Any) -> None:
+@pytest.mark.parametrize("declared", [True, False])
+async def test_changed_roots_are_told_to_each_server(revision: str, declared: bool) -> None:
     servers = {"a": FakeServer(revision), "b": FakeServer(revision)}
-    async with connect({"mcpServers": servers}, revision=revision, handlers=handlers) as client:
+    own = {"roots": {"listChanged": True}} if declared else {}
+    opening = connect(
+        {"mcpServers": servers}, revision=revision, handlers=Roots(), capabilities=own
+    )
+    async with opening as client:
         await client.roots_list_changed()
         told = [[said["method"] for said in server.heard] for server in servers.values()]
-    assert told == [["notifications/roots/list_changed"] if handlers else []] * 2
+    assert told == [["notifications/roots/list_changed"] if declared else []] * 2
 
 
 @both_lifecycles
