@@ -145,14 +145,23 @@ async def test_a_template_is_completed_by_the_server_that_has_it(revision: str) 
 @both_lifecycles
 @pytest.mark.parametrize(
     ("uri", "owner"),
-    [("x://b/1", "b"), ("x://c", "a"), ("x://b/{n}", "b"), ("y://", None), ("z:1", None)],
+    [
+        ("x://b/1", "b"),
+        ("x://c", "a"),
+        ("x://b/{n}", "b"),
+        ("w://{n}", "a"),
+        ("y://", None),
+        ("z:1", None),
+    ],
 )
 async def test_the_longest_template_that_fits_decides(
     revision: str, uri: str, owner: str | None
 ) -> None:
     text = {"contents": [{"uri": uri, "text": "text"}]}
-    a = Answering(revision, **resources(templates=("x://{n}", "y://{n}")), read=text)
-    b = Answering(revision, **resources(templates=("x://b/{n}", "y://{m}", "{any}")), read=text)
+    a = Answering(revision, **resources(templates=("x://{n}", "y://{n}", "w://{n}")), read=text)
+    b = Answering(
+        revision, **resources(templates=("x://b/{n}", "y://{m}", "w://{m}", "{any}")), read=text
+    )
     async with group(a=a, b=b) as client:
         if owner is None:
             reason = "a and b have it" if uri == "y://" else "no server lists it"
@@ -202,3 +211,45 @@ async def test_a_server_that_could_not_be_opened_is_named(revision: str) -> None
         with pytest.raises(ConnectionClosedError, match="server 'gone' is not open: "):
             await client.call_tool("gone_t")
         assert ", gone: not open>" in repr(client)
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+async def test_an_end_of_one_stream_is_the_end_though_another_fails(revision: str) -> None:
+    a, b = Losing(revision), Losing(revision)
+    async with group(a=a, b=b) as client, anyio.create_task_group() as tasks:
+        for server in (a, b):
+            tasks.start_soon(server.agree)
+        async with client.listen(tools=True, retry_seconds=()) as changes:
+            await a.end()
+            await b.hang_up()
+            assert [change async for change in changes] == []
+        assert list(client.failures) == ["b"]
+
+
+@both_lifecycles
+async def test_errors_of_a_server_alone_are_unchanged(revision: str) -> None:
+    async with group(a=Answering(revision, call=REFUSAL)) as client:
+        with pytest.raises(RemoteError) as refused:
+            await client.call_tool("t")
+    assert refused.value.__cause__ is None
+
+
+@both_lifecycles
+async def test_the_only_server_of_resources_needs_no_lists(revision: str) -> None:
+    a = Answering(revision, read={"contents": []})
+    b = FakeServer(revision, {"tools": {}})
+    async with group(a=a, b=b) as client:
+        await client.read_resource("x://a")
+    assert [said["method"] for said in [*a.heard, *b.heard]] == ["resources/read"]
+
+
+@both_lifecycles
+async def test_a_known_uri_is_not_looked_up_again(revision: str) -> None:
+    a = Answering(revision, **resources("x://a"), read={"contents": []})
+    b = Answering(revision, **resources("x://b"))
+    async with group(a=a, b=b) as client:
+        for _ in range(2):
+            await client.read_resource("x://a")
+    methods = [said["method"] for said in a.heard]
+    assert sorted(methods[:2]) == ["resources/list", "resources/templates/list"]
+    assert methods[2:] == ["resources/read"] * 2

@@ -337,9 +337,7 @@ async def test_refused_credentials_end_the_attempts_to_reopen(revision: str) -> 
 
 
 @modern
-async def test_attempts_to_reopen_have_growing_pauses(
-    revision: str, longest_pauses: None
-) -> None:
+async def test_attempts_to_reopen_have_growing_pauses(revision: str, longest_pauses: None) -> None:
     server, moments = Losing(revision), list[float]()
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(server.agree)
