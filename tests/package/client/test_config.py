@@ -388,11 +388,11 @@ STARTED: list[tuple[dict[str, Any], list[str], dict[str, str]]] = [
                     "type": "named",
                     "name": "--at",
                     "value": "{planet}/{city}",
-                    "variables": {"planet": {"value": "$EARTH"}, "city": {"default": "Oslo"}},
+                    "variables": {"planet": {"value": "${EARTH}"}, "city": {"default": "Oslo"}},
                 }
             ],
         ),
-        ["npx", "-y", "acme", "--at", "$EARTH/Oslo"],
+        ["npx", "-y", "acme", "--at", "${EARTH}/Oslo"],
         {},
     ),
 ]

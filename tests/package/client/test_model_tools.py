@@ -243,6 +243,11 @@ BLOCKS: list[tuple[list[Any], bool, list[str]]] = [
         False,
         ["[b: content of unknown type, 1 bytes, which can't be shown in this conversation]"],
     ),
+    (
+        [embedded(uri="///", blob="QUI=")],
+        False,
+        ["[file: content of unknown type, 2 bytes, which can't be shown in this conversation]"],
+    ),
     ([embedded(blob=PNG, mimeType="Image/PNG ; q=1")], False, [PNG]),
 ]
 
@@ -679,6 +684,20 @@ async def test_deferred_tools_come_with_the_search_of_the_api(revision: str) -> 
         _,
     ):
         assert await none.tools_for("openai", defer=True) == []
+
+
+@pytest.mark.parametrize("depth", [50, 400])
+def test_alternatives_within_alternatives_end_somewhere(depth: int) -> None:
+    node: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        node = {"anyOf": [node]}
+    schema = {"type": "object", "properties": {"a": node}}
+    if depth > 100:
+        with pytest.raises(NotStrictError, match="too deep"):
+            Reduction(OF_APIS["anthropic"]).reduce_arguments(schema)
+    else:
+        reduced = Reduction(OF_APIS["anthropic"]).reduce_arguments(schema)
+        assert reduced["properties"] == {"a": {"type": "string"}}
 
 
 WORDS = st.sampled_from(
