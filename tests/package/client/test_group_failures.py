@@ -114,9 +114,12 @@ async def test_changes_go_on_until_the_last_server_fails(revision: str) -> None:
 async def test_listening_to_servers_without_changes_ends(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with group(a=FakeServer(revision, {"tools": {}}), b=FakeServer(revision, {})) as client:
-        async with client.listen(tools=True, prompts=True, resources=True) as changes:
-            assert [change async for change in changes] == []
+    a, b = FakeServer(revision, {"tools": {}}), FakeServer(revision, {})
+    async with (
+        group(a=a, b=b) as client,
+        client.listen(tools=True, prompts=True, resources=True) as changes,
+    ):
+        assert [change async for change in changes] == []
     assert "no server tells of changes of what was asked for" in caplog.text
 
 

@@ -71,10 +71,13 @@ async def test_an_error_in_answer_to_a_ping_is_a_sign_of_life(
             await server.say({"jsonrpc": "2.0", "id": ping["id"], "error": error})
         await server.notify(CHANGED["toolsListChanged"], {})
 
-    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
-        async with client.listen(tools=True, **idle) as changes:
-            tasks.start_soon(answer)
-            assert await anext(changes) == ToolsChanged()
+    async with (
+        connect(server, revision=revision) as client,
+        anyio.create_task_group() as tasks,
+        client.listen(tools=True, **idle) as changes,
+    ):
+        tasks.start_soon(answer)
+        assert await anext(changes) == ToolsChanged()
 
 
 @sessions
