@@ -30,6 +30,7 @@ from package.wire import ALL, CANCELLED, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST
 every = pytest.mark.parametrize("revision", ALL)
 modern = pytest.mark.parametrize("revision", PER_REQUEST)
 sessions = pytest.mark.parametrize("revision", HANDSHAKE)
+WITHIN_CHECK, WITHIN_PAUSE = 35.0, 1.0  # on the virtual clock
 DENIED = HttpStatusError("http://x", 401, "Unauthorized")
 
 
@@ -41,7 +42,7 @@ def anyio_backend() -> Any:
 @pytest.fixture(autouse=True)
 def patient_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is what is tested."""
-    monkeypatch.setattr(FakeServer, "patience", 1000.0)
+    monkeypatch.setattr(FakeServer, "wait_seconds", 1000.0)
 
 
 @pytest.fixture
@@ -177,7 +178,7 @@ async def test_closing_ends_an_iteration_that_waits_to_reopen(
             await server.lose(CUT)
 
             async def close() -> None:
-                await anyio.sleep(1.0)
+                await anyio.sleep(WITHIN_PAUSE)
                 await changes.close()
 
             tasks.start_soon(close)
@@ -216,7 +217,7 @@ async def test_a_stream_that_ends_during_a_check_is_not_reopened(revision: str) 
     server = Losing(revision)
 
     async def end() -> None:
-        await anyio.sleep(35.0)
+        await anyio.sleep(WITHIN_CHECK)
         server.revision = revision
         await server.end()
 
