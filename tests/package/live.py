@@ -91,7 +91,10 @@ class FakeServer(Channel):
     Attributes:
         heard: What the client sent, decoded; the opening left out.
         opening: What the client sent to open the session.
+        wait_seconds: Seconds to wait for what the client says next.
     """
+
+    wait_seconds = 10.0
 
     def __init__(
         self,
@@ -146,7 +149,7 @@ class FakeServer(Channel):
 
     async def next(self) -> dict[str, Any]:
         """Wait for what the client says next."""
-        with anyio.fail_after(10):
+        with anyio.fail_after(self.wait_seconds):
             while len(self.heard) <= self._taken:
                 self._news = anyio.Event()
                 await self._news.wait()

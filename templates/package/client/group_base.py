@@ -65,7 +65,7 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
 
     def __repr__(self) -> str:
         states = (
-            f"{server.name}: {'not open' if server.client is None else server.client!r}"
+            f"{server.name}: {'not open' if server.client is None else repr(server.client)}"
             for server in self._servers
         )
         return f"<{type(self).__name__} of {', '.join(states)}>"

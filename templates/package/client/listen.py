@@ -372,7 +372,7 @@ class Subscription(ChangeIterator):
             await self._inbox.wait()
             return
         failure = await self._check_liveness()
-        if failure is not None and not self._inbox.settled and not self._is_closed:
+        if failure is not None and not self._inbox.settled:
             await self._reopen(failure)
 
     async def _check_liveness(self) -> McpError | None:

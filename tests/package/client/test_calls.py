@@ -203,6 +203,39 @@ async def test_functions_get_logs_and_progress_until_they_are_removed(
         assert tokens == [True, True, False]
 
 
+async def test_a_function_removed_while_it_runs_gets_no_more() -> None:
+    running, may_end, logged = anyio.Event(), anyio.Event(), list[Any]()
+
+    async def log(message: LogMessage) -> None:
+        logged.append(message.data)
+        running.set()
+        await may_end.wait()
+
+    async with live(Kitchen().server, HANDSHAKE[-1]) as (client, _):
+        registration = client.on_log(log)
+        await client.call_tool("serve", {"dish": "tea"})
+        await running.wait()
+        await anyio.wait_all_tasks_blocked()
+        registration.remove()
+        may_end.set()
+        await anyio.wait_all_tasks_blocked()
+    assert logged == ["tea 1"]
+
+
+@both
+async def test_a_coroutine_gets_progress_beside_a_registered_function(revision: str) -> None:
+    steps, own = list[float](), list[float]()
+
+    async def note(value: float, total: float | None, text: str | None) -> None:
+        await anyio.lowlevel.checkpoint()
+        own.append(value)
+
+    async with live(Kitchen().server, revision) as (client, _):
+        with client.on_progress(lambda value, *_: steps.append(value)):
+            await client.call_tool("serve", {"dish": "tea"}, on_progress=note)
+    assert (steps, own) == ([1, 2, 3], [1, 2, 3])
+
+
 async def test_requests_ask_for_logs_while_a_function_wants_them() -> None:
     revision = PER_REQUEST[-1]
     key = facts(revision).meta.log_level

@@ -379,6 +379,22 @@ STARTED: list[tuple[dict[str, Any], list[str], dict[str, str]]] = [
         ],
         {"HOME_URL": "${HOME}$"},
     ),
+    (
+        package(
+            "npm",
+            "acme",
+            packageArguments=[
+                {
+                    "type": "named",
+                    "name": "--at",
+                    "value": "{planet}/{city}",
+                    "variables": {"planet": {"value": "${EARTH}"}, "city": {"default": "Oslo"}},
+                }
+            ],
+        ),
+        ["npx", "-y", "acme", "--at", "${EARTH}/Oslo"],
+        {},
+    ),
 ]
 
 
@@ -429,6 +445,23 @@ def test_the_values_that_are_needed_are_shown_at_once() -> None:
         "config: it needs region (required, one of eu, us): Where; token (required, secret); "
         "X-Trace (optional): Optional; inputs= of connect() gives them"
     )
+
+
+def test_values_of_one_name_have_inputs_of_their_own() -> None:
+    file = {"type": "positional", "valueHint": "{file}", "isRequired": True}
+    choice = {"type": "positional", "valueHint": "mode", "choices": ["a", "b"], "default": "a"}
+    secret = {"type": "named", "name": "--pin", "valueHint": "pin", "isSecret": True}
+    arguments = [file, file, file, choice, {**secret, "default": "0000"}]
+    content = document(packages=[package("npm", "weather", packageArguments=arguments)])
+    with pytest.raises(ValueError, match="it needs") as caught:
+        registered_entry(content, _file_="x", _file__2="y")
+    assert str(caught.value) == (
+        "config: it needs _file_ (required); _file__2 (required); _file__3 (required); "
+        "mode (optional, one of a, b, default 'a'); pin (optional, secret); "
+        "inputs= of connect() gives them"
+    )
+    entry = registered_entry(content, _file_="x", _file__2="y", _file__3="z", mode="b")
+    assert entry.target == ["npx", "-y", "weather", "x", "y", "z", "b", "--pin", "0000"]
 
 
 def test_a_function_is_asked_for_the_values() -> None:

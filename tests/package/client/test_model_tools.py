@@ -215,6 +215,56 @@ async def test_media_go_to_apis_that_accept_them_or_are_named(revision: str) -> 
     assert response["parts"][0] == {"inlineData": {"mimeType": "image/png", "data": PNG}}
 
 
+@newest
+@pytest.mark.parametrize("arguments", ["", " \n", None, "{}"])
+async def test_a_call_without_arguments_has_none(revision: str, arguments: str | None) -> None:
+    call = {"type": "function_call", "call_id": "c1", "name": "pressure", "arguments": arguments}
+    async with connect(weather(), revision=revision) as client:
+        assert json.loads((await client.call_from(call))["output"]) == {"hPa": 1013}
+
+
+IMAGE = {"type": "image", "mimeType": "image/png", "data": PNG}
+
+
+def embedded(**members: Any) -> dict[str, Any]:
+    return {"type": "resource", "resource": {"uri": "x://a/b/", **members}}
+
+
+BLOCKS: list[tuple[list[Any], bool, list[str]]] = [
+    ([IMAGE], True, ["the tool gave no text", PNG]),
+    ([IMAGE], False, [PNG]),
+    ([], True, ["the tool gave no text"]),
+    ([], False, []),
+    ([{"type": "text", "text": ""}, IMAGE], True, ["the tool gave no text", PNG]),
+    ([embedded(text="A")], False, ["Resource x://a/b/:\nA"]),
+    ([embedded(text="A", mimeType="text/x")], False, ["Resource x://a/b/ (text/x):\nA"]),
+    (
+        [embedded(blob="QQ==")],
+        False,
+        ["[b: content of unknown type, 1 bytes, which can't be shown in this conversation]"],
+    ),
+    (
+        [embedded(uri="///", blob="QUI=")],
+        False,
+        ["[file: content of unknown type, 2 bytes, which can't be shown in this conversation]"],
+    ),
+    ([embedded(blob=PNG, mimeType="Image/PNG ; q=1")], False, [PNG]),
+]
+
+
+@newest
+@pytest.mark.parametrize(("content", "failed", "parts"), BLOCKS, ids=lambda _: "")
+async def test_each_kind_of_content_is_shown_to_the_model(
+    revision: str, content: list[Any], failed: bool, parts: list[str]
+) -> None:
+    result = {"content": content, "isError": failed}
+    tools = {"tools": [], "ttlMs": 0, "cacheScope": "private"}
+    async with connect_scripted(revision, tools, result) as (client, _):
+        answered = await client.call_from(model_call("anthropic", "f", {}))
+    shown = [part.get("text") or part["source"]["data"] for part in answered["content"]]
+    assert (shown, answered["is_error"]) == (parts, failed)
+
+
 @every
 async def test_a_structured_value_reaches_the_model_once(revision: str) -> None:
     async with connect(weather(), revision=revision) as client:
@@ -634,6 +684,20 @@ async def test_deferred_tools_come_with_the_search_of_the_api(revision: str) -> 
         _,
     ):
         assert await none.tools_for("openai", defer=True) == []
+
+
+@pytest.mark.parametrize("depth", [50, 400])
+def test_alternatives_within_alternatives_end_somewhere(depth: int) -> None:
+    node: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        node = {"anyOf": [node]}
+    schema = {"type": "object", "properties": {"a": node}}
+    if depth > 100:
+        with pytest.raises(NotStrictError, match="too deep"):
+            Reduction(OF_APIS["anthropic"]).reduce_arguments(schema)
+    else:
+        reduced = Reduction(OF_APIS["anthropic"]).reduce_arguments(schema)
+        assert reduced["properties"] == {"a": {"type": "string"}}
 
 
 WORDS = st.sampled_from(

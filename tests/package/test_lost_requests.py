@@ -1,0 +1,76 @@
+"""Requests whose answers are lost: only what is safe to repeat is sent again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from mcp_protocol.channel import OutgoingMessage
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.errors import RequestLost, ResponseLostError
+from package.client.virtual_clock import ASYNCIO
+from package.live import FakeServer
+from package.wire import HANDSHAKE, PER_REQUEST
+
+both = pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+TOOLS = [
+    {"name": name, "inputSchema": {"type": "object"}, "annotations": annotations}
+    for name, annotations in (
+        ("reads", {"readOnlyHint": True}),
+        ("sets", {"idempotentHint": True}),
+        ("adds", {"readOnlyHint": False, "idempotentHint": False}),
+        ("unknown", {}),
+    )
+]
+
+
+@pytest.fixture
+def anyio_backend() -> Any:
+    return ASYNCIO
+
+
+class LosesAnswers(FakeServer):
+    """A server that lists its tools; the answers to all other requests are lost."""
+
+    async def receive(self) -> bytes:
+        message = await super().receive()
+        lost = json.loads(message).get("lost")
+        if lost is not None:
+            raise RequestLost(lost, ResponseLostError("cut"))
+        return message
+
+    async def send(self, message: OutgoingMessage) -> None:
+        known = len(self.heard)
+        await super().send(message)
+        for request in self.heard[known:]:
+            if request["method"] == "tools/list":
+                await self.answer(request, {"tools": TOOLS, "ttlMs": 0, "cacheScope": "private"})
+            elif "id" in request:
+                await self.say({"lost": request["id"]})
+
+
+SENT: list[tuple[str, Callable[[Any], Awaitable[Any]], bool]] = [
+    ("reads", lambda client: client.call_tool("reads"), True),
+    ("sets", lambda client: client.call_tool("sets"), True),
+    ("adds", lambda client: client.call_tool("adds"), False),
+    ("unknown", lambda client: client.call_tool("unknown"), False),
+    ("read", lambda client: client.read_resource("x://a"), True),
+    ("custom", lambda client: client.request_raw("acme/pay", {"name": "reads"}), False),
+]
+
+
+@both
+@pytest.mark.parametrize(("ask", "again"), [row[1:] for row in SENT], ids=[row[0] for row in SENT])
+async def test_a_lost_request_is_repeated_only_where_that_is_safe(
+    revision: str, ask: Callable[[Any], Awaitable[Any]], again: bool
+) -> None:
+    server = LosesAnswers(revision)
+    async with connect(server, revision=revision) as client:
+        await client.list_tools()
+        with pytest.raises(ResponseLostError):
+            await ask(client)
+        sent = [said for said in server.heard if said["method"] != "tools/list"]
+    assert (len(sent) > 1) == again
