@@ -18,7 +18,7 @@ from mcp_protocol.client.async_client import connect
 from mcp_protocol.client.client_settings import Timeouts
 from mcp_protocol.errors import RequestTimeoutError, RevisionError
 from mcp_protocol.facts import Role
-from package.client.virtual_clock import ASYNCIO
+from package.client.simulation import ASYNCIO
 from package.ends import asking_ends, end_of
 from package.live import TEXT, FakeServer, text_of
 from package.wire import ACKNOWLEDGED, ALL, HANDSHAKE, PER_REQUEST, encode_message, stream_message

@@ -11,7 +11,7 @@ import pytest
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import RequestLost, ResponseLostError
-from package.client.virtual_clock import ASYNCIO
+from package.client.simulation import ASYNCIO
 from package.live import FakeServer
 from package.wire import HANDSHAKE, PER_REQUEST
 

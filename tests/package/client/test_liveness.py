@@ -22,8 +22,8 @@ from mcp_protocol.errors import (
     RequestTimeoutError,
 )
 from mcp_protocol.runtime.pending_requests import PARTING_SECONDS
+from package.client.simulation import ASYNCIO
 from package.client.test_listen import AT_ONCE, CUT, NOBODY, Losing
-from package.client.virtual_clock import ASYNCIO
 from package.live import FakeServer
 from package.wire import ALL, CANCELLED, CHANGED, HANDSHAKE, LISTEN, PER_REQUEST
 
