@@ -529,7 +529,8 @@ def test_a_lease_is_renewed_each_second() -> None:
         async with requestor("memory", work.server) as client:
             first = await client.start("waits")
             await client.ask("tasks/cancel", {"taskId": first["taskId"]})
-            await anyio.sleep(5)  # no task is left, so none is renewed
+            with anyio.move_on_after(5):  # no task is left, so none is renewed
+                await anyio.Event().wait()
             assert store.renewals <= 1
             work.ended = anyio.Event()
             await client.start("waits")
