@@ -77,8 +77,9 @@ def wire(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReques
     shutil.copy(paths.PACKAGE / "schema" / "method_facts.py", package)
     if library == "pydantic":
         types_alone = {"has": {"protocol": False}}
-        text = templates.render("for_pydantic/_structs.py.jinja", package=types_alone)
-        (package / "_structs.py").write_text(text, encoding="utf-8")
+        for name in ("_structs.py", "_validation_errors.py"):
+            text = templates.render(f"for_pydantic/{name}.jinja", package=types_alone)
+            (package / name).write_text(text, encoding="utf-8")
     sys.path.insert(0, str(folder))
     try:
         module: Any = importlib.import_module(f"for_{library}._wire")
