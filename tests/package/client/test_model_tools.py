@@ -9,15 +9,12 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mcp_protocol import (
     Audio,
@@ -31,14 +28,6 @@ from mcp_protocol import (
     connect,
 )
 from mcp_protocol.client.host import ModelApi
-from mcp_protocol.client.strict_schemas import (
-    SUBSETS as OF_APIS,
-)
-from mcp_protocol.client.strict_schemas import (
-    NotStrictError,
-    Reduction,
-    without_absent,
-)
 from mcp_protocol.client.sync_client import connect_sync
 from package.scripted import connect_scripted
 from package.wire import ALL, PER_REQUEST
@@ -684,41 +673,3 @@ async def test_deferred_tools_come_with_the_search_of_the_api(revision: str) -> 
         _,
     ):
         assert await none.tools_for("openai", defer=True) == []
-
-
-@pytest.mark.parametrize("depth", [50, 5000])
-def test_alternatives_within_alternatives_end_somewhere(depth: int) -> None:
-    node: dict[str, Any] = {"type": "string"}
-    for _ in range(depth):
-        node = {"anyOf": [node]}
-    schema = {"type": "object", "properties": {"a": node}}
-    if depth > 100:
-        with pytest.raises(NotStrictError, match="too deep"):
-            Reduction(OF_APIS["anthropic"]).reduce_arguments(schema)
-    else:
-        reduced = Reduction(OF_APIS["anthropic"]).reduce_arguments(schema)
-        assert reduced["properties"] == {"a": {"type": "string"}}
-
-
-WORDS = st.sampled_from(
-    [
-        *("type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "enum", "const"),
-        *("$ref", "$defs", "format", "pattern", "default", "additionalProperties", "minItems"),
-        *("string", "object", "array", "null", "integer", "#", "#/$defs/type", "[", "$id"),
-    ]
-)
-VALUES = st.recursive(
-    WORDS | st.none() | st.booleans() | st.integers(0, 3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
-    max_leaves=12,
-)
-
-
-@given(st.dictionaries(WORDS, VALUES, max_size=4), st.dictionaries(WORDS, VALUES, max_size=3))
-def test_any_schema_is_reduced_or_refused(schema: dict[str, Any], arguments: Any) -> None:
-    without_absent(arguments, schema)
-    for subset in OF_APIS.values():
-        with suppress(NotStrictError):
-            assert (
-                Reduction(subset).reduce_arguments({**schema, "type": "object"})["type"] == "object"
-            )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
 from mcp_protocol.client.strict_schemas import (
@@ -86,7 +89,7 @@ MEMBERS: list[Any] = [
     {"allOf": [{"$ref": "#/$defs/Loop"}], "description": "d"},
     {"allOf": [{"$ref": "#/$defs/Loop"}], "minProperties": 1},
 ]
-SUBSETS = {"openai": OPENAI, "anthropic": ANTHROPIC, "gemini": GEMINI}
+BY_API = {"openai": OPENAI, "anthropic": ANTHROPIC, "gemini": GEMINI}
 
 
 def reduce_schema(subset: Subset, schema: Any) -> str:
@@ -111,7 +114,7 @@ def arguments(schema: Any, *required: str) -> dict[str, Any]:
 def test_schemas_are_reduced_or_refused_so(snapshot: SnapshotAssertion) -> None:
     rows = {
         f"{number}: {json.dumps(schema)}": {
-            name: reduce_schema(subset, arguments(schema, "m")) for name, subset in SUBSETS.items()
+            name: reduce_schema(subset, arguments(schema, "m")) for name, subset in BY_API.items()
         }
         for number, schema in enumerate(MEMBERS)
     }
@@ -129,7 +132,7 @@ def test_arguments_are_an_object(schema: dict[str, Any]) -> None:
     assert reduce_schema(OPENAI, schema) == "not strict: /: not an object"
 
 
-@pytest.mark.parametrize("subset", SUBSETS.values(), ids=SUBSETS)
+@pytest.mark.parametrize("subset", BY_API.values(), ids=BY_API)
 def test_arguments_without_members_are_an_object(subset: Subset) -> None:
     schema = json.loads(reduce_schema(subset, {"type": "object"}))
     assert (schema["type"], schema["properties"]) == ("object", {})
@@ -182,3 +185,41 @@ ABSENT: list[tuple[Any, Any, Any]] = [
 @pytest.mark.parametrize(("schema", "given", "expected"), ABSENT)
 def test_null_stands_for_an_absent_member_only(schema: Any, given: Any, expected: Any) -> None:
     assert without_absent(given, schema) == expected
+
+
+@pytest.mark.parametrize("depth", [50, 5000])
+def test_alternatives_within_alternatives_end_somewhere(depth: int) -> None:
+    node: dict[str, Any] = {"type": "string"}
+    for _ in range(depth):
+        node = {"anyOf": [node]}
+    schema = {"type": "object", "properties": {"a": node}}
+    if depth > 100:
+        with pytest.raises(NotStrictError, match="too deep"):
+            Reduction(BY_API["anthropic"]).reduce_arguments(schema)
+    else:
+        reduced = Reduction(BY_API["anthropic"]).reduce_arguments(schema)
+        assert reduced["properties"] == {"a": {"type": "string"}}
+
+
+WORDS = st.sampled_from(
+    [
+        *("type", "properties", "required", "items", "anyOf", "oneOf", "allOf", "enum", "const"),
+        *("$ref", "$defs", "format", "pattern", "default", "additionalProperties", "minItems"),
+        *("string", "object", "array", "null", "integer", "#", "#/$defs/type", "[", "$id"),
+    ]
+)
+VALUES = st.recursive(
+    WORDS | st.none() | st.booleans() | st.integers(0, 3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(WORDS, VALUES, max_size=4), st.dictionaries(WORDS, VALUES, max_size=3))
+def test_any_schema_is_reduced_or_refused(schema: dict[str, Any], arguments: Any) -> None:
+    without_absent(arguments, schema)
+    for subset in BY_API.values():
+        with suppress(NotStrictError):
+            assert (
+                Reduction(subset).reduce_arguments({**schema, "type": "object"})["type"] == "object"
+            )
