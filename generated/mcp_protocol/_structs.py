@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The models as msgspec Structs, and JSON in and out.
 
 An optional member that is absent is `None`; where null is a value of its own, it is `UNSET`. A

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Decoding of JSON by types: members of unions without a tag, and integers such as `1.0`.
 
 Does not depend on the library of models.
@@ -35,7 +35,7 @@ class Variant(NamedTuple):
 
     @property
     def takes_scalars(self) -> bool:
-        """Whether values of the member may be scalars or arrays."""
+        """Whether scalars and arrays can be values of the member."""
         return not (self.decides or self.required)
 
     def fits(self, value: Mapping[str, Any]) -> bool:

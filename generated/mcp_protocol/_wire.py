@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The base of the modules of a revision: models, JSON encoding, rows of method tables.
 
 `_structs` has the code that depends on the library of the models; `_unions` selects the member of a

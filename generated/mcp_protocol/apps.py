@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """MCP Apps: the metadata of user interfaces of tools, as servers write and hosts read it.
 
 A tool names an HTML document, a resource with a URI `ui://...`, which a host shows in a sandbox:

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Command lines for errors and logs, with secrets masked.
 
 A secret is recognized by the name before it (`--api-key=x`, `--token x`, `API_KEY=x`,

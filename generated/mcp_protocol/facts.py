@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A revision as data: its methods, and the facts that `revision_facts` defines.
 
 Rendered modules create the instances. Other code reads facts, and never compares revisions.

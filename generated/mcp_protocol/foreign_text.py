@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Untrusted texts, values and addresses: formatted for errors and logs, and checked.
 
 They come from peers, schemas and URIs. So they are shown shortened, on one line, and without
@@ -137,7 +137,7 @@ def is_scope(text: str) -> bool:
 
 
 def safe_url(url: str, schemes: Collection[str] = WEB_SCHEMES) -> bool:
-    """Whether an address of an untrusted peer may be opened or shown as a link.
+    """Whether it is safe to open an address of an untrusted peer, or to show it as a link.
 
     Addresses come with icons, resource links, `websiteUrl` and elicitations. Other schemes may run
     code (`javascript:`), read files (`file:`) or start a program; a user name disguises the host

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Base of the classes of `models` in a package of several revisions.
 
 A merged class stands for the Structs of the same name in each revision. A message is decoded into

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The types of all revisions, one class for each name.
 
 An object of a session belongs to the class of the session's revision; `isinstance` with the class

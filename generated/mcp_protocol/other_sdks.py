@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Errors for names that this package lacks; with the feature `migration`, they name alternatives.
 
 Imported only for the error of an import, an attribute or a keyword that does not exist.

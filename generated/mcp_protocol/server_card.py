@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Server Cards: a server's identity and its remotes, for clients that have not connected yet.
 
 A draft: SEP-2127 is final, but its format belongs to an experimental extension and may change.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Skills: the entries of skills that servers serve and clients verify (SEP-2640).
 
 A skill is a directory with a file `SKILL.md`, whose frontmatter has name and description. Each file

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Tools from a client's view: the value of a result, and the hints at the behaviour.
 
 The value of a result is the value that the tool's function returned.

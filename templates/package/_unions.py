@@ -30,7 +30,7 @@ class Variant(NamedTuple):
 
     @property
     def takes_scalars(self) -> bool:
-        """Whether values of the member may be scalars or arrays."""
+        """Whether scalars and arrays can be values of the member."""
         return not (self.decides or self.required)
 
     def fits(self, value: Mapping[str, Any]) -> bool:

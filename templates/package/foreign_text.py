@@ -132,7 +132,7 @@ def is_scope(text: str) -> bool:
 
 
 def safe_url(url: str, schemes: Collection[str] = WEB_SCHEMES) -> bool:
-    """Whether an address of an untrusted peer may be opened or shown as a link.
+    """Whether it is safe to open an address of an untrusted peer, or to show it as a link.
 
     Addresses come with icons, resource links, `websiteUrl` and elicitations. Other schemes may run
     code (`javascript:`), read files (`file:`) or start a program; a user name disguises the host

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Authorization without I/O: URLs, metadata documents, challenges, scopes, flows as generators.
 
 Source: basic/authorization.

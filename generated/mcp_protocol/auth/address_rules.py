@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Rules for the URLs and addresses that authorization may connect to.
 
 Most URLs that a client fetches come from an MCP server that is not trusted yet. These URLs must be

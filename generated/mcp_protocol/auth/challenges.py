@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Challenges of `WWW-Authenticate`: lenient parsing and strict formatting.
 
 A header contains several challenges, and a challenge several parameters. Both are separated by

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Discovery of the authorization server of an MCP server, from the metadata documents of both.
 
 Errors about a document name the document and the member, and contain no text of the document.

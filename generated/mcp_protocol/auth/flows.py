@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Flows that obtain a grant: authorization code, device code, and flows without a user.
 
 The authorization code flow has two halves. The first half ends with the URL to send the user to,

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Identifiers of resources and issuers, and lists of scopes.
 
 For identifiers: the canonical form, and the well-known URLs of their metadata. Resource

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """JSON of authorization servers and of tokens, with unbounded numbers and depth.
 
 Documents may hold integers beyond all floats, and arrays that are nested too deep for a parser. The

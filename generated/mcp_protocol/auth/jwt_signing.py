@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Signing by a client: private keys, JSON Web Tokens, and DPoP proofs.
 
 Signing needs joserfc, which is imported with the first key. Base64url, digests and random values

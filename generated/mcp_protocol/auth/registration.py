@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Client ids: pre-registered, a client id metadata document, or dynamic registration.
 
 Source: basic/authorization (client registration); RFC 7591; the draft

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The steps of authorization flows: requests of a flow to its driver.
 
 A flow is a generator that yields steps and receives the result of each step. It does no I/O, so the

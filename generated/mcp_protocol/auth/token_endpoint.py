@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Requests to token endpoints, as flows, and the grants that result from them.
 
     grant to request -> form, client authentication, DPoP proof -> token response -> grant, stored

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Callbacks for log messages and progress of an open client, and calls in tasks of their own.
 
 Callbacks complement the handlers of `connect`, and may be added and removed at any time. Each

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Reading a Server Card before connecting. A draft; see `server_card`.
 
 Source: experimental-ext-server-card/docs/discovery.

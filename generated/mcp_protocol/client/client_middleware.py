@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Middleware of a client: functions around the requests and notifications that it sends.
 
 The function that was registered first is the outermost. A client without middleware does not import

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The commands of `python -m <package>` that use a server: list, call, read, prompt, inspect.
 
 A target is a URL, a command line, `module:server`, which is served by a process of its own, or

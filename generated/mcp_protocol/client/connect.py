@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Opening a session over a channel, and closing both.
 
 For every kind of target, the session is open when the body of the context manager begins, and all

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Several servers as one client, each with a session of its own.
 
 Names of tools, prompts, resources and templates begin with the name of their server; in a

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The servers of a group, and the routing of requests to them.
 
 The beginning of a name is the name of its server. The server of a URI is the server that lists the

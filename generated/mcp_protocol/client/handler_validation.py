@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Validation of a server's requests, and of the results of the client's handlers.
 
 A server may only use capabilities that the client declared, and a result must match its request.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The entry for a server in the configuration of programs that use MCP servers.
 
 The programs are Claude Desktop, Claude Code, Cursor and VS Code. Their files differ in the member

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Human-readable texts of list items, argument types and contents.
 
 Servers may send anything: members of an unexpected type are omitted.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Subscriptions to changes of a server's lists and resources.
 
 Where a revision has subscription streams, a subscription is a request that stays open. If the
@@ -593,7 +593,7 @@ class ClientListenCalls(ListenCalls[Subscription]):
 
 
 def _is_transient(failure: Exception) -> bool:
-    """Whether a stream that failed with this error may be reopened later."""
+    """Whether an error of a stream is temporary; the stream can be reopened later."""
     if isinstance(failure, HttpStatusError):
         return failure.may_pass
     return isinstance(failure, TransportError | RequestTimeoutError)

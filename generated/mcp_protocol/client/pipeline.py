@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The client's request pipeline: cache lookup, sending, retries, input rounds, validation.
 
 `call` returns a cached result while it is fresh. Otherwise `_send` sends the request, and repeats

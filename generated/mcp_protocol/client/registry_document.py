@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A document of the registry (`server.json`) as a configuration with one server.
 
 A remote is preferred, since it runs no local process; otherwise the first package is used that a

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The client's response cache: results that the server declared fresh for some time.
 
 Results are stored as JSON, so that each caller gets objects of its own. Private results are dropped

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A channel to a server process that is started again when it ends.
 
 The session continues as after a lost HTTP session: the same revision is negotiated with the new

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Requests of a server that a client serves as tasks, in 2025-11-25: sampling and elicitation.
 
     async with connect(url, handlers=Person, tasks=True) as client: ...

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Configurations of several servers, in the format of programs with MCP clients.
 
 The members are those of Claude Code, Cursor and VS Code: `mcpServers` (or `servers`) has an entry

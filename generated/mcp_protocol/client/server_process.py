@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A server process as the target of a client.
 
 A process that ends after the probe, or does not respond, is restarted once, with `initialize` as

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A client's state of a server: its tools, its session, and pending elicitations.
 
 A transport may replace a lost session by a new session. The client then repeats the requests whose

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The client methods for the skills of a server (SEP-2640).
 
 Only a client of one server has these methods: the same URI may identify another skill elsewhere.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Reduction of schemas to the subset of JSON Schema that the strict mode of a model's API supports.
 
 A keyword that the subset lacks is stated in the description of its schema, for the model; the

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A session in a thread of its own, for code without an event loop.
 
 Any other thread may make a call, and blocks until the result is available. An exception in the

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The methods of a blocking client that do not depend on a schema, derived from `ClientBase`.
 
 The rendered blocking client of an extension derives from `ExtensionSyncClient`.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Prompts at a terminal, for elicitation and sampling requests and for inputs of a configuration.
 
 Questions are written to standard error, since standard output is for results. Answers are read by

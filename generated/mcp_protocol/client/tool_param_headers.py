@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The parameter headers of a server's tools: HTTP headers that repeat arguments of a call.
 
 Source: basic/transports/streamable-http#custom-headers-from-tool-parameters.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Calls of tools as tasks, by the tasks of 2025-11-25 and of io.modelcontextprotocol/tasks.
 
 In 2025-11-25, a client requests a task by `params.task` if the server and the tool allow tasks.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Decoding of tool results as a type that the caller names.
 
 The structured value is decoded as the type. Without a structured value, the only text of the

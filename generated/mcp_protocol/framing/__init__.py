@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Framing without I/O: messages as lines and as server-sent events, and HTTP header fields."""
 
 from __future__ import annotations

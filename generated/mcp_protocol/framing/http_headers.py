@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """HTTP header fields of the protocol: encoding, decoding and comparison of values.
 
 A value that is not plain ASCII, or that looks like an encoded value, is encoded as

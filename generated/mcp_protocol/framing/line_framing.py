@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Line framing of messages. Opens no stream and decodes no JSON.
 
 A message is one line. A chunk may end anywhere, so the reader keeps the incomplete tail, and

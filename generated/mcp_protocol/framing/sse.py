@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Encoding and decoding of server-sent events. Opens no stream and decodes no JSON.
 
 An event consists of several lines and a blank line. Lines end with LF, CRLF or CR, and a chunk may

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Sandboxes for user interfaces of tools (MCP Apps): pages of another origin.
 
     http://127.0.0.1:PORT/                 the page of the inspector, which has the token

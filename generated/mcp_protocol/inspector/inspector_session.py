@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The session behind the page of the inspector, and the events that the page shows.
 
 The page sends actions and receives their results. Everything else reaches the page as events: the

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Validation against JSON Schemas that arrive as data: written by a user, or listed by a server.
 
 A flat schema describes an object whose members have only a JSON type, such as the output schema of

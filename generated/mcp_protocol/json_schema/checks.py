@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Validation by any JSON Schema with the feature `schemas`; otherwise by flat schemas alone."""
 
 from __future__ import annotations

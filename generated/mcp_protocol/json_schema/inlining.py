@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Schemas without references, for clients that do not support references.
 
 Each reference into `$defs` or `definitions` is replaced by its definition. References to recursive

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A client's connection: version negotiation, and decoding of results.
 
 The steps of the negotiation form a table. A client of both lifecycles sends `server/discover`

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Rules of elicitation, sampling and roots that the types of their messages do not state.
 
 A server checks its requests and the responses; a client checks the answers of its user and its

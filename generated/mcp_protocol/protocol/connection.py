@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """One connection without its I/O: received bytes become events, calls become messages to send.
 
 `Connection` matches responses with requests and checks messages. It opens nothing, waits for

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Objects with extra members: members that the schema of their type does not have.
 
 Such an object is an instance of a class derived from its Struct, with the field `extra`. msgspec

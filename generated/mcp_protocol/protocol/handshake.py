@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A server's connection in revisions with a handshake: sessions, subscriptions, log levels.
 
 Source: basic/index, basic/lifecycle, server/resources#subscriptions, server/utilities/logging.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """JSON-RPC 2.0 messages: parsing and encoding, with params and results as raw JSON.
 
 A received message has one of five types; a malformed message is an `InvalidMessage` with the error

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The two lifecycles as tables, and the capabilities that each side declares in them.
 
 With a handshake, a session moves between the states of `State`. A table has the next state for each
@@ -148,7 +148,7 @@ class Session(msgspec.Struct, dict=True):
             self.permitted[method.name] = method
 
     def may_send(self, name: str) -> bool:
-        """Whether a method may be sent now; few are allowed before the session is confirmed."""
+        """Whether the session allows a method now; it allows few before it is confirmed."""
         return self.state is State.READY or self.revision.facts.method(name).before_initialized
 
 

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Parameter headers: HTTP header fields that repeat arguments of a tool call.
 
 The keyword `x-mcp-header` of a property in an input schema is the name of its header without the

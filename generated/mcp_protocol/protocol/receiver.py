@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The receiving half of a connection: a message in, events out.
 
 Each kind of message has one function. None raises on a malformed message, which gets an error

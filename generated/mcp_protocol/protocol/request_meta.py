@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """`_meta` of requests and results, and members that the type of a revision does not have.
 
 A request with per-request `_meta` does not depend on the session. Any other request belongs to the

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Requests that are open on one connection, in both directions, responses, and notifications.
 
 Both directions of a connection share a `ConnectionState`: roles, session, open requests. The ids of
@@ -348,7 +348,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         return session is not None and is_severe_enough(level, session.log_level)
 
     def session_wants(self, session: Session, name: str) -> bool:
-        """Whether a notification may be sent in a session, and its capability is declared."""
+        """Whether a session allows a notification now, and declares its capability."""
         if session.revision.lifecycle is Lifecycle.PER_REQUEST:
             return self.role == "client"
         method = session.revision.notifications_from(self.role).get(name)

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A server's connection in all revisions: adds those where each request states its revision.
 
 A subscription stream is a request that stays open. Its params filter the changes; each

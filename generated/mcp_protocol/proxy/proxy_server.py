@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Dispatchers that forward all messages to another server: `Server.proxy(target)`.
 
 Each side uses the revision that it negotiated. Between equal revisions, params and results are

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Conversion of a server's requests to a client to another revision.
 
 Parts that have another form in the receiver's revision are converted. All other parts are forwarded

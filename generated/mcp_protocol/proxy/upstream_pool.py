@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The sessions with the server behind a proxy, each opened when it is first used.
 
 Over HTTP, where a proxy serves several clients, each session of a client has a session of its own

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Calls that wait for input that the client sends in a retry.
 
 The server behind the proxy sends a request, and waits. The client gets a result with this request

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Concurrency that anyio does not have: eager execution and one-shot events.
 
 Most handlers finish without suspending. A task for each handler would cost more than the handler,

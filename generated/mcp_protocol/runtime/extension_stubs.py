@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Base classes of the rendered stubs of extensions. Both sides must declare an extension.
 
 Source: basic/versioning#extension-negotiation (2026-07-28).

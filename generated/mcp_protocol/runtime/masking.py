@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Masking of secrets in messages before they are recorded: by member name, and within text.
 
 In JSON, member names decide. Within text, and in messages that cannot be decoded, secrets are found

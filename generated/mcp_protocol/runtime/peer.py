@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The running peer: a connection, a channel and an application joined by tasks.
 
 One task reads messages and runs their handlers until a handler suspends (see `concurrency`); then a

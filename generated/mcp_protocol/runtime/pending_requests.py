@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Requests of this side and the tasks that wait for their responses.
 
 Each request waits in its caller's task; the reading task settles the request, once. A caller that

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The context of a received request or notification, and the principal that it is handled for.
 
 A transport that authenticates sets `PRINCIPAL` before a request is handled. Handlers read it as

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Tasks of the peer, for the requesting side: of 2025-11-25, and of the tasks extension.
 
     task = await client.call_tool("report", {"year": 2025}, task=True)

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The lifespan of a server, and background tasks that no request owns.
 
 One task runs both, so the lifespan is exited in the task that entered it, whether lifespan events

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Records of tasks, and where they are stored.
 
 The format of a record is independent of the wire: tasks of 2025-11-25 and of the extension of

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Output of commands for people: plain text, or styled text where standard output is a terminal.
 
 Both have the same words. Styled text needs rich, which is loaded for a terminal only. Text of a

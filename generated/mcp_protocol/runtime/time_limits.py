@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Time limits of clients, and the timeouts of their HTTP transports. Loads no HTTP.
 
 Limits are paused while a user is prompted, and restart with each sign of activity.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The wire trace: both directions of a channel, one JSON object per line, with secrets masked.
 
 The environment variable MCP_TRACE names the file. Several processes may use the same file: each

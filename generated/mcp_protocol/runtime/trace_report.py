@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The command `python -m <package> trace FILE`: a wire trace for people, or for programs.
 
 Each message is one line; a response names the method of its request and the elapsed time. The

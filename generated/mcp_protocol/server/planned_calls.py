@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Tool calls that are read in one pass, and served without being open requests.
 
 Most calls have no new metadata: they repeat the `_meta` of the request before, or belong to a
@@ -41,7 +41,7 @@ from ..runtime.request_context import RequestContext
 logger = logging.getLogger(__name__)
 
 ENABLED = True
-"""Whether calls may be served by plans. Tests set it to `False`."""
+"""Whether plans serve calls. Tests set it to `False`, to compare the responses."""
 
 _LONGEST = 64 * 1024  # bytes of a message; longer ones are slow, and should be read once only
 _READ_LATE = ("method", "params", "raw_params", "meta")

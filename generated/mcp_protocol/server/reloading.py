@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Serving by a child process, which is replaced after each change of a Python file.
 
 Directories are watched one by one. Links are not followed and the number of directories is bounded,

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Serving an application over a channel, and announcements to all clients of a server.
 
 Changes that a server announces (a list that changed, a resource that was updated) may come from

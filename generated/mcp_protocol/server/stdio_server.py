@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Running a server whose channel is standard input and output.
 
 Any code of the process may print, and so may its children. Therefore both streams are redirected

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Transports: channels over memory, standard streams and child processes.
 
 A transport waits, frames messages and passes them on; it does not interpret them.

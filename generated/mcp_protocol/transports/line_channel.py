@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Messages as lines over a source and a sink of bytes, and file descriptors as both.
 
 `Source` and `Sink` are the common interface of standard streams, pipes, sockets and threads. The

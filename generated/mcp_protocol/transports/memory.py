@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Channels within one process: a bounded queue of messages, and a pair of channels made of two.
 
 Messages are passed as bytes, so both ends of a pair use the real encoding. Channels whose messages

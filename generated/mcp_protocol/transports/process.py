@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The client's side of stdio: a server as a child process, with its streams as a channel.
 
 The child and its descendants are started, signalled and awaited together. On POSIX the child leads

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """A job object of Windows: ends a process together with its descendants.
 
 The job ends its processes when its last handle is closed, so no server remains even if the client

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """JSON Schemas of types: the parts of a type, and completion of schemas of msgspec and pydantic.
 
 The definitions of all parts move to the root. Choices get their type and the order of their source,

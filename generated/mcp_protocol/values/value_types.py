@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Types of parameters and return values: conversion from and to JSON data, and JSON Schemas.
 
 msgspec converts the types that it supports. Three kinds of type need more:

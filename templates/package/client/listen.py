@@ -588,7 +588,7 @@ class ClientListenCalls(ListenCalls[Subscription]):
 
 
 def _is_transient(failure: Exception) -> bool:
-    """Whether a stream that failed with this error may be reopened later."""
+    """Whether an error of a stream is temporary; the stream can be reopened later."""
     if isinstance(failure, HttpStatusError):
         return failure.may_pass
     return isinstance(failure, TransportError | RequestTimeoutError)

@@ -143,7 +143,7 @@ class Session(msgspec.Struct, dict=True):
             self.permitted[method.name] = method
 
     def may_send(self, name: str) -> bool:
-        """Whether a method may be sent now; few are allowed before the session is confirmed."""
+        """Whether the session allows a method now; it allows few before it is confirmed."""
         return self.state is State.READY or self.revision.facts.method(name).before_initialized
 
 

@@ -343,7 +343,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         return session is not None and is_severe_enough(level, session.log_level)
 
     def session_wants(self, session: Session, name: str) -> bool:
-        """Whether a notification may be sent in a session, and its capability is declared."""
+        """Whether a session allows a notification now, and declares its capability."""
         if session.revision.lifecycle is Lifecycle.PER_REQUEST:
             return self.role == "client"
         method = session.revision.notifications_from(self.role).get(name)

@@ -36,7 +36,7 @@ from ..runtime.request_context import RequestContext
 logger = logging.getLogger(__name__)
 
 ENABLED = True
-"""Whether calls may be served by plans. Tests set it to `False`."""
+"""Whether plans serve calls. Tests set it to `False`, to compare the responses."""
 
 _LONGEST = 64 * 1024  # bytes of a message; longer ones are slow, and should be read once only
 _READ_LATE = ("method", "params", "raw_params", "meta")

@@ -2,5 +2,5 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Authorization of clients: credentials for `connect`, the flow driver, stores, interactions."""

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Runs flows: HTTP requests, records in the store, and interaction with the user.
 
 The HTTP requests follow no redirects, send no cookies, and reach permitted addresses only.

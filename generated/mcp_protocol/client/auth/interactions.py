@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Interaction with the user: browser and loopback redirect, copy and paste, device code.
 
 Source: RFC 8252, sections 7.3 and 8.3; OAuth 2.1, section 8.4.

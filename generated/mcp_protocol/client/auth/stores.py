@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Stores of grants and registrations: the interface, a store in memory, and a store in files.
 
 Only the owner can read the files. Their locks hold between processes.

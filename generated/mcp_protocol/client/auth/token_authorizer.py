@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The token of one connection: stored, sent, refreshed before its expiry, replaced when refused.
 
 One task at a time refreshes; other tasks wait and use its token. The lock of the store excludes

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The ASGI application: one endpoint for all revisions that are served.
 
     request -> host and origin -> limits -> body -> StatelessEndpoint   revisions without sessions

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The Server Card of a server, as a route beside its endpoint. A draft; see `server_card`.
 
 Clients and pages of all origins may read the card, and cache it for an hour.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Header fields of a draft that never became a revision, in sessions.
 
 Clients of published revisions send none of these fields. So no field is required, but a field that

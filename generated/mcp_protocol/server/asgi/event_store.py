@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Stores for the events of streams, for clients that resume after their connection broke.
 
 Events are stored by session and stream. The process that serves the requests of a stream writes the

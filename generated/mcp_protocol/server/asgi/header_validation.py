@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Validation of header fields that repeat values of the body, in revisions without sessions.
 
 Source: basic/transports/streamable-http (2026-07-28: request metadata, parameter headers).

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Validation of `Host` and `Origin`, which prevents DNS rebinding.
 
 An attacker can point the name of a web page at a local address, so that the page reaches a local

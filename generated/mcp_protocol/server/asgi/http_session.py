@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Sessions over HTTP: one client's session, and the registry of all sessions.
 
 A response is sent to the POST of its request, other messages to a stream that the client opened by

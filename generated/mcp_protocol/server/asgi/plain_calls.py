@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The plain way of a request: a fast path without connection, peer and response writer.
 
 Until a handler suspends, no other task runs. So nothing can cancel its request, count the open

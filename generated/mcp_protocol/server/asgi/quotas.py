@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Counters of the memory, streams and messages of all clients, for the `Limits` of a server."""
 
 from __future__ import annotations

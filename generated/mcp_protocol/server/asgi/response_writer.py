@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Writers of responses that may be a stream of server-sent events.
 
 `SseResponse` is one HTTP response that carries a stream. `PostResponse` is the response to one

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Streams of server-sent events that outlive the connections that carry them.
 
 An event is stored first, if there is a store, and then written to the connection, if there is one.

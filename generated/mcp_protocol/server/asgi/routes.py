@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Routes of an application beside the endpoint of the protocol, such as `/health`.
 
 A route has one exact path. Its handler is an async function of the request that returns a body, a

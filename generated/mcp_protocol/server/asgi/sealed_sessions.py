@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Sessions that any process serves: the session id contains the encrypted session.
 
 An id is `base64url(salt ciphertext tag)`. The plain text contains the revision, the capabilities

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """POST, GET and DELETE of revisions with sessions.
 
     POST initialize -> a session        POST -> the session's peer -> JSON, a stream, or nothing

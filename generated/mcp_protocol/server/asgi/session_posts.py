@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """POSTs in sessions: passing their messages to the protocol, and tracking POSTs in flight.
 
 In a session, a client that closes its connection cancels nothing. Its call continues, but does not

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The two endpoints of HTTP+SSE: a GET that opens a stream, and POSTs of messages.
 
     GET  -> endpoint event, then a message event for each message      ends when either side closes

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """POSTs of revisions without sessions: each POST has its own connection and response.
 
 Source: basic/transports/streamable-http (2026-07-28: request metadata, backward compatibility),

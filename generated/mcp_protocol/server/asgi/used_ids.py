@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Stores of used ids: ids of used DPoP proofs, and of ended sealed sessions."""
 
 from __future__ import annotations

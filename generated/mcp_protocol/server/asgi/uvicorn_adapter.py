@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Support for uvicorn: running a server, timeouts of its connections, and its shutdown.
 
 An ASGI server passes a request on when its head is complete, and closes a connection only after all

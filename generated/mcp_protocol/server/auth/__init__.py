@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The resource server: token verification, scope checks, DPoP, and protected resource metadata.
 
 Source: basic/authorization; RFC 6750, RFC 7662, RFC 9068, RFC 9449, RFC 9728.

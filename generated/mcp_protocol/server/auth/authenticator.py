@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Authentication and authorization of HTTP requests to one application, and its metadata document.
 
     head of a request -> authenticate -> 401, 400, or the principal of the request

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Validation of DPoP proofs, which show that a client has the key of a bound token.
 
 A proof is accepted once: its id is stored until the proof is too old. If the store is full, the

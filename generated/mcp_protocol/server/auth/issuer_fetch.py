@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Requests of a resource server to authorization servers: metadata, keys and introspection.
 
 URLs in the settings, and other URLs of their origins, are trusted. URLs in fetched documents must

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Signed tokens (JWS): parsing, the allow-list of algorithms, and signatures, by joserfc.
 
 A header with `crit` is rejected, because no header extension is supported. Keys in a header (`jku`,
@@ -106,7 +106,7 @@ def check_algorithm(token: ParsedToken, algorithms: Collection[str]) -> None:
 
 
 def is_signed_by(token: ParsedToken, key: Key, algorithms: Collection[str]) -> bool:
-    """Whether a key verifies the signature, and may be used for signatures by this algorithm."""
+    """Whether a key allows signatures by this algorithm, and verifies the signature."""
     errors = jose_errors()
     from joserfc import jws
 

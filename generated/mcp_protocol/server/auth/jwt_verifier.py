@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Verification of access tokens that are signed JWTs, with the keys of their issuers.
 
 The keys of an issuer are fetched on first use, and again after a rotation: a token with an unknown

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Verifiers of access tokens: the interface, static tokens, combination of several, cache, claims.
 
 A custom verifier, for example of API keys, is a coroutine function that takes a token:

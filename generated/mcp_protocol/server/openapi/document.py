@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """An OpenAPI document: read from a mapping, text or file, with its references and bounds.
 
 The document is foreign: its size, its depth and the length of its references are bounded, and

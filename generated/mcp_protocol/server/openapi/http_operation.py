@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Operations as functions: an HTTP request from the arguments, and a result from its response.
 
 The request goes to the base URL of the HTTP client, whatever the arguments are. No part of the

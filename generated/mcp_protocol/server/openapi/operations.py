@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The operations of an OpenAPI document: their parameters, bodies and responses.
 
 All parameters and the members of a body that is a plain object become arguments side by side. An

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Values as parameters of HTTP requests, in the styles of OpenAPI.
 
 A value in a path is percent-encoded and can't leave its segment. Names and values of a query are

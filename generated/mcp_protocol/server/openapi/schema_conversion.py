@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Schemas of an OpenAPI document as JSON Schemas 2020-12 that stand alone.
 
 A referenced schema becomes an entry of `$defs`, so a schema may refer to itself. Schemas of

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Messages among the processes that serve together: changes to all, and letters to one.
 
 All workers read the changes in the same order. Each worker has a cursor, so no change is lost while

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """One connection to an engine, which many tasks use concurrently.
 
     commands of one turn of the event loop -> one write -> the engine -> replies in the same order

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Shared state in an engine that speaks the protocol of Redis: Redis, Valkey, KeyDB, and others.
 
 Only commands of Redis 6.2 are used. The keys of one server begin with `mcp:{name}:`; the braces

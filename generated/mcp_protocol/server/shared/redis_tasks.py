@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Records of tasks in an engine that speaks the protocol of Redis.
 
 task:ID        a string: version, fence, and whether the task has ended, then the record

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Records of sessions that any process serves, and the stores of these records.
 
 A record is small plain data. A change names the version that it replaces. So of two concurrent

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """POST, GET and DELETE of sessions that any worker serves.
 
 A worker that gets a request loads the record of its session, creates a local session unless there

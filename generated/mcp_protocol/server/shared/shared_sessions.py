@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The sessions of one worker, with records in a store that the workers share.
 
 Changes of the record by a request are stored before its response is sent. Streams and calls belong

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Streams of events of one worker that a client has resumed at another worker.
 
     client -> GET, Last-Event-ID -> a worker -> the stored and the following events -> client

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """One of the processes that serve together: its messages to the others, and their messages to it.
 
     Announcer -> publish ->  the bus  -> changes -> the clients that this worker serves

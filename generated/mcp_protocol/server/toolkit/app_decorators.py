@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """MCP Apps of a server: tools with a user interface, and the documents that hosts show for them.
 
 A client that does not show user interfaces gets the tools without them, and without those tools

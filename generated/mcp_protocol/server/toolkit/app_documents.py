@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Documents of MCP Apps: resources with the user interfaces of tools.
 
 Source: ext-apps/specification/2026-01-26/apps (UI resource format).

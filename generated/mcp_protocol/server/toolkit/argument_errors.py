@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """All errors of the arguments of a call, in one text. Loaded only when arguments do not fit.
 
 msgspec stops at the first error. So each argument is converted by itself, and an argument that does

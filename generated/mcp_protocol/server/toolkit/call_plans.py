@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Plans of tool calls: the fast path for calls that need nothing but the function of the tool.
 
 Arguments are decoded from their JSON into the types of the parameters, and a text that the function

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Content that tools, prompts and resources return, the same classes in every revision.
 
 Each class has the members of the newest revision. For an older revision `output_conversion` drops

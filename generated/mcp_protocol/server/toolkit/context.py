@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The context of a request, for the function that serves the request, and its session.
 
 The coroutine functions of a context run in the event loop. A plain function runs in a worker

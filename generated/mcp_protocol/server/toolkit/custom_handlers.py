@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Handlers for methods by name: custom methods, and low-level handlers of a revision.
 
 A custom method is not part of the specification. A rendered `ServerHandlers` handles the methods of

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Values that other functions provide for the functions that users register.
 
 The dependencies of a function, and their own dependencies, are collected when it is registered. A

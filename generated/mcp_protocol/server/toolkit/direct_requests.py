@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Requests to a server without a client: through its protocol, over no transport.
 
 A request is encoded, handled and answered as that of a client of the newest revision without any

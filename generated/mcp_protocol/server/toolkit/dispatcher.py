@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Dispatch of requests to the registered functions, by the settings of the server.
 
 Each registered feature adds its methods to one table. Requests are found in that table, and the

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Parts of optional features that the toolkit uses, or substitutes for features not chosen.
 
 Members of `Context`, questions of handlers to the client, arguments of tools that header fields of

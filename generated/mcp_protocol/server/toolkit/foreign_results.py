@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Results of one revision in the types of another, with a list of the lost members.
 
 A member that the other revision does not have is left out, and a content block of an unknown kind

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Serving clients: over a channel, on standard streams, over HTTP.
 
 Standard error shows what is served, where, and how to connect: a banner on a terminal. Standard

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The keys of a server, which processes that serve together share, and their rotation.
 
 The first key signs and seals; all keys verify and open. A new key is put first. The previous one

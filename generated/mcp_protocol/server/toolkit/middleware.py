@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Middleware of a server: functions around the handling of requests and notifications.
 
 The first function that was registered is the outermost. A server without middleware is served

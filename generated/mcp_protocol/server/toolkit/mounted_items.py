@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Items of a mounted server: their outer names, and the passing of requests to the server.
 
 Inner names are those of the mounted server, outer names those of the server it is mounted on. The

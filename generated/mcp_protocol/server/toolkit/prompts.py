@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Prompts: functions that write messages for a model.
 
 Arguments are strings on the wire; they are converted to the types of the parameters.

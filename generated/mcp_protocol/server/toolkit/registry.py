@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Registered items of one kind, and the pages of their list.
 
 A page is encoded once for each revision and sent as it is until an item is added or removed.
@@ -391,7 +391,7 @@ class Registry(Generic[Item]):
         return self.rules is not None or any(each.has_session_rules() for each in self.sources)
 
     def is_disabled(self, key: str) -> bool:
-        """Whether the item under a key is disabled, or would be if it was added."""
+        """Whether a key is disabled, with or without a registered item."""
         return key in self._disabled
 
     def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Resources: contents that a client reads by URI, single or by URI template (RFC 6570).
 
 Source: server/resources, server/resources#resource-templates.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Tasks that other processes run: served by their records, and claimed if their process is gone.
 
 Source: basic/utilities/tasks (2025-11-25), ext-tasks/specification/draft/tasks.

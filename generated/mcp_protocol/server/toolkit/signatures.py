@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Signatures of registered functions: parameters, JSON Schema, argument conversion, calls.
 
 At registration the parameters become one msgspec Struct, from which the JSON Schema is made. A call

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Directories of skills on disk, read once, so that contents always match their digests.
 
 A directory may be hostile. Links are refused, not followed. Special files, names that would lead

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The requests about the skills of a server.
 
 Entries are derived from the resources: each `SKILL.md` of a directory of skills has the entry of

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Calls of tools that run as tasks, and the messages of their functions to the client.
 
 A function asks by its `Context` and waits for the answer. Until then, the question is an input

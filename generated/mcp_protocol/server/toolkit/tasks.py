@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Tools whose calls are answered by a task: of 2025-11-25, and io.modelcontextprotocol/tasks.
 
 The call of such a tool runs in the background and survives its request. Questions of `Context` to

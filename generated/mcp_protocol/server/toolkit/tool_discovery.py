@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Discovery of tools by search: instead of many tools, a client lists one to search, one to call.
 
 `search_tools` ranks the tools by BM25 over their names, descriptions and arguments. The index is a

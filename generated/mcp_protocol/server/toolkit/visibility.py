@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Items that are hidden and shown again: for all clients, or in the session of one client.
 
 The rules of one session end with its connection. A rule has names and tags of items. The last rule

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Serving over HTTP by several processes at one port, by the supervisor of uvicorn.
 
 The first process listens, and makes a server only to check the settings. Each worker process

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """HTTP requests on asyncio, by aiohttp.
 
 aiohttp is an extra, imported when a channel is created.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """One event stream on the client's side, over any number of connections.
 
 The stream of a request ends with the response. If the connection ends before, the client resumes

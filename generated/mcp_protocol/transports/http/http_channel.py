@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The channel to a server over HTTP: Streamable HTTP, or HTTP+SSE if the server supports only that.
 
 The channel starts with Streamable HTTP. If the server refuses `initialize` as a server of HTTP+SSE

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """HTTP requests of the client: header fields, access tokens, redirects, refusals, limits.
 
 Redirects are followed only if method and body are kept (307, 308) and the origin is the same:

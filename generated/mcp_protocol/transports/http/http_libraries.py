@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The interface to an HTTP library, and the errors of this package for URLs and failures.
 
 A library sends a request, reads the body of its response and closes it. Libraries follow no

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """HTTP+SSE on the client's side: one event stream to receive from, one endpoint to post to.
 
 The first event of the stream has the URL of the endpoint. The session ends with the stream.

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """HTTP requests on trio, by httpx2.
 
 httpx2 is also used if the user passes a client or an authentication of httpx2. It is an extra,

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """HTTP features of older revisions: sessions and HTTP+SSE, or stubs in their place."""
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The endpoint of a server over Streamable HTTP, header fields of messages, and sessions.
 
 Source: basic/transports (session management, protocol version header); 2026-07-28:

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """The session with a server over Streamable HTTP: opening, replacement and end.
 
 A server may lose a session at any time. The client then opens a new session with the same

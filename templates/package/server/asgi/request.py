@@ -246,7 +246,7 @@ def network_of(client: tuple[str, int] | None) -> str:
 
 
 def response_forms(request: HttpRequest, answers: Answers) -> tuple[bool, bool]:
-    """Whether a response has to be JSON, and whether it has to be a stream; not both.
+    """Whether a response must be JSON, and whether it must be a stream; at most one is true.
 
     The client's `Accept` field takes precedence over the setting.
     """
@@ -415,7 +415,7 @@ class RequestBodies:
             if scope.cancel_called:  # cancelled although the last part arrived
                 return self.rejection(scope)
         if isinstance(body, bytes) and len(body) > SHORT_BODY:
-            if not self._has_room(len(body)):
+            if not self._make_room(len(body)):
                 return RejectedBody(over_limit("bodies"), unread=False, full=True)
             self._size += len(body)
         return body
@@ -525,14 +525,14 @@ class RequestBodies:
             return True  # cancelled; the next `receive` raises
         self._incomplete.move_to_end(scope)
         if size > SHORT_BODY:
-            if not self._has_room(size - before, scope):
+            if not self._make_room(size - before, scope):
                 return False
             self._size += size - before
             self._incomplete[scope] = size
         return True
 
-    def _has_room(self, size: int, own: anyio.CancelScope | None = None) -> bool:
-        """Whether more bytes may be held, after cancelling the bodies that are longest overdue."""
+    def _make_room(self, size: int, own: anyio.CancelScope | None = None) -> bool:
+        """Make room for bytes by cancelling the most overdue bodies; `False` if there is none."""
         while self._size + size > self._limits.bodies:
             others = (each for each, held in self._incomplete.items() if held and each is not own)
             longest = next(others, None)
@@ -548,7 +548,7 @@ class RequestBodies:
 
 
 def _is_long(request: HttpRequest) -> bool:
-    """Whether the body may be longer than ASGI servers discard by themselves."""
+    """Whether the body can be longer than ASGI servers discard by themselves."""
     length = request.headers.get(b"content-length")
     if length is None:
         return b"transfer-encoding" in request.headers

@@ -101,7 +101,7 @@ def check_algorithm(token: ParsedToken, algorithms: Collection[str]) -> None:
 
 
 def is_signed_by(token: ParsedToken, key: Key, algorithms: Collection[str]) -> bool:
-    """Whether a key verifies the signature, and may be used for signatures by this algorithm."""
+    """Whether a key allows signatures by this algorithm, and verifies the signature."""
     errors = jose_errors()
     from joserfc import jws
 

@@ -386,7 +386,7 @@ class Registry(Generic[Item]):
         return self.rules is not None or any(each.has_session_rules() for each in self.sources)
 
     def is_disabled(self, key: str) -> bool:
-        """Whether the item under a key is disabled, or would be if it was added."""
+        """Whether a key is disabled, with or without a registered item."""
         return key in self._disabled
 
     def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:

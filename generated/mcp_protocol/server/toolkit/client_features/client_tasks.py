@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Tasks of a client: questions that it answers by a task, in 2025-11-25.
 
     task = await ctx.sample("Summarize: ...", task=True)

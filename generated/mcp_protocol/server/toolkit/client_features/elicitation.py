@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Elicitation: forms described by a type, and web pages that the user visits.
 
 A form is a dataclass, TypedDict, Struct or pydantic model with plain fields, a flat JSON Schema, or

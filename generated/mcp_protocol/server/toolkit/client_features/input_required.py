@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Input that a request needs before it can be served: input requests, URL elicitations.
 
 A handler asks through its `Context`, returns `InputRequired`, or raises

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Questions of a handler to its client, with the same calls in every revision.
 
 Where a server may send requests, a question is a request and its response is the answer. Where a

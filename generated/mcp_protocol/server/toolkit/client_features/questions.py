@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Questions of a handler to the client, with the same calls in every revision.
 
 Source: client/elicitation, client/sampling, client/roots; basic/patterns/mrtr (2026-07-28).

@@ -2,7 +2,7 @@
 # then run `mcpgen update` on this package.
 # fmt: off
 # isort: skip_file
-# ruff: noqa - a file that fixes change counts as edited
+# ruff: noqa - automatic fixes would count as edits
 """Requests that a client answers without its user: sampling by the client's model, and roots.
 
 Sampling sends messages to the model, which returns one. Roots are the directories and files that
