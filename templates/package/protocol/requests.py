@@ -302,10 +302,8 @@ class ConnectionState(msgspec.Struct, dict=True):
             raise LocalProtocolError(f"{name}: in {revision.name} a server sends no requests")
         if isinstance(source, Session) and not source.may_send(name):
             raise LocalProtocolError(f"{name}: the client has not confirmed the handshake yet")
-        is_client = self.role == "client"
-        methods = revision.client_requests if is_client else revision.server_requests
-        listed = methods.get(name) or self.extensions.get(name)
-        method = listed or (custom_method(name) if is_client else None)
+        listed = revision.requests_from(self.role).get(name) or self.extensions.get(name)
+        method = listed or (custom_method(name) if self.role == "client" else None)
         if method is None:
             raise MethodNotFoundError(name, f"{revision.name} has no request {safe_text(name)}")
         check_required_capabilities(method, revision, params, source.peer_capabilities)
