@@ -27,6 +27,9 @@ DESCRIPTORS = "/proc/self/fd"
 SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 """In the command lines of processes that Python keeps until it ends itself."""
 
+PARTING_SECONDS = 10.0
+"""How long these may outlive the process that kept them, on a busy machine."""
+
 SHARING = "interop"
 """The marker of tests that share peers, which start when the first test asks for one."""
 
@@ -47,7 +50,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     """End processes that lost their parents; name their tests and fail."""
     if hasattr(session.config, "workerinput"):
         return
-    lost = list(lost_processes(os.environ[RUN_VARIABLE]))
+    lost = [each for each in lost_processes(os.environ[RUN_VARIABLE]) if not has_parted(each[0])]
     for process, test in lost:
         print(f"\nleft a process behind, ended now: {describe(process)}: {test}", file=sys.stderr)
         with suppress(psutil.NoSuchProcess):
@@ -64,6 +67,24 @@ def lost_processes(run: str) -> Iterator[tuple[psutil.Process, str]]:
             environment = process.environ()
             if environment.get(RUN_VARIABLE) == run and process.pid not in own:
                 yield process, environment.get(TEST_VARIABLE, "no test")
+
+
+def is_shared(process: psutil.Process) -> bool:
+    """Whether Python keeps a process until it ends itself."""
+    command = " ".join(process.cmdline())
+    return any(word in command for word in SHARED)
+
+
+def has_parted(process: psutil.Process) -> bool:
+    """Whether a process ended soon after the worker of the tests that kept it."""
+    try:
+        if is_shared(process):
+            process.wait(PARTING_SECONDS)
+        return not process.is_running()
+    except psutil.TimeoutExpired:
+        return False
+    except psutil.NoSuchProcess:
+        return True
 
 
 def describe(process: psutil.Process) -> str:
@@ -114,9 +135,7 @@ def running_process(pid: int) -> Iterator[psutil.Process]:
     """The process of an id, unless it ended, or Python keeps it until the end."""
     with suppress(psutil.NoSuchProcess):
         process = psutil.Process(pid)
-        if process.status() != psutil.STATUS_ZOMBIE and not any(
-            word in " ".join(process.cmdline()) for word in SHARED
-        ):
+        if process.status() != psutil.STATUS_ZOMBIE and not is_shared(process):
             yield process
 
 

@@ -54,6 +54,14 @@ def test_orphan():
     subprocess.run([sys.executable, "-c", code])
 """
 
+PARTING = """
+import subprocess, sys
+def test_kept():
+    server = "import time; time.sleep(2)  # multiprocessing.forkserver"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {server!r}])"
+    subprocess.run([sys.executable, "-c", code])
+"""
+
 
 def run_pytest(folder: Path, root: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the tests of a folder with both plugins; the counts are in `counts.jsonl`."""
@@ -129,6 +137,12 @@ def test_a_process_without_parent_ends_and_its_test_is_named(root: Path, tmp_pat
     done = run_pytest(tmp_path, root)
     assert done.returncode == 1
     assert "test_it.py::test_orphan (call)" in done.stderr
+
+
+def test_a_fork_server_may_end_after_the_process_that_kept_it(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(PARTING, "utf-8")
+    done = run_pytest(tmp_path, root)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def write_report(folder: Path, name: str, **results: str) -> None:
