@@ -10,6 +10,7 @@ from typing import Any
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.client.async_client import connect
 from package.live import FakeServer
+from package.samples import EVERY_SERVER_CAPABILITY
 
 
 class ScriptedServer(FakeServer):
@@ -18,10 +19,16 @@ class ScriptedServer(FakeServer):
     Args:
         revision: What it speaks.
         answers: Results, or errors as `{"error": {...}}`; there may be no end of them.
+        capabilities: What it declares.
     """
 
-    def __init__(self, revision: str, answers: Iterable[Mapping[str, Any]]) -> None:
-        super().__init__(revision)
+    def __init__(
+        self,
+        revision: str,
+        answers: Iterable[Mapping[str, Any]],
+        capabilities: Mapping[str, Any] = EVERY_SERVER_CAPABILITY,
+    ) -> None:
+        super().__init__(revision, capabilities)
         self._answers = iter(answers)
 
     async def send(self, message: OutgoingMessage) -> None:

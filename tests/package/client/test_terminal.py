@@ -10,9 +10,16 @@ from typing import Any
 import pytest
 
 from mcp_protocol.client.client_settings import ConfigInput
-from mcp_protocol.client.item_texts import argument_types, block_text, first_line, item_row
+from mcp_protocol.client.item_texts import (
+    argument_types,
+    block_text,
+    first_line,
+    item_row,
+    print_block,
+)
 from mcp_protocol.client.terminal_handlers import TerminalHandlers, ask_input
 from mcp_protocol.errors import ProtocolError
+from mcp_protocol.runtime.terminal_output import PlainOutput
 
 pytestmark = pytest.mark.anyio
 
@@ -194,6 +201,10 @@ def test_an_input_of_a_configuration_is_asked_for(
         ({"enum": [True, None, 2]}, ["true", "2"]),
         ({"enum": [*range(8)]}, [*map(str, range(8))]),
         ({"enum": [*range(9)]}, [*map(str, range(8)), "..."]),
+        ({"const": "x" * 40}, [repr("x" * 40)]),
+        ({"const": "x" * 41}, [f"{'x' * 40!r}... (41 characters)"]),
+        ({"anyOf": [{"oneOf": [{"anyOf": [{"oneOf": [TEXT]}]}]}]}, ["string"]),
+        ({"anyOf": [{"oneOf": [{"anyOf": [{"oneOf": [{"anyOf": [TEXT]}]}]}]}]}, []),
         ({"anyOf": [TEXT, {"type": "null"}, TEXT, 1]}, ["string"]),
         ({"oneOf": [TEXT, {"type": "integer"}]}, ["string", "integer"]),
         ({"oneOf": [*({"const": n} for n in range(9))]}, [*map(str, range(8))]),
@@ -285,3 +296,32 @@ def test_a_block_is_shown_as_what_it_is(block: Any, text: str) -> None:
 def test_a_list_shows_one_line_of_a_description() -> None:
     assert first_line("x" * 100) == "x" * 100
     assert first_line("x" * 101) == f"{'x' * 97}..."
+
+
+class RecordedOutput(PlainOutput):
+    """Keeps the texts of a server, each with whether it is Markdown."""
+
+    def __init__(self) -> None:
+        self.texts: list[tuple[str, bool | None]] = []
+
+    def text(self, text: str, *, markdown: bool | None = None) -> None:
+        self.texts.append((text, markdown))
+
+
+@pytest.mark.parametrize(
+    ("block", "shown"),
+    [
+        ({"type": "text", "text": "a"}, ("a", None)),
+        ({"type": "resource_link", "name": "n", "uri": "a://b"}, ("[n: a://b]", False)),
+        ({"type": "resource", "resource": {"text": "a"}}, ("a", None)),
+        ({"type": "resource", "resource": {"text": "a", "mimeType": "text/html"}}, ("a", False)),
+        (
+            {"type": "resource", "resource": {"text": "a", "mimeType": "Text/Markdown ;x=y"}},
+            ("a", True),
+        ),
+    ],
+)
+def test_text_is_markdown_if_its_type_says_so(block: Any, shown: tuple[str, bool | None]) -> None:
+    out = RecordedOutput()
+    print_block(out, block)
+    assert out.texts == [shown]

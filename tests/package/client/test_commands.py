@@ -1,0 +1,622 @@
+"""The commands that use a server, with servers in memory, and entries for other programs."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count, cycle, repeat
+from pathlib import Path
+from typing import Any
+from unittest.mock import ANY
+
+import pytest
+
+from mcp_protocol import Context, Server
+from mcp_protocol.client.async_client import connect
+from mcp_protocol.client.client_settings import Timeouts
+from mcp_protocol.client.command_line import CommandPackage, add_commands, run
+from mcp_protocol.client.host_config import HOSTS, default_name, entry
+from mcp_protocol.client.terminal_handlers import CAPABILITIES, TerminalHandlers
+from mcp_protocol.errors import ConnectionClosedError
+from mcp_protocol.revisions import REVISIONS
+from package.client.simulation import VirtualClockLoop
+from package.scripted import ScriptedServer
+
+NEWEST = max(REVISIONS)
+Opened = list[tuple[Any, dict[str, Any]]]
+
+
+def use(
+    *words: str,
+    answers: Iterable[Mapping[str, Any]] = (),
+    server: Callable[[str | None], Any] | None = None,
+    page: Callable[[argparse.Namespace], int] | None = None,
+) -> tuple[int, Opened]:
+    """Run a command with servers in memory; returns its exit code, and how it opened sessions.
+
+    Args:
+        words: The command line.
+        answers: Results of a server, as far as it is asked.
+        server: The server of a revision instead.
+        page: Serves the page of `inspect --web`.
+    """
+    opened: Opened = []
+
+    def open_here(target: Any, **options: Any) -> Any:
+        opened.append((target, options))
+        revision = options.get("revision")
+        here = server(revision) if server else ScriptedServer(revision or NEWEST, answers)
+        return connect(here, revision=revision or NEWEST)
+
+    parser = argparse.ArgumentParser()
+    package = CommandPackage("acme", lambda: (open_here, REVISIONS))
+    add_commands(parser.add_subparsers().add_parser, package, page)
+    return run(parser.parse_args(words)), opened
+
+
+HINTS = {"ttlMs": 0, "cacheScope": "private"}
+EMPTY = {**dict.fromkeys(("tools", "resources", "resourceTemplates", "prompts"), ()), **HINTS}
+"""A page of any list, without items."""
+BROKEN = {"error": {"code": -32603, "message": "broken"}}
+SERVE = [sys.executable, "-m", "acme", "serve"]
+
+
+@pytest.mark.parametrize(
+    ("words", "target", "options"),
+    [
+        (["https://h/x"], "https://h/x", {}),
+        (
+            ["HTTP://h/x", "--header", "A: b", "--header", " C :d:e "],
+            "HTTP://h/x",
+            {"headers": {"A": "b", "C": "d:e"}},
+        ),
+        (["prog 'a b'", "--timeout", "2.5"], ["prog", "a b"], {"timeouts": Timeouts(opening=2.5)}),
+        (
+            ["prog", "--env", "X=1=2", "--env", "Y=", "--env", "OWN_KEY", "--env", "OWN_ABSENT"],
+            ["prog"],
+            {"env": {"X": "1=2", "Y": "", "OWN_KEY": "k", "OWN_ABSENT": ""}},
+        ),
+        (["prog", "--revision", min(REVISIONS)], ["prog"], {"revision": min(REVISIONS)}),
+        (["python notes.py"], ["python", "notes.py"], {}),
+        (["absent.py"], ["absent.py"], {}),
+        (["sh"], ["sh"], {}),
+        (["absent.json"], ["absent.json"], {}),
+        (["notes.py:x y"], ["notes.py:x", "y"], {}),
+    ],
+)
+def test_a_target_is_opened_with_the_options_that_were_given(
+    words: list[str], target: Any, options: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("notes.py", "sh.py"):
+        (tmp_path / name).touch()
+    monkeypatch.setenv("OWN_KEY", "k")
+    monkeypatch.delenv("OWN_ABSENT", raising=False)
+    code, opened = use("list", *words, answers=repeat(EMPTY))
+    assert (code, opened) == (0, [(target, {"timeouts": Timeouts(opening=60.0), **options})])
+
+
+def test_a_module_is_served_with_the_variables_of_the_user(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OWN_KEY", "k")
+    _, [(target, options)] = use("list", "acme.notes:server", answers=repeat(EMPTY))
+    assert (target, options["env"]) == ([*SERVE, "acme.notes:server"], {**os.environ})
+
+
+CONFIGURED: dict[str, Any] = {
+    "full": {"command": "a", "env": {"A": "1", "B": "2"}, "cwd": "/srv"},
+    "web": {"url": "https://h/x", "headers": {"A": "1", "B": "2"}, "type": "sse"},
+    "plain": {"command": "a"},
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "target", "options"),
+    [
+        ("full", ["--env", "B=3"], ["a"], {"env": {"A": "1", "B": "3"}, "cwd": "/srv"}),
+        (
+            "web",
+            ["--header", "B: 3"],
+            "https://h/x",
+            {"headers": {"A": "1", "B": "3"}, "transport": "sse"},
+        ),
+        ("plain", ["--env", "B=3"], ["a"], {"env": {"B": "3"}}),
+        ("plain", [], ["a"], {}),
+    ],
+)
+def test_options_are_put_over_those_of_a_configuration(
+    name: str, words: list[str], target: Any, options: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "c.json"
+    file.write_text(json.dumps({"mcpServers": CONFIGURED}))
+    _, opened = use("list", f"{file}:{name}", *words, answers=repeat(EMPTY))
+    assert opened == [(target, {"timeouts": Timeouts(opening=60.0), **options})]
+
+
+def test_an_input_of_a_configuration_is_asked_for_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "c.json"
+    inputs = [{"id": "key", "type": "promptString"}]
+    servers = {"a": {"command": "a", "env": {"K": "${input:key}"}}}
+    file.write_text(json.dumps({"inputs": inputs, "servers": servers}))
+    assert use("inspect", f"{file}:a") == (2, [])
+    monkeypatch.setattr(sys, "stdin", io.StringIO("v\n"))
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    code, opened = use("inspect", f"{file}:a", answers=repeat(EMPTY))
+    assert (code, len(opened)) == (0, len(REVISIONS))
+    assert all(options["env"] == {"K": "v"} for _, options in opened)
+
+
+HINT = "expected a URL, a command line or MODULE:SERVER, got"
+FILE_HINT = f"{HINT} a Python file; did you mean"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "error"),
+    [
+        (["list", ""], 2, f"{HINT} an empty text"),
+        (["list", "a 'b"], 2, '"a \'b": expected a command line, got No closing quotation'),
+        (
+            ["list", "notes.py"],
+            2,
+            f"'notes.py': {FILE_HINT} notes:server or 'python notes.py'?",
+        ),
+        (
+            ["list", "in.notes"],
+            2,
+            f"'in.notes': {FILE_HINT} in.notes:server or 'python in/notes.py'?",
+        ),
+        *(
+            (
+                ["list", "u", "--header", header],
+                2,
+                "--header: expected 'NAME: VALUE', got no name or no colon",
+            )
+            for header in ("a", ": b", " : b")
+        ),
+        (["list", "a.json:b"], 1, "[Errno 2] No such file or directory: 'a.json'"),
+        (["list", "in.json"], 2, "in.json: servers: expected the name of a server (x, y), got ''"),
+        (["call", "u", "t"], 2, "expected one of the server's tools (no tools), got 't'"),
+        *(
+            (["prompt", "u", "p", "--arg", pair], 2, f"--arg: expected NAME=VALUE, got {pair!r}")
+            for pair in ("a", "=b")
+        ),
+        (["read", "u", "a"], 1, "resources/read: broken (code -32603)"),
+    ],
+)
+def test_a_command_line_is_refused_with_its_reason(
+    words: list[str],
+    code: int,
+    error: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for name in ("notes.py", "in/notes.py"):
+        (tmp_path / name).touch()
+    (tmp_path / "in.json").write_text('{"servers": {"x": {"command": "a"}, "y": {}}}')
+    assert use(*words, answers=repeat(EMPTY if words[0] == "call" else BROKEN))[0] == code
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.replace(f"{tmp_path}/", "")) == ("", f"error: {error}\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (KeyboardInterrupt(), 1, "interrupted"),
+        (OSError("no port"), 1, "no port"),
+        (ConnectionClosedError("gone\x1b"), 1, "gone\\x1b"),
+    ],
+)
+def test_a_failure_of_the_page_ends_the_command(
+    error: BaseException, code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(_: argparse.Namespace) -> int:
+        raise error
+
+    assert use("inspect", "u", "--web", page=fail) == (code, [])
+    assert capsys.readouterr().err == f"error: {text}\n"
+
+
+def test_the_page_is_served_in_place_of_a_report() -> None:
+    targets: list[str] = []
+
+    def serve(chosen: argparse.Namespace) -> int:
+        targets.append(chosen.target)
+        return 7
+
+    assert use("inspect", "u", "--web", page=serve) == (7, [])
+    assert targets == ["u"]
+    with pytest.raises(SystemExit):
+        use("inspect", "u", "--web")
+
+
+@pytest.mark.parametrize(
+    ("words", "servers"),
+    [
+        (["prog a", "--name", "n"], {"n": {"type": "stdio", "command": "prog", "args": ["a"]}}),
+        (
+            ["prog", "--env", "OWN_KEY", "--env", "B=2"],
+            {
+                "prog": {
+                    "type": "stdio",
+                    "command": "prog",
+                    "args": [],
+                    "env": {"OWN_KEY": "${env:OWN_KEY}", "B": "2"},
+                }
+            },
+        ),
+        (
+            ["notes:server", "--env", "B=2"],
+            {
+                "notes": {
+                    "type": "stdio",
+                    "command": SERVE[0],
+                    "args": [*SERVE[1:], "notes:server"],
+                    "env": {"PYTHONPATH": f"{Path.cwd()}{os.pathsep}own", "B": "2"},
+                }
+            },
+        ),
+        (
+            ["https://h/x", "--header", "A: b"],
+            {"h": {"url": "https://h/x", "headers": {"A": "b"}}},
+        ),
+    ],
+)
+def test_the_entry_for_another_program_is_printed(
+    words: list[str],
+    servers: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("OWN_KEY", "k")
+    monkeypatch.setenv("PYTHONPATH", "own")
+    assert use("config", *words, "--client", "cursor") == (0, [])
+    assert json.loads(capsys.readouterr().out) == {"mcpServers": servers}
+
+
+def test_an_entry_has_values_where_it_cannot_refer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OWN_KEY", "k")
+    monkeypatch.delenv("OWN_ABSENT", raising=False)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    words = ("--env", "OWN_KEY", "--env", "OWN_ABSENT", "--client", "claude")
+    assert use("config", "notes:server", *words) == (0, [])
+    env = json.loads(capsys.readouterr().out)["mcpServers"]["notes"]["env"]
+    assert env == {"PYTHONPATH": f"{Path.cwd()}", "OWN_KEY": "k", "OWN_ABSENT": ""}
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["https://h", "--env", "A=b"], "--env: expected a command or MODULE:SERVER, got a URL"),
+        (["prog", "--header", "A: b"], "--header: expected a URL, got a command or MODULE:SERVER"),
+        (["a.json:b"], f"{HINT} a configuration"),
+    ],
+)
+def test_an_entry_is_for_a_command_or_a_url(
+    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert use("config", *words, "--client", "cursor") == (2, [])
+    assert capsys.readouterr() == ("", f"error: {error}\n")
+
+
+def test_an_entry_is_for_a_known_program() -> None:
+    for words in ([], ["--client", "emacs"]):
+        with pytest.raises(SystemExit):
+            use("config", "prog", *words)
+
+
+RULES: Mapping[str, Any] = {
+    "s": {"type": "string"},
+    "n": {"type": "integer"},
+    "e": {"enum": ["1", 2]},
+    "any": {},
+    "many": {"type": ["string", "integer"]},
+    "o": {"type": "object"},
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ([], {}),
+        (["--arg", "s=1"], {"s": "1"}),
+        (["--arg", "n=1"], {"n": 1}),
+        (["--arg", "e=1"], {"e": "1"}),
+        (["--arg", "e=2"], {"e": 2}),
+        (["--arg", "any=1"], {"any": 1}),
+        (["--arg", "any=a=b"], {"any": "a=b"}),
+        (["--arg", "other=a"], {"other": "a"}),
+        (["--arg", "many=a"], {"many": "a"}),
+        (["--arg", 'o={"a": 1}'], {"o": {"a": 1}}),
+        (["--args", '{"n": 1, "s": "a"}', "--arg", "n=2"], {"n": 2, "s": "a"}),
+    ],
+)
+def test_arguments_are_sent_as_the_schema_says(words: list[str], arguments: Any) -> None:
+    tool = {"name": "t", "inputSchema": {"type": "object", "properties": RULES}}
+    server = ScriptedServer(NEWEST, [{**EMPTY, "tools": [tool]}, {"content": []}])
+    assert use("call", "u", "t", *words, server=lambda _: server) == (0, [(["u"], ANY)])
+    assert server.asked()[-1] == {"name": "t", "arguments": arguments}
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (
+            ["--arg", "n=a"],
+            "--arg n: expected JSON, since the tool expects integer, got 'a'",
+        ),
+        (["--args", "[1]"], "--args: expected a JSON object, got '[1]'"),
+        (
+            ["--args", "a"],
+            "--args: expected a JSON object, got 'a': Expecting value: line 1 column 1 (char 0)",
+        ),
+    ],
+)
+def test_arguments_that_are_no_json_are_refused(
+    words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool = {"name": "t", "inputSchema": {"type": "object", "properties": RULES}}
+    answers = repeat({**EMPTY, "tools": [tool]})
+    assert use("call", "u", "t", *words, answers=answers)[0] == 2
+    assert capsys.readouterr() == ("", f"error: {error}\n")
+
+
+TWO = [{"type": "text", "text": "a"}, {"type": "resource_link", "name": "n", "uri": "a://b"}]
+CALLED: list[tuple[Any, int, str]] = [
+    ({"content": TWO}, 0, "a\n[n: a://b]\n"),
+    ({"content": TWO[:1], "isError": True}, 1, "a\n"),
+    ({"content": [], "structuredContent": {"a": 1}}, 0, '{\n  "a": 1\n}\n'),
+    (
+        {"content": []},
+        0,
+        '{\n  "content": [],\n  "resultType": "complete"\n}\n',
+    ),
+]
+
+
+@pytest.mark.parametrize(("result", "code", "text"), CALLED)
+def test_the_result_of_a_tool_is_printed(
+    result: Any, code: int, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tools = {**EMPTY, "tools": [{"name": "t", "inputSchema": {"type": "object"}}]}
+    assert use("call", "u", "t", answers=[tools, result])[0] == code
+    assert capsys.readouterr() == (text, "")
+    assert use("call", "u", "t", "--json", answers=[tools, result])[0] == code
+    assert json.loads(capsys.readouterr().out).items() >= result.items()
+
+
+MESSAGES = [{"role": role, "content": TWO[0]} for role in ("user", "assistant")]
+
+
+@pytest.mark.parametrize(
+    ("words", "result", "text"),
+    [
+        (
+            ["read", "u", "a://b"],
+            {"contents": [{"uri": "a://b", "text": each} for each in "cd"], **HINTS},
+            "c\nd\n",
+        ),
+        (["prompt", "u", "p"], {"messages": MESSAGES}, "user: a\nassistant: a\n"),
+    ],
+)
+def test_resources_and_prompts_are_printed_as_text_or_json(
+    words: list[str], result: Any, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert use(*words, answers=[result])[0] == 0
+    assert capsys.readouterr() == (text, "")
+    assert use(*words, "--json", answers=[result])[0] == 0
+    assert json.loads(capsys.readouterr().out).items() >= result.items()
+
+
+def page(name: str, cursor: str | None) -> dict[str, Any]:
+    """A page of tools, maybe not the last one."""
+    more = {} if cursor is None else {"nextCursor": cursor}
+    return {**EMPTY, "tools": [{"name": name, "inputSchema": {"type": "object"}}], **more}
+
+
+def test_lists_that_the_server_has_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    capabilities: dict[str, Any] = {"tools": {}, "prompts": {}}
+    answers = [page("a", ""), page("b", None), EMPTY]
+    servers = [ScriptedServer(NEWEST, answers, capabilities) for _ in range(2)]
+    for words in ((), ("--json",)):
+        assert use("list", "u", *words, server=lambda _: servers.pop())[0] == 0
+    printed = capsys.readouterr().out
+    text, _, encoded = printed.partition("{")
+    assert text == f"unnamed server, {NEWEST}\n\ntools\n  a()\n  b()\n"
+    listed = json.loads("{" + encoded)
+    assert [tool["name"] for tool in listed["tools"]] == ["a", "b"]
+    assert [*listed] == ["tools", "prompts"]
+
+
+def test_a_list_has_at_most_a_thousand_pages(capsys: pytest.CaptureFixture[str]) -> None:
+    server = ScriptedServer(NEWEST, (page("a", f"{number}") for number in count()))
+    assert use("list", "u", server=lambda _: server)[0] == 1
+    assert capsys.readouterr().err == "error: tools/list: expected at most 1000 pages\n"
+    assert len(server.heard) == 1000
+
+
+async def report_and_log(ctx: Context) -> str:
+    """A tool that reports progress, and logs."""
+    await ctx.progress(1, 2, "half \x1b way")
+    await ctx.progress(2.5)
+    await ctx.info("x" * 1001)
+    await ctx.warning({"left": 1}, logger="pump")
+    await ctx.error(["y" * 1001])
+    return "done"
+
+
+def test_progress_and_logs_are_shown_beside_a_result(capsys: pytest.CaptureFixture[str]) -> None:
+    server = Server("weather", "1.0")
+    server.tool(name="t")(report_and_log)
+    assert use("call", "u", "t", server=lambda _: server)[0] == 0
+    printed = capsys.readouterr()
+    assert printed.out == "done\n"
+    assert sorted(printed.err.splitlines()) == [
+        f"error: ['{'y' * 991}... (1032 characters)",
+        f"info: {'x' * 994}... (1007 characters)",
+        "progress 1/2: half \\x1b way",
+        "progress 2.5",
+        "warning pump: {'left': 1}",
+    ]
+
+
+def test_requests_are_answered_at_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, [(_, options)] = use("list", "u", answers=repeat(EMPTY))
+    assert options.keys() == {"timeouts"}
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    _, [(_, options)] = use("list", "u", answers=repeat(EMPTY))
+    assert isinstance(options["handlers"], TerminalHandlers)
+    assert options["capabilities"] == CAPABILITIES
+
+
+@pytest.mark.parametrize(
+    "words", [("call", "u", "t"), ("read", "u", "a://b"), ("prompt", "u", "p")]
+)
+def test_a_request_is_waited_for_as_long_as_it_may_take(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("asyncio.events.new_event_loop", VirtualClockLoop)
+    answers = [page("t", None)] if words[0] == "call" else []
+    assert use(*words, "--timeout", "7", answers=answers)[0] == 1
+    assert capsys.readouterr().err.endswith(": no answer within 7 s\n")
+
+
+LOST = min(REVISIONS)
+
+
+def start_weather(revision: str | None) -> Server:
+    """A server of all revisions but one."""
+    if revision == LOST:
+        raise ConnectionClosedError("no such revision\nat all")
+    server = Server("weather", "1.0", instructions="Ask.\nMore.")
+    server.tool(name="t")(report_and_log)
+    return server
+
+
+@pytest.fixture
+def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock by which a session opens in 100.44 ms, and lists in 201.16 ms."""
+    times = cycle([0.0, 0.10044, 0.3016])
+    monkeypatch.setattr("mcp_protocol.client.command_line.perf_counter", lambda: next(times))
+
+
+@pytest.mark.usefixtures("ticks")
+def test_a_report_has_a_row_for_each_revision(capsys: pytest.CaptureFixture[str]) -> None:
+    tools = "tools: 1; opened in 100 ms, listed in 201 ms\n      capabilities: logging, tools"
+    rows = [
+        f"  {revision}  {tools} (listChanged)\n"
+        if revision != LOST
+        else f"  {revision}  no: no such revision\n"
+        for revision in sorted(REVISIONS, reverse=True)
+    ]
+    assert use("inspect", "u", server=start_weather)[0] == 0
+    head = "weather  1.0\nAsk.\n\nrevisions\n"
+    assert capsys.readouterr() == (head + "".join(rows), "")
+
+
+@pytest.mark.usefixtures("ticks")
+def test_a_report_is_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert use("inspect", "u", "--json", server=start_weather)[0] == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [*report["revisions"]] == [
+        NEWEST,
+        *(each for each in sorted(REVISIONS, reverse=True) if each != NEWEST),
+    ]
+    assert report["revisions"][LOST] == {"error": "no such revision\nat all"}
+    assert report["revisions"]["2025-06-18"] == {
+        "capabilities": ["logging", "tools (listChanged)"],
+        "counts": {"tools": 1},
+        "opened_ms": 100.4,
+        "listed_ms": 201.2,
+    }
+    assert report["instructions"] == "Ask.\nMore."
+    assert report["server_info"] == {"name": "weather", "version": "1.0"}
+
+
+@pytest.mark.usefixtures("ticks")
+def test_a_report_is_of_one_revision_if_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    servers = iter(
+        [
+            ScriptedServer(NEWEST, [], capabilities)
+            for capabilities in ({"experimental": {"a": {"x": 1}, "b": {}}, "logging": {}}, {})
+        ]
+    )
+    for _ in range(2):
+        assert use("inspect", "u", "--revision", NEWEST, server=lambda _: next(servers))[0] == 0
+    row = f"\n\nrevisions\n  {NEWEST}  no lists; opened in 100 ms, listed in 201 ms\n"
+    texts = (f"{row}      capabilities: {each}\n" for each in ("experimental (a), logging", "none"))
+    assert capsys.readouterr().out == "".join(texts)
+    assert use("inspect", "u", "--revision", LOST, server=start_weather)[0] == 1
+    assert capsys.readouterr() == ("", "error: no such revision\nat all\n")
+
+
+URL = "https://example.com/mcp"
+FIELDS = {"X-A": "1", "X-B": "2"}
+BRIDGED = {"command": "npx", "args": ["-y", "mcp-remote", URL]}
+OF_URLS: list[tuple[str, dict[str, str], dict[str, Any]]] = [
+    ("claude", {}, {"mcpServers": {"s": BRIDGED}}),
+    (
+        "claude",
+        FIELDS,
+        {
+            "mcpServers": {
+                "s": {
+                    "command": "npx",
+                    "args": [*BRIDGED["args"], "--header", "X-A: 1", "--header", "X-B: 2"],
+                }
+            }
+        },
+    ),
+    ("claude-code", {}, {"mcpServers": {"s": {"type": "http", "url": URL}}}),
+    ("cursor", FIELDS, {"mcpServers": {"s": {"url": URL, "headers": FIELDS}}}),
+    ("vscode", FIELDS, {"servers": {"s": {"type": "http", "url": URL, "headers": FIELDS}}}),
+]
+
+
+@pytest.mark.parametrize(("host", "headers", "expected"), OF_URLS)
+def test_a_url_is_an_entry_or_goes_through_a_bridge(
+    host: str, headers: dict[str, str], expected: dict[str, Any]
+) -> None:
+    assert entry(HOSTS[host], "s", URL, {}, headers) == expected
+
+
+@pytest.mark.parametrize("env", [{}, {"KEY": "${KEY}"}])
+@pytest.mark.parametrize(("host", "kind"), [("claude", {}), ("vscode", {"type": "stdio"})])
+def test_a_command_has_its_variables_if_any(
+    host: str, kind: dict[str, str], env: dict[str, str]
+) -> None:
+    written = entry(HOSTS[host], "s", ["python", "-m", "notes"], env, {})
+    started = {
+        **kind,
+        "command": "python",
+        "args": ["-m", "notes"],
+        **({"env": env} if env else {}),
+    }
+    assert written == {HOSTS[host].member: {"s": started}}
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        (URL, "example.com"),
+        ("http://", "server"),
+        (["python", "/srv/notes.py"], "notes"),
+        (["python", "C:\\srv\\notes.py"], "notes"),
+        (["python", "-m", "acme.notes"], "notes"),
+        (["serve", "acme.notes:server"], "notes"),
+        (["./"], "server"),
+    ],
+)
+def test_a_server_is_named_after_its_host_or_module(target: Any, name: str) -> None:
+    assert default_name(target) == name
