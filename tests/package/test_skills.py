@@ -27,6 +27,7 @@ from mcp_protocol import (
     connect,
 )
 from mcp_protocol.client.sync_client import connect_sync
+from mcp_protocol.server.toolkit.skill_directories import read_skills
 from mcp_protocol.skills import FILES, SKILL_BYTES, SKILLS
 from mcp_protocol.testing import connected
 from package.wire import ALL
@@ -431,3 +432,49 @@ def test_a_name_and_a_description_have_so_many_characters(
         return
     with pytest.raises(ValueError, match=r"expected at most (64|1024) characters"):
         skills_server(tmp_path)
+
+
+@pytest.mark.parametrize("too_many", [False, True])
+@pytest.mark.parametrize("unit", ["files", "bytes"])
+def test_a_skill_has_so_many_files_and_bytes(tmp_path: Path, unit: str, too_many: bool) -> None:
+    top = put(tmp_path / "one", {"SKILL.md": TEXT.format("one")})
+    size = (top / "SKILL.md").stat().st_size
+    if unit == "files":
+        count, expected = FILES + too_many, f"expected at most {FILES} files, got {FILES + 1}"
+        put(top, {f"{number}.txt": "" for number in range(count - 1)})
+    else:
+        count, expected = 3, f"expected at most {SKILL_BYTES} bytes in all files together"
+        put(top, {"a.bin": b"", "b.bin": b"\0"})
+        os.truncate(top / "a.bin", SKILL_BYTES - size - 1 + too_many)
+    if too_many:
+        with pytest.raises(ValueError, match=f"skill one: {expected}"):
+            read_skills(top, CacheHint())
+    else:
+        assert len(read_skills(top, CacheHint())) == count
+
+
+def test_an_entry_of_a_skill_is_utf_8(folder: Path) -> None:
+    put(folder, {"review/SKILL.md": b"\xff"})
+    with pytest.raises(ValueError, match=r"^skill review: SKILL\.md: expected UTF-8: "):
+        read_skills(folder, CacheHint())
+
+
+@pytest.mark.parametrize(("data", "is_text"), [(b"a\0b", False), (b"\xff", False), (b"ab", True)])
+async def test_a_file_is_text_if_it_is_utf_8_without_nul(
+    folder: Path, data: bytes, is_text: bool
+) -> None:
+    put(folder, {"review/data.txt": data})
+    async with connect(skills_server(folder)) as client:
+        (contents,) = (await client.read_resource("skill://review/data.txt")).contents
+    assert contents.mime_type == "text/plain"
+    assert hasattr(contents, "text") == is_text
+
+
+async def test_skills_are_served_all_or_not_at_all(folder: Path) -> None:
+    server = Server("shop")
+    server.resource("skill://review/SKILL.md", name="mine")(lambda: "mine")
+    with pytest.raises(ValueError, match="registered already"):
+        server.skills(folder)
+    async with connect(server) as client:
+        assert "extensions" not in client.server_capabilities
+        assert [each.name for each in await client.list_resources()] == ["mine"]

@@ -77,7 +77,7 @@ class _Variable(msgspec.Struct, frozen=True):
         size = len(uri)
         least, excluded = form.least, form.excluded
         separator = form.separator if self.explode else ""
-        values = bytearray(size + 1)  # where a value may begin
+        values = bytearray(len(after))  # where a value may begin
         inside = after[size]
         values[size] = inside if least == 0 else 0
         for at in range(size - 1, -1, -1):
@@ -87,7 +87,7 @@ class _Variable(msgspec.Struct, frozen=True):
             values[at] = longer if least else inside
         if not self.prefix and not self.optional:
             return values
-        reachable = after[:] if self.optional else bytearray(size + 1)
+        reachable = after[:] if self.optional else bytearray(len(after))
         at = uri.find(self.prefix)
         while at >= 0:
             reachable[at] = reachable[at] or any(

@@ -304,7 +304,7 @@ def wire_of(value: object, kind: type[Wire], what: str) -> dict[str, Any]:
         if not is_object(value):
             raise TypeError(f"{what}: expected {kind.__name__}, got {value!r}")
         fields, names = kind.__struct_fields__, kind.__struct_encode_fields__
-        members = {**dict(zip(names, names, strict=True)), **dict(zip(fields, names, strict=True))}
+        members = dict(zip(names + fields, names + names, strict=True))
         if unknown := value.keys() - members.keys():
             raise TypeError(
                 f"{what}: unknown member {', '.join(sorted(map(repr, unknown)))}; "

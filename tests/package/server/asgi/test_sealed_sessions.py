@@ -35,6 +35,7 @@ from mcp_protocol.server.asgi.sealed_sessions import (
     SessionCipher,
 )
 from mcp_protocol.server.asgi.settings import Limits
+from mcp_protocol.server.toolkit.key_ring import KEY_BYTES
 from package.asgi_client import SESSION, Http, asgi
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 
@@ -298,6 +299,14 @@ async def test_a_key_ring_rotates_while_the_server_runs(revision: str) -> None:
 
 
 def test_a_key_ring_keeps_so_many_keys() -> None:
+    two = MemoryKeyRing(KEY)
+    for new in (OTHER_KEY, b"n" * KEY_BYTES):
+        anyio.run(two.rotate, new)
+    assert [*two.keys()] == [b"n" * KEY_BYTES, OTHER_KEY]
+    one = MemoryKeyRing(KEY, kept=1)
+    anyio.run(one.rotate)
+    [only] = one.keys()
+    assert only != KEY
     ring = MemoryKeyRing(KEY, kept=3)
     for _ in range(5):
         anyio.run(ring.rotate)
@@ -306,8 +315,8 @@ def test_a_key_ring_keeps_so_many_keys() -> None:
     assert KEY not in keys
     with pytest.raises(ValueError, match="kept: expected at least 1"):
         MemoryKeyRing(KEY, kept=0)
-    with pytest.raises(ValueError, match="expected at least 16 bytes, got 5"):
-        anyio.run(ring.rotate, b"short")
+    with pytest.raises(ValueError, match="expected at least 16 bytes, got 15"):
+        anyio.run(ring.rotate, b"n" * (KEY_BYTES - 1))
 
 
 @newest

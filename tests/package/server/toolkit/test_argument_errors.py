@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NotRequired, TypedDict
+from typing import Annotated, Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 import msgspec
 import pytest
@@ -17,6 +17,7 @@ from mcp_protocol import Server, connect
 from mcp_protocol.errors import InvalidParamsError, RemoteError
 from mcp_protocol.foreign_text import ERRORS_TEXT, SHOWN_ERRORS, join_errors
 from mcp_protocol.server.toolkit import signatures
+from mcp_protocol.server.toolkit.argument_errors import LEVELS, PARTS
 from package.wire import ALL, facts
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -230,3 +231,90 @@ def test_a_deep_value_costs_little() -> None:
     began = time.process_time()
     errors_of(big)
     assert time.process_time() - began < 2
+
+
+T = TypeVar("T")
+
+
+class Page(TypedDict, Generic[T]):
+    items: list[T]
+    total: int
+
+
+def nested(
+    rows: list[list[int]] | None = None,
+    tree: Tree | None = None,
+    page: Page[int] | None = None,
+    many: tuple[int, ...] = (),
+    either: int | list[str] = 1,
+    short: Annotated[list[int], msgspec.Meta(max_length=2)] | None = None,
+    modes: list[Literal["car", "train"]] | None = None,
+) -> str:
+    return ""
+
+
+nested_signature = signatures.read(nested, "tool 'nested'")
+
+
+def nested_error(name: str, value: Any) -> str:
+    with pytest.raises(ValueError, match="argument") as caught:
+        nested_signature.bind({name: value}, coerce=False)
+    return str(caught.value)
+
+
+def trees(height: int, innermost: dict[str, Any]) -> Any:
+    """A tree with another one of so many levels within it."""
+    tree: Any = innermost
+    for _ in range(height):
+        tree = {"size": 1, "inner": tree}
+    return tree
+
+
+def test_so_many_parts_of_an_argument_are_read() -> None:
+    # One for the argument, eleven for each of 45 rows, one for the row after, and three values.
+    count = 45 * 10 + PARTS - 1 - 45 * 11 - 1
+    error = nested_error("rows", [["x"] * 10] * 100)
+    assert error.endswith(f"'rows[0][9]': expected int, got str; and {count - SHOWN_ERRORS} more")
+
+
+@pytest.mark.parametrize(("height", "count"), [(LEVELS - 1, 2), (LEVELS, 1)])
+def test_so_many_levels_of_an_argument_are_read(height: int, count: int) -> None:
+    error = nested_error("tree", trees(height, {"size": "x", "inner": 5}))
+    path = "tree" + ".inner" * height
+    errors = (
+        f"argument '{path}.size': expected int, got str",
+        f"argument '{path}.inner': expected object | null, got int",
+    )
+    assert error == "; ".join(errors[:count])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("tree", trees(LEVELS, {}), f"tree{'.inner' * LEVELS}.size': required, but missing"),
+        ("tree", {"size": "x", "more": 1}, "tree.size': expected int, got str"),
+        ("page", {"items": [], "total": "x"}, "page.total': expected int, got str"),
+        (
+            "many",
+            ["x", 1, "y"],
+            "many[0]': expected int, got str; argument 'many[2]': expected int, got str",
+        ),
+        ("either", 1.5, "either': expected int | array, got float"),
+        ("either", [5], "either[0]': expected str, got int"),
+        ("short", [1, 2, 3], "short': expected array of length <= 2, got [1, 2, 3]"),
+        (
+            "short",
+            ["x", "y"],
+            "short[0]': expected int, got str; argument 'short[1]': expected int, got str",
+        ),
+        (
+            "modes",
+            ["bus"],
+            "modes[0]': invalid enum value 'bus'; expected one of 'car', 'train'",
+        ),
+    ],
+)
+def test_an_error_belongs_to_the_part_that_does_not_fit(
+    name: str, value: Any, expected: str
+) -> None:
+    assert nested_error(name, value) == f"argument '{expected}"

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from pydantic import SecretStr
 
@@ -21,6 +23,7 @@ from mcp_protocol import (
     ToolSearch,
     connect,
 )
+from mcp_protocol.protocol import jsonrpc
 from mcp_protocol.server.toolkit import tool_discovery
 from mcp_protocol.server.toolkit.tool_discovery import KEPT_INDEXES, QUERY_WORDS
 from mcp_protocol.testing import connected
@@ -126,6 +129,24 @@ async def test_the_best_tool_comes_first_and_few_are_returned(revision: str) -> 
 
 
 @newest
+async def test_a_search_returns_five_tools_unless_told_otherwise(revision: str) -> None:
+    server = city()
+    for number in range(3):
+        server.add_tool(lambda: "", name=f"t{number}")
+    async with connect(server, revision=revision) as client:
+        assert len(await search(client, "")) == 5
+    assert ToolSearch(results=1).results == 1
+
+
+@newest
+async def test_the_two_tools_read_and_have_no_schema_of_results(revision: str) -> None:
+    async with connect(city(), revision=revision) as client:
+        find, call = await client.list_tools()
+    assert (find.annotations.read_only_hint, find.annotations.open_world_hint) == (True, False)
+    assert (find.output_schema, call.output_schema, call.annotations) == (None, None, None)
+
+
+@newest
 async def test_a_search_may_be_limited_to_tags(revision: str) -> None:
     async with connect(city(), revision=revision) as client:
         assert await search(client, "", tags=["outdoor"]) == ["get_forecast", "openGate"]
@@ -210,6 +231,10 @@ async def test_a_tool_of_a_user_interface_is_not_for_models(revision: str) -> No
         with pytest.raises(RemoteError, match="unknown tool"):
             await call(client, "refresh")
         assert (await client.call_tool("refresh")).content[0].text == "fresh"
+    beside = city(ToolSearch(listed=["refresh", "openGate"]))
+    beside.add_tool(lambda: "fresh", name="refresh", visibility=["app"])
+    async with connect(beside, revision=revision) as client:
+        assert await names(client) == ["search_tools", "call_tool", "openGate"]
 
 
 @pytest.mark.parametrize("revision", SESSIONS[-1:])
@@ -320,6 +345,31 @@ def test_a_search_is_declared_as_it_can_be() -> None:
         ToolSearch(listed="weather")
     with pytest.raises(ValueError, match="tool 'search_tools' is registered already"):
         city().add_tool(lambda: "", name="search_tools")
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "name"),
+    [
+        ("tools/call", {"name": "call_tool", "arguments": {"name": "pay_bill"}}, "pay_bill"),
+        ("tools/call", {"name": "openGate", "arguments": {"name": "pay_bill"}}, "openGate"),
+        ("tools/call", {"name": "call_tool", "arguments": {}}, "call_tool"),
+        ("prompts/get", {"name": "call_tool", "arguments": {"name": "pay_bill"}}, "call_tool"),
+    ],
+)
+def test_scopes_of_a_call_are_those_of_the_tool_within(
+    method: str, params: dict[str, Any], name: str
+) -> None:
+    def name_in(message: Any) -> list[str]:
+        return [json.loads(bytes(message.params))["name"]]
+
+    scopes_of = tool_discovery.with_inner_calls(name_in)
+    assert scopes_of(jsonrpc.Request(1, method, msgspec.Raw(json.dumps(params).encode()))) == [name]
+
+
+def test_an_index_is_read_by_any_thread() -> None:
+    index = tool_discovery._index((("a", "b", "c"),))
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(lambda: [*index.search("b")]).result() == [0]
 
 
 def test_an_index_that_is_forgotten_closes_its_database() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Audio, File, Image, Server, Text, connect, to_builtins
+from mcp_protocol import Annotations, Audio, File, Image, Server, Text, connect, to_builtins
 from package.wire import ALL
 
 NEWEST, OLDEST = ALL[-1], ALL[0]
@@ -100,6 +100,11 @@ def resource(name: str, **more: str) -> dict[str, Any]:
         (lambda folder: Image(path=folder / "a b.txt"), r"expected image/\*, got text/plain"),
         (lambda folder: Image(b"png", "image/png", path=folder / "dot.png"), "got both"),
         (lambda folder: Image(), "expected type/subtype"),
+        (lambda folder: Image(b"a", "image/png", format="png"), "mime_type or format, got both"),
+        (
+            lambda folder: File(data=b"a", mime_type="text/plain", format="txt"),
+            "mime_type or format, got both",
+        ),
         (lambda folder: File(), "expected either data or path"),
         (lambda folder: File(data=b"", path=folder / "dot.png"), "expected either data or path"),
     ],
@@ -121,3 +126,53 @@ async def test_the_error_for_what_cannot_be_sent_says_what_can(
     with caplog.at_level(logging.ERROR):
         await returned_content(NEWEST, object(), annotation)
     assert said in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("media", "mime_type"),
+    [
+        (Image(b"a", format="png"), "image/png"),
+        (Image(b"a", format=".PNG"), "image/png"),
+        (Image(b"a", format="txt"), "image/txt"),
+        (Image(b"a", format="unheard"), "image/unheard"),
+        (Audio(b"a", format="png"), "audio/png"),
+    ],
+)
+def test_a_format_names_the_subtype_of_a_kind(media: Image | Audio, mime_type: str) -> None:
+    assert (media.mime_type, media.format) == (mime_type, None)
+
+
+@pytest.mark.parametrize("data", ["dot.png", Path("dot.png"), 3])
+def test_the_data_of_an_image_is_bytes(data: Any) -> None:
+    with pytest.raises(TypeError, match="data: expected bytes, got"):
+        Image(data, "image/png")
+
+
+@pytest.mark.parametrize(
+    ("file", "mime_type", "is_text"),
+    [
+        (File(data=b"a", format="JSON"), "application/json", True),
+        (File(data=b"a", name="a.pict"), "image/pict", False),
+        (File(data=b"a", mime_type="application/ld+json; a=b"), "application/ld+json; a=b", True),
+        (File(data=b"a", mime_type="text/csv"), "text/csv", True),
+        (File(data=b"\xff", mime_type="text/csv"), "text/csv", False),
+        (File(data=b"", name="a.txt"), "text/plain", True),
+    ],
+)
+def test_a_file_is_text_if_its_type_and_bytes_are(
+    file: File, mime_type: str, is_text: bool
+) -> None:
+    contents = file.resource
+    assert (contents.mime_type, contents.text is not None) == (mime_type, is_text)
+    assert (contents.blob is None) == is_text
+
+
+@pytest.mark.parametrize(
+    ("priority", "is_right"), [(0, True), (1, True), (-0.1, False), (2, False)]
+)
+def test_a_priority_lies_between_0_and_1(priority: float, is_right: bool) -> None:
+    if is_right:
+        assert Annotations(priority=priority).priority == priority
+    else:
+        with pytest.raises(ValueError, match="priority: expected a number from 0 to 1"):
+            Annotations(priority=priority)

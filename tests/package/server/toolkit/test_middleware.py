@@ -330,9 +330,62 @@ async def test_without_sessions_a_principal_or_an_address_has_the_rate(per: Any)
 def test_rates_that_make_no_sense_are_refused() -> None:
     with pytest.raises(ValueError, match="expected positive numbers, got 0 requests"):
         limit_rate(0)
+    with pytest.raises(ValueError, match="got 1 requests in 0 seconds"):
+        limit_rate(1, seconds=0)
     per: Any = "tenant"
     with pytest.raises(ValueError, match="per: expected session, principal or a function"):
         limit_rate(1, per=per)
+
+
+async def test_a_rate_is_of_one_second_unless_told_otherwise() -> None:
+    clock = Clock()
+    limited: Any = limit_rate(1, per=lambda request: "all", clock=clock)
+
+    async def serve(request: Any) -> str:
+        return "served"
+
+    request = SimpleNamespace(method="a", is_notification=False)
+    assert await limited(request, serve) == "served"
+    with pytest.raises(ProtocolError, match="at most 1 requests in 1 seconds; retry in 1 seconds"):
+        await limited(request, serve)
+    clock.now += 1
+    assert await limited(request, serve) == "served"
+
+
+async def test_a_notification_over_the_rate_is_dropped_and_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limited: Any = limit_rate(1, per=lambda request: "all", clock=Clock())
+    served: list[Any] = []
+
+    async def serve(request: Any) -> None:
+        served.append(request)
+
+    note = SimpleNamespace(method="notifications/a", is_notification=True)
+    for _ in range(2):
+        assert await limited(note, serve) is None
+    assert served == [note]
+    assert caplog.messages == ["notifications/a was dropped: over the rate limit"]
+
+
+@pytest.mark.parametrize("per", ["session", "principal"])
+async def test_a_rate_is_that_of_a_session_or_a_principal(per: Any) -> None:
+    limited: Any = limit_rate(1, per=per, clock=Clock())
+
+    async def serve(request: Any) -> str:
+        return "served"
+
+    ann, bob = Principal("ann"), Principal("bob")
+    ends = []
+    for session, principal in (("1", ann), ("2", ann), ("1", bob)):
+        request = SimpleNamespace(
+            session_id=session, principal=principal, is_notification=False, method="a"
+        )
+        try:
+            ends.append(await limited(request, serve))
+        except ProtocolError as error:
+            ends.append(error.code)
+    assert ends == (["served", "served", 429] if per == "session" else ["served", 429, "served"])
 
 
 async def test_the_sender_silent_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

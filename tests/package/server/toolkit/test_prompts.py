@@ -295,4 +295,38 @@ def test_a_completion_has_at_most_100_values(count: int) -> None:
     }
     assert Completion(iter(values)).wire() == {"values": values[:100], "hasMore": has_more}
     assert Completion(["a"], total=2).wire()["hasMore"]
+
+
+def test_a_completion_reads_one_value_more_than_it_sends() -> None:
+    values = map(str, itertools.count())
+    Completion(values).wire()
+    assert next(values) == "101"
+    assert Completion(iter(())).wire() == {"values": [], "hasMore": False}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("value", ["Oslo", 3, ["Oslo", 3]])
+async def test_a_completer_returns_strings_and_no_string(
+    value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = Server("plain")
+    plain.prompt()(review)
+
+    @plain.completion(prompt="review", argument="code")
+    def codes(value: str, others: Mapping[str, str]) -> Any:
+        return answer
+
+    answer = value
+    async with speaking_to(plain, ALL[-1]) as end:
+        params = {"ref": REVIEW, "argument": {"name": "code", "value": ""}}
+        with caplog.at_level(logging.CRITICAL):
+            assert (await end.ask("completion/complete", params))["error"]["code"] == -32603
+
+
+@pytest.mark.parametrize("count", [0, 3])
+def test_a_completer_has_one_or_two_parameters(count: int) -> None:
+    function = (list, lambda a, b, c: [])[count == 3]
+    expected = "a, b, c" if count else "nothing"
+    with pytest.raises(TypeError, match=f"perhaps of the other arguments, got one of {expected}$"):
+        server.completion(prompt="review", argument="fresh")(function)
     assert not Completion(["a"], total=1).wire()["hasMore"]

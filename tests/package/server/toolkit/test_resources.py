@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
+import re
 from typing import Any
 from urllib.parse import unquote
 
@@ -11,7 +12,16 @@ import pytest
 
 from mcp_protocol import AnyPath
 from mcp_protocol.errors import ResourceNotFoundError
-from mcp_protocol.server.toolkit.content import Annotations, Contents, Icon
+from mcp_protocol.server.toolkit.content import (
+    Annotations,
+    Audio,
+    Contents,
+    File,
+    Icon,
+    Image,
+    ResourceLink,
+    Text,
+)
 from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, UPDATED, RawEnd, facts, speaking_to
@@ -363,3 +373,100 @@ async def test_a_template_gives_a_function_of_any_names_all_variables() -> None:
 
     (contents,) = (await open_server.read_resource("any://Oslo?day=2")).contents
     assert contents.text == "{'city': 'Oslo', 'day': '2'}"
+
+
+def blob(mime_type: str) -> dict[str, Any]:
+    return {"blob": "YQ==", "mimeType": mime_type}
+
+
+def text(mime_type: str, value: str = "a") -> dict[str, Any]:
+    return {"text": value, "mimeType": mime_type}
+
+
+@pytest.mark.parametrize(
+    ("value", "own", "default"),
+    [
+        ("a", text("x/y"), text("text/plain")),
+        (Text("a"), text("x/y"), text("text/plain")),
+        (b"a", blob("x/y"), blob("application/octet-stream")),
+        (bytearray(b"a"), blob("x/y"), blob("application/octet-stream")),
+        (Image(b"a", "image/png"), blob("x/y"), blob("image/png")),
+        (Audio(b"a", "audio/wav"), blob("x/y"), blob("audio/wav")),
+        (File(data=b"a", name="a.csv"), text("text/csv"), text("text/csv")),
+        ([], text("x/y", "[]"), text("application/json", "[]")),
+        ({"a": 1}, text("x/y", '{"a":1}'), text("application/json", '{"a":1}')),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+@pytest.mark.parametrize("mime_type", ["x/y", None])
+@pytest.mark.anyio
+async def test_a_value_becomes_contents_of_its_kind(
+    mime_type: str | None, value: Any, own: Any, default: Any
+) -> None:
+    one = Server("one")
+    one.resource("x://a", name="a", mime_type=mime_type)(lambda: value)
+    async with speaking_to(one, ALL[-1]) as end:
+        result = (await end.ask("resources/read", {"uri": "x://a"}))["result"]
+        (listed,) = (await end.ask("resources/list"))["result"]["resources"]
+    assert result["contents"] == [{"uri": "x://a", **(default if mime_type is None else own)}]
+    assert listed == {
+        "uri": "x://a",
+        "name": "a",
+        **({} if mime_type is None else {"mimeType": mime_type}),
+    }
+
+
+@pytest.mark.anyio
+async def test_a_link_is_no_contents(caplog: pytest.LogCaptureFixture) -> None:
+    one = Server("one")
+    one.resource("x://a", name="a")(lambda: ResourceLink(uri="x://b", name="b"))
+    assert (await read(ALL[-1], "x://a", one))["error"]["code"] == -32603
+    assert "resource 'x://a': expected contents, got ResourceLink" in caplog.text
+
+
+def of_text(a: str, b: int = 1) -> str:
+    return a
+
+
+def of_list(a: list[str]) -> str:
+    return ""
+
+
+def of_anything(a: Any) -> str:
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("uri", "function", "error"),
+    [
+        ("x://{a}", of_text, None),
+        ("x://{a}{?b}", of_text, None),
+        ("x://h{/a*}", of_list, None),
+        ("x://h{/a*}", of_anything, None),
+        ("x://h{/a*}", of_text, "a* is a list of values, and the function takes no list"),
+        ("x://{b}", of_text, "nothing in the URI gives a"),
+        ("x://{a}/{c}", of_text, "the function takes no c"),
+        ("x:// a", of_text, "expected an absolute URI"),
+    ],
+)
+def test_a_template_fits_the_parameters_of_its_function(
+    uri: str, function: Any, error: str | None
+) -> None:
+    one = Server("one")
+    if error is None:
+        one.add_resource(function, uri)
+        one.remove_resource(uri)
+        one.add_resource(function, uri)
+    else:
+        with pytest.raises((TypeError, ValueError), match=re.escape(error)):
+            one.add_resource(function, uri)
+
+
+def test_wrong_uses_of_the_decorator_are_refused() -> None:
+    one: Any = Server("one")
+    with pytest.raises(TypeError, match=r"got @server\.resource$"):
+        one.resource(of_text)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'kind'"):
+        one.resource("x://a", kind="text")
+    with pytest.raises(TypeError, match="cache: expected CacheHint, got int"):
+        one.resource("x://a", cache=5)(lambda: "")

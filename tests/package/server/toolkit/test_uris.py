@@ -38,6 +38,16 @@ MATCHES = [
     ("x://h{?q}", "x://h?q=1&q=2", None),
     ("x://h{?q*}", "x://h?q=1&q=2", {"q": ["1", "2"]}),
     ("x:/a?x=1{&b}", "x:/a?x=1&b=2", {"b": "2"}),
+    ("x:{a}aa", "x:baaa", {"a": "ba"}),
+    ("x:{a}.{b}", "x:1.2.3", {"a": "1.2", "b": "3"}),
+    ("x:{+a}{+b}", "x:123", {"a": "1", "b": "23"}),
+    ("x:a{#p}{+q}", "x:a#123", {"p": "1", "q": "23"}),
+    ("x:{+a}{/b}", "x:q//b", {"a": "q/", "b": "b"}),
+    ("x:a{;k}", "x:a;k", {"k": ""}),
+    ("x:a{;k}", "x:a;k=", {"k": ""}),
+    ("x:a{;k*}", "x:a;k=1;k=2", {"k": ["1", "2"]}),
+    ("x://h{?q}", "x://h?", {}),
+    ("x:/a?x=1{&b}", "x:/a?x=1&", {}),
 ]
 
 
@@ -64,6 +74,12 @@ def test_an_optional_variable_may_be_left_out() -> None:
     template = UriTemplate("x://h{/a,b}", frozenset({"b"}))
     assert template.match("x://h/1") == {"a": "1"}
     assert template.match("x://h/1/2") == {"a": "1", "b": "2"}
+    assert UriTemplate("x://h{/a}/end", frozenset({"a"})).match("x://h/end") == {}
+
+
+def test_a_template_knows_which_variables_are_lists() -> None:
+    template = UriTemplate("x:{a}{/b*}{?c,d*}")
+    assert (template.names, template.exploded) == (("a", "b", "c", "d"), {"b", "d"})
 
 
 @pytest.mark.requirement(
@@ -75,6 +91,8 @@ def test_an_optional_variable_may_be_left_out() -> None:
         ("x:{", "braces"),
         ("x:{a}}", "braces"),
         ("x:{}", "braces"),
+        ("x:}{", "braces"),
+        ("x:{{a}}", "braces"),
         ("x:{a b}", "variable's name"),
         ("x:{a=1}", "variable's name"),
         ("x:{!a}", "operator '!'"),
