@@ -198,7 +198,7 @@ def test_a_terminal_shows_the_head_bold_and_severities_in_colours(tmp_path: Path
     heads = dict(
         re.findall("^\x1b\\[([0-9]+)m\x1b\\[1m([a-z]+)\x1b\\[0m [A-Z]", text, re.MULTILINE)
     )
-    assert heads == {"31": "breaking", "33": "warning", "32": "compatible"}
+    assert heads == {"31": "breaking", "32": "compatible"}
     assert text.count("\x1b[1m") == 1 + len(re.findall("^\x1b\\[3", text, re.MULTILINE))
 
 
