@@ -140,6 +140,10 @@ VALUES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {**WET, "WetNotification": message("notifications/wet", AB, required=False)},
         {**WET, "WetNotification": message("notifications/wet", AB)},
     ),
+    "a type that moves to another place": (
+        {**params(size=ref("Own")), "Own": AB},
+        {"PaintResult": obj("", size=ref("Own")), "Own": obj("a", a=TEXT, b=TEXT)},
+    ),
     "a result that goes": (
         {**ASKED, "ServerRequest": any_of("AskRequest")},
         {**ASKED, "ServerRequest": any_of("AskRequest"), "AskResult": obj("text", text=COUNT)},
