@@ -189,7 +189,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_a_terminal_shows_the_head_bold_and_severities_in_colours(tmp_path: Path) -> None:
+def test_a_terminal_shows_the_head_bold_and_rules_in_colours(tmp_path: Path) -> None:
     old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
     with redirect_stdout(Terminal()) as shown, pytest.raises(SystemExit):
         cli.main(["diff", old, new])

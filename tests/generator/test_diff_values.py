@@ -1,4 +1,4 @@
-"""What `mcpgen diff` reports of pairs of values, word by word, and the numbers behind it."""
+"""The reports of `mcpgen diff` about pairs of values, word by word, and the numbers behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcpgen.diff.compare import Diff
 BOTH = {"Brush": BRUSH, "Roller": ROLLER}
 PAD = obj("kind width", kind=const("pad"), width=COUNT)
 CLOSED = {"additionalProperties": False}
-OPENED = {"additionalProperties": {}}
+OPENED: dict[str, Any] = {"additionalProperties": {}}
 AB = obj("a", a=TEXT, b=COUNT)
 FLAG = {"type": "boolean"}
 
@@ -229,7 +229,7 @@ def nest(depth: int) -> dict[str, Any]:
     return node
 
 
-ALIASES = {f"Alias{number}": ref(f"Alias{number + 1}") for number in range(110)}
+ALIASES: dict[str, Any] = {f"Alias{number}": ref(f"Alias{number + 1}") for number in range(110)}
 
 
 @pytest.mark.parametrize(
@@ -262,14 +262,16 @@ def test_equal_alternatives_count_once() -> None:
     ]
     alternatives = side.alternatives.of({"anyOf": [*kinds, *kinds]})
     assert len(alternatives) == len(kinds)
-    found: list[type[Alternative]] = [type(each) for each in alternatives]
-    assert (found.count(Scalar), found.count(Array), found.count(Object)) == (2, 3, 2)
+    kinds_of: list[type[Alternative]] = [type(each) for each in alternatives]
+    assert [kinds_of.count(kind) for kind in (Scalar, Array, Object)] == [2, 3, 2]
 
 
 def renaming(length: int = 3) -> Diff:
     """A comparison with one renaming, and a name of some length."""
-    old = protocol("A", **params(**{f"{'s' * length}": COUNT}))
-    return Diff("A", "B", changes(old, protocol("B", **params(**{f"{'s' * length}e": COUNT}))))
+    name = "s" * length
+    old, new = ({each: COUNT} for each in (name, f"{name}e"))
+    sides = protocol("A", **params("color", **old)), protocol("B", **params("color", **new))
+    return Diff("A", "B", changes(*sides))
 
 
 def test_a_record_says_how_sure_a_renaming_is_in_hundredths() -> None:

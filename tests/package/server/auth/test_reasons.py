@@ -102,7 +102,7 @@ async def test_a_refused_token_has_its_reason(token: str, reason: str | None) ->
     assert await reason_of(token) == reason
 
 
-async def test_a_token_by_an_algorithm_that_is_not_allowed_says_which_are() -> None:
+async def test_a_token_by_another_algorithm_says_which_are_allowed() -> None:
     allowed = ["ES384", "RS256"]
     assert await reason_of(TOKEN, algorithms=allowed) == "alg: expected one of ES384, RS256"
 
@@ -148,6 +148,10 @@ class Used:
         """Store an id."""
         self.seconds.append(seconds)
         return True
+
+    async def is_used(self, digest: bytes) -> bool:
+        """Nothing asks."""
+        raise NotImplementedError
 
 
 async def proof_reason(proof: str | None, **settings: Any) -> str:
@@ -206,7 +210,7 @@ async def test_a_refused_proof_has_its_reason(proof: str | None, reason: str) ->
     assert await proof_reason(proof) == reason
 
 
-async def test_a_proof_by_an_algorithm_that_is_not_allowed_says_which_are() -> None:
+async def test_a_proof_by_another_algorithm_says_which_are_allowed() -> None:
     reason = await proof_reason(proof_of(CLIENT, TOKEN), algorithms=("ES384", "RS256"))
     assert reason == "alg: expected one of ES384, RS256"
 
@@ -252,7 +256,7 @@ def test_a_failure_is_new_once_in_10_seconds_for_each_kind() -> None:
     assert [log.is_new(kind, now) for kind, now in times] == [True, False, True, True, False, True]
 
 
-def test_a_cached_principal_lasts_until_its_time_or_its_token_ends(
+def test_a_cached_principal_ends_with_its_time_or_its_token(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cache = PrincipalCache(60)

@@ -48,7 +48,7 @@ def test_a_record_is_read_from_its_bytes(record: SessionRecord) -> None:
     assert [decode_record(other) for other in (b"", b"\x02" + data[1:], data[:-1])] == [None] * 3
 
 
-def test_a_new_record_is_version_1_of_a_session_that_is_not_ready() -> None:
+def test_a_new_record_is_of_a_session_that_is_not_ready() -> None:
     states = (RECORD.version, RECORD.is_ready, RECORD.is_confirmed, RECORD.log_level)
     assert states == (1, False, False, None)
     assert (RECORD.subscriptions, RECORD.listener, RECORD.rules) == (frozenset(), "", ())
