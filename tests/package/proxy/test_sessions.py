@@ -381,7 +381,7 @@ async def test_failed_openings_are_repeated_after_these_pauses(
             now += after
             with pytest.raises(ValueError, match="away"):
                 await place.ensure_open()
-        assert not place.is_busy
+        assert (place.is_busy, place.was_open) == (False, False)
         place.release()
         with pytest.raises(InternalError, match="the session of the client has ended"):
             await place.ensure_open()

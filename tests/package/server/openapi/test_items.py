@@ -215,6 +215,13 @@ def test_members_are_arguments_down_to_16_levels_of_all_of(levels: int, members:
     assert (body.members is not None) is members
 
 
+async def test_a_parameter_gives_its_name_to_a_member_of_the_body() -> None:
+    members = {"properties": {"a": TEXT, "b": TEXT}, "required": ["b"]}
+    operation = {"parameters": [parameter("a", "query")], **body_of(members)}
+    (tool,) = await make_server(one("/", operation, "post")).list_tools()
+    assert tool.input_schema["properties"].keys() == {"a__query", "a", "b"}
+
+
 @pytest.mark.parametrize(("references", "is_followed"), [(0, True), (31, True), (32, False)])
 def test_so_many_references_are_followed_in_a_row(references: int, is_followed: bool) -> None:
     nodes = {f"n{number}": {"$ref": f"#/n{number + 1}"} for number in range(references)}
