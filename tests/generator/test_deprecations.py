@@ -17,7 +17,7 @@ PLAIN = schema.load(NEWEST, errata=False).definitions
 
 def list_deprecations(old: str, new: str) -> list[tuple[str, str, tuple[str, ...]]]:
     """The deprecations that a comparison shows, with those whom they concern."""
-    changes = diff.compare(*diff.load(old, new)).changes
+    changes = diff.compare(*diff.load(old, new, errata=True)).changes
     return [
         (change.rule.id, change.place, change.affected_parties)
         for change in changes

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html as escapes
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import redirect_stdout
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from generator.diff_schemas import definitions, facts_with, protocol
 from generator.schemas import TEXT, any_of, const, obj, ref
 from generator.typescript_text import save_text as saved_typescript
 from generator.typescript_text import typescript_of
-from mcpgen import diff, schema
+from mcpgen import cli, diff, schema
 from mcpgen.diff import page, report
 
 EVIL = "\x1b[31m<b>|`*\u202e</script>"
@@ -178,6 +180,26 @@ def test_standard_output_has_every_line_of_the_file(form: str, tmp_path: Path) -
     shown = run(*words).out
     run(*words, "-o", f"{tmp_path / 'report'}")
     assert shown == (tmp_path / "report").read_text("utf-8")
+
+
+class Terminal(io.StringIO):
+    """A terminal that keeps what it shows."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_shows_the_head_bold_and_rules_in_colours(tmp_path: Path) -> None:
+    old, new = save_schema(tmp_path, "a.json"), save_schema(tmp_path, "b.json", **NEW)
+    with redirect_stdout(Terminal()) as shown, pytest.raises(SystemExit):
+        cli.main(["diff", old, new])
+    text = shown.getvalue()
+    assert text.startswith(f"\x1b[1m{old} -> {new}: ")
+    heads = dict(
+        re.findall("^\x1b\\[([0-9]+)m\x1b\\[1m([a-z]+)\x1b\\[0m [A-Z]", text, re.MULTILINE)
+    )
+    assert heads == {"31": "breaking", "32": "compatible"}
+    assert text.count("\x1b[1m") == 1 + len(re.findall("^\x1b\\[3", text, re.MULTILINE))
 
 
 def test_a_report_is_written_to_a_file(tmp_path: Path) -> None:

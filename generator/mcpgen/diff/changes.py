@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from mcpgen.diff.rules import RULES, Rule, Severity
+from mcpgen.diff.rules import RULES, SEVERITIES, Rule, Severity
 from mcpgen.model.methods import Role
 
 OTHER: dict[Role, Role] = {"client": "server", "server": "client"}
@@ -24,7 +25,7 @@ PARTIES = (
 """All parties that a change can affect."""
 
 _ORDER = {rule: number for number, rule in enumerate(RULES)}
-_WEIGHT: Mapping[Severity, int] = {"breaking": 0, "warning": 1, "compatible": 2, "ignore": 3}
+_WEIGHT = {severity: number for number, severity in enumerate(SEVERITIES)}
 
 
 @dataclass(frozen=True, order=True)
@@ -104,10 +105,8 @@ class Change:
 
 def counts(changes: Iterable[Change]) -> dict[Severity, int]:
     """The number of changes of each severity."""
-    numbers: dict[Severity, int] = {"breaking": 0, "warning": 0, "compatible": 0}
-    for change in changes:
-        numbers[change.severity] = numbers.get(change.severity, 0) + 1
-    return numbers
+    numbers = Counter(change.severity for change in changes)
+    return {severity: numbers[severity] for severity in SEVERITIES[:-1]}
 
 
 @dataclass(frozen=True)

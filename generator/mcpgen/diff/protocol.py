@@ -163,7 +163,7 @@ class Protocol:
         return seen
 
 
-def load(old: str, new: str, *, errata: bool = True) -> tuple[Protocol, Protocol]:
+def load(old: str, new: str, *, errata: bool) -> tuple[Protocol, Protocol]:
     """Both sides of a comparison.
 
     Args:

@@ -151,7 +151,7 @@ class WaitingCalls:
         respond: Callable[[PassedCall], Awaitable[Any]],
         tasks: anyio.abc.TaskGroup,
         *,
-        passes_states: bool = False,
+        passes_states: bool,
     ) -> Any:
         """The response to a request or to its retry: the final result, or input requests.
 

@@ -14,8 +14,10 @@ import anyio.lowlevel
 import pytest
 
 from mcp_protocol import Context, Protected, Restart, Server, StaticTokens
-from mcp_protocol.errors import RemoteError
+from mcp_protocol.errors import InternalError, RemoteError
 from mcp_protocol.proxy import upstream_pool
+from mcp_protocol.proxy.upstream import Upstream
+from mcp_protocol.proxy.upstream_pool import PooledUpstream
 from mcp_protocol.testing import connected
 from mcp_protocol.transports.memory import memory_pair
 from package.asgi_client import Http, asgi
@@ -357,6 +359,33 @@ async def test_a_server_that_stays_away_is_tried_again_after_a_pause(
             with pytest.raises(RemoteError, match="does not answer"):
                 await client.call_tool("number")
         assert len(refused) == 2  # the first time, and at once again
+
+
+async def test_failed_openings_are_repeated_after_these_pauses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    attempts: list[float] = []
+    now = 100.0
+    monkeypatch.setattr(anyio, "current_time", lambda: now)
+
+    @asynccontextmanager
+    async def refuse(upstream: Upstream) -> AsyncIterator[Any]:
+        attempts.append(now)
+        int("away")
+        yield
+
+    async with anyio.create_task_group() as tasks:
+        upstream = Upstream("front", lambda *change: None, lambda what, why: None)
+        place = PooledUpstream(upstream, refuse, lambda client, is_first: None, True, tasks)
+        for after in (0, 0, 0.5, 0.5, 4.5, 0.5, 14.5, 0.5, 59.5, 0.5, 59.5, 0.5):
+            now += after
+            with pytest.raises(ValueError, match="away"):
+                await place.ensure_open()
+        assert (place.is_busy, place.was_open) == (False, False)
+        place.release()
+        with pytest.raises(InternalError, match="the session of the client has ended"):
+            await place.ensure_open()
+    assert attempts == [100, 100, 101, 106, 121, 181, 241]
 
 
 async def test_pauses_begin_anew_after_a_session(monkeypatch: pytest.MonkeyPatch) -> None:

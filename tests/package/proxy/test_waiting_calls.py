@@ -99,3 +99,31 @@ async def test_a_call_that_waited_for_too_long_is_an_error(
         with anyio.fail_after(10):
             await ended.wait()
         assert "took too long" in (await book(http, asked))["error"]["message"]
+
+
+@pytest.mark.parametrize("most", [0, 1])
+async def test_of_too_many_waiting_calls_the_oldest_is_cancelled(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting_calls, "MOST_CALLS", most)
+    ended = anyio.Event()
+    async with asgi(Server.proxy(theatre("Which row?", ended=ended.set), revision=SESSION)) as http:
+        asked = (await book(http))["result"]
+        if most:
+            answered = (await book(http, asked, row=3))["result"]
+            assert answered["content"][0]["text"] == "rows [3]"
+        else:
+            with anyio.fail_after(10):
+                await ended.wait()
+        gone = (await book(http, asked))["error"]
+        assert (gone["code"], "which waits here" in gone["message"]) == (-32602, True)
+
+
+async def test_a_state_of_other_arguments_continues_no_call() -> None:
+    async with asgi(Server.proxy(theatre("Which row?"), revision=SESSION)) as http:
+        asked = (await book(http))["result"]
+        params = {"name": "book", "arguments": {"a": 1}, "requestState": asked["requestState"]}
+        reply = await http.ask(NEWEST, "tools/call", params, capabilities=CAPABILITIES)
+        assert reply.messages[-1]["error"]["code"] == -32602
+        again = (await book(http, {**asked, "inputRequests": {"question-9": None}}))["result"]
+        assert again["inputRequests"].keys() == asked["inputRequests"].keys() == {"question-1"}

@@ -97,10 +97,10 @@ class BodyMember:
     """
 
     name: str
-    style: str | None = None
-    explode: bool = True
-    is_file: bool = False
-    content_type: str | None = None
+    style: str | None
+    explode: bool
+    is_file: bool
+    content_type: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

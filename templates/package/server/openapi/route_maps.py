@@ -108,7 +108,7 @@ def map_route(
     kind = route_map.mcp_type
     if function is not None:
         chosen = function(route, kind) or kind
-        if chosen not in MCPType:
+        if not isinstance(chosen, MCPType):
             raise TypeError(f"route_map_fn: expected an MCPType or None, got {safe_repr(chosen)}")
         kind = chosen
     return kind, frozenset(route_map.mcp_tags)

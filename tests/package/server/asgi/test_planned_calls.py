@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, MutableMapping
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,7 @@ from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.runtime.concurrency import never_suspends
 from mcp_protocol.server.asgi.request import KEPT_BYTES, KEPT_HEADS, AcceptedHeads, HttpRequest
 from mcp_protocol.server.asgi.settings import Limits
+from mcp_protocol.server.planned_calls import read_call
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.wire import HANDSHAKE, STREAMABLE, encode_message, request
 
@@ -267,3 +269,36 @@ async def test_a_body_that_is_there_at_once_is_served(revision: str) -> None:
 
         await http.app(scope, receive, send)
         assert (sent[0]["status"], b'"3"' in sent[1]["body"]) == (200, True)
+
+
+def call_of(identifier: object = 1, length: int = 0, text: str = "", **params: Any) -> bytes:
+    """The body of a call, filled up with spaces."""
+    members = {"name": "a", "arguments": {"text": text}, **params}
+    message = {"jsonrpc": "2.0", "id": identifier, "method": "tools/call", "params": members}
+    return json.dumps(message).encode().ljust(length)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_read"),
+    [
+        (call_of(), True),
+        (call_of(_meta={}), True),
+        (call_of(task={}), False),
+        (call_of().replace(b"2.0", b"1.0"), False),
+        (call_of().replace(b"tools/call", b"tools/list"), False),
+        (call_of(length=400, text="[" * 198), True),
+        (call_of(length=401, text="[" * 198), False),
+        (call_of(length=401, text="[" * 197), True),
+        (call_of(length=401, text="{" * 198), False),
+        (call_of(2**63 - 1), True),
+        (call_of(2**63), False),
+        (call_of(-(2**63)), True),
+        (call_of(-(2**63) - 1), False),
+        (call_of("x" * 1024), True),
+        (call_of("x" * 1025), False),
+        (call_of(None), False),
+        (call_of(1.5), False),
+    ],
+)
+def test_a_call_is_read_in_one_pass_within_these_bounds(body: bytes, is_read: bool) -> None:
+    assert (read_call(body) is not None) is is_read

@@ -200,7 +200,7 @@ def serving_issuer() -> Iterator[LoopbackIssuer]:
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     issuer.url = f"http://127.0.0.1:{server.server_address[1]}"
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield issuer

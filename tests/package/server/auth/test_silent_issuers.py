@@ -136,6 +136,26 @@ async def test_keys_in_use_stay_in_use_while_their_issuer_is_silent(
         assert len(issuer.requests) <= 3
 
 
+async def test_keys_are_fetched_anew_after_30_seconds_or_an_hour(
+    issuer: LoopbackIssuer, clock: Clock
+) -> None:
+    other = new_key("other")
+    async with serving_keys(issuer) as status:
+        for more, after, count in (
+            ({}, 0, 1),
+            ({"key": other}, 29.9, 1),
+            ({"key": other}, 0.1, 2),
+            ({}, 3599.9, 2),
+            ({}, 0.1, 3),
+        ):
+            clock.now += after
+            assert await status(**more) == (401 if more else 200)
+            with anyio.fail_after(5):
+                while len(issuer.requests) < count:
+                    await anyio.lowlevel.checkpoint()
+            assert len(issuer.requests) == count
+
+
 async def test_a_token_in_use_ends_with_its_key(issuer: LoopbackIssuer, clock: Clock) -> None:
     auth = protected_settings(
         issuers=[issuer.url], verifier=JwtVerifier(jwks=f"{issuer.url}/jwks", max_age=100)
@@ -161,7 +181,9 @@ async def test_requests_without_keys_wait_for_one_fetch_only(
         assert await status() == 503
         assert len(issuer.requests) <= 1
         silence.end()
-        clock.now += 6
+        clock.now += 4.9
+        assert await status() == 503
+        clock.now += 0.1
         assert await at_once(status, 10) == [200] * 10
         assert len(issuer.requests) <= 2
 
@@ -262,7 +284,9 @@ async def test_requests_with_one_token_share_an_unanswered_request(
         assert await status("other") == 503  # at once
         assert len(issuer.requests) <= 1
         silence.end()
-        clock.now += 2
+        clock.now += 0.9
+        assert await status("other") == 503
+        clock.now += 0.1
         assert await status("other") == 401
         assert await status("another") == 401
         assert len(issuer.requests) <= 3

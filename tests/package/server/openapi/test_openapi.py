@@ -434,9 +434,11 @@ async def test_a_client_of_the_user_stays_open_and_an_own_one_closes() -> None:
     opened = current.lifespan(lifespan)
     assert opened is not None
     server = Server.from_openapi(one("/", {}), base_url="https://pets.test", lifespan=lifespan)
-    async with opened(server) as state, opened(server):
-        client: Any = current()
+    async with opened(server) as state:
+        async with opened(server):
+            client: Any = current()
         assert (state, str(client.base_url)) == ("state", "https://pets.test")
+        assert (current(), client.is_closed) == (client, False)
     assert client.is_closed
     with pytest.raises(RuntimeError, match="only while the server runs"):
         current()

@@ -141,3 +141,27 @@ async def test_a_bus_in_memory_keeps_so_many_messages() -> None:
     for number in range(letters + 1):
         assert await bus.send("one", b"%d" % number)
     assert list(await bus.receive("one")) == [b"%d" % number for number in range(1, letters + 1)]
+
+
+async def test_a_worker_counts_as_alive_for_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus, times = MemoryBus(), [0.0]
+    monkeypatch.setattr(anyio, "current_time", lambda: times[-1])
+    await bus.beat("one")
+    for now, is_alive in ((0.0, True), (2.5, True), (3.0, False), (3.5, False)):
+        times.append(now)
+        assert await bus.send("one", b"letter") is is_alive
+    await bus.beat("two")
+    times.append(6.0)
+    await bus.beat("one")
+    assert [await bus.send(worker, b"letter") for worker in ("one", "two")] == [True, True]
+
+
+async def test_a_reader_gets_what_came_after_its_cursor() -> None:
+    bus = MemoryBus()
+    start = await bus.changes(None)
+    assert (start.cursor, start.changes, start.gap) == ("0", (), False)
+    for change in (b"a", b"b", b"c"):
+        await bus.publish(change)
+    for cursor, left in (("0", [b"a", b"b", b"c"]), ("2", [b"c"])):
+        news = await bus.changes(cursor)
+        assert (news.cursor, news.changes, news.gap) == ("3", left, False)
