@@ -33,7 +33,7 @@ field that resumes a stream. A longer type is cut, and then matches no known typ
 
 _BOM = b"\xef\xbb\xbf"
 _DATA = b"data:"
-_TELLING = len(_BOM) + len(_DATA) + 1  # bytes of a line that show whether it has data
+_TELLING = len(_BOM + _DATA + b" ")  # bytes of a line that show whether it has data
 _DROPPED = b":"  # replaces a line over the limit: a comment, which is ignored
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _RETRY_DIGITS = 9  # more than eleven days
@@ -140,7 +140,6 @@ class EventDecoder:
             if self._tail.startswith(_DATA) and not self._dropping:
                 self._begin_data(decoded)
                 return
-            del self._tail[FIELD_LIMIT + _FIELD_NAME :]
         if self._tail_size + self._size > self._limit + _FIELD_NAME:
             self._drop(decoded)
             self._tail[:] = _DROPPED
@@ -149,7 +148,7 @@ class EventDecoder:
         """Move the stored part of a line to the data of the event."""
         value = bytes(self._tail[len(_DATA) :]).removeprefix(b" ")
         self._in_data = True
-        self._data = bytearray() if self._data is None else bytearray(self._data) + b"\n"
+        self._data = bytearray() if self._data is None else self._with_line_break(self._data)
         self._size += 1
         self._add_to_data(value, decoded)
 
@@ -158,15 +157,14 @@ class EventDecoder:
         self._size += len(part)
         if self._size - 1 > self._limit:
             self._drop(decoded)
-            self._tail[:] = _DROPPED
-            self._in_data = False
         elif isinstance(self._data, bytearray):
             self._data += part
 
     def _finish_line(self, rest: bytes, decoded: Decoded) -> None:
         """Process the incomplete line with its end."""
         size, self._tail_size = self._tail_size + len(rest), 0
-        line = bytes(self._tail) + rest
+        self._tail += rest
+        line = bytes(self._tail)
         self._tail.clear()
         if self._in_data:
             self._add_to_data(rest, decoded)
@@ -180,15 +178,13 @@ class EventDecoder:
         if not self._started:
             self._started = True
             line = line.removeprefix(_BOM)
-        if not line:
-            self._close(decoded)
-            return
-        if len(line) > self._limit + _FIELD_NAME:
-            self._drop(decoded)
-            return
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
-        if name == b"data":
+        if not line:
+            self._close(decoded)
+        elif len(line) > self._limit + _FIELD_NAME:
+            self._drop(decoded)
+        elif name == b"data":
             self._size += len(value) + 1
             if self._size - 1 > self._limit:
                 self._drop(decoded)
@@ -207,11 +203,16 @@ class EventDecoder:
     def _add_line(self, value: bytes) -> None:
         if self._data is None:
             self._data = value
-            return
-        if isinstance(self._data, bytes):
-            self._data = bytearray(self._data)
-        self._data += b"\n"
-        self._data += value
+        else:
+            self._data = self._with_line_break(self._data)
+            self._data += value
+
+    @staticmethod
+    def _with_line_break(data: bytes | bytearray) -> bytearray:
+        """The data as an array to which a line can be added; an array is not copied."""
+        lines = data if isinstance(data, bytearray) else bytearray(data)
+        lines += b"\n"
+        return lines
 
     def _close(self, decoded: Decoded) -> None:
         """Complete the event at a blank line; an event without data only sets the id."""
@@ -221,20 +222,15 @@ class EventDecoder:
             if self._data is not None:
                 data = bytes(self._data)
                 decoded.append(ServerSentEvent(data, self._type or MESSAGE, self.last_id or ""))
-        self._forget()
+        self._data = self._id = None
+        self._size = 0
+        self._type = ""
         self._dropping = False
 
     def _drop(self, decoded: Decoded) -> None:
         if not self._dropping:
             decoded.append(TooLong(self._limit))
-        self._forget()
         self._dropping = True
-
-    def _forget(self) -> None:
-        self._data = None
-        self._size = 0
-        self._type = ""
-        self._id = None
 
 
 def encode_event(

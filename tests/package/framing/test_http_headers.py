@@ -56,6 +56,10 @@ def test_a_value_is_encoded_only_where_it_must(text: str, encoded: str) -> None:
     assert decode_value(encoded) == text
 
 
+def test_an_encoded_value_may_be_empty() -> None:
+    assert decode_value("=?base64??=") == ""
+
+
 @given(st.text(st.characters(blacklist_categories=["Cs"])))
 def test_every_text_comes_back_and_is_safe_in_a_header(text: str) -> None:
     encoded = encode_value(text)
@@ -69,6 +73,7 @@ def test_every_text_comes_back_and_is_safe_in_a_header(text: str) -> None:
     [
         "=?base64?SGVsbG8?=",
         "=?base64?a b=?=",
+        "=?base64?a!Gk=?=",
         "=?base64?gA==?=",
         "=?base64?\xe4?=",
         "\xe4",

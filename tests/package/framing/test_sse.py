@@ -53,8 +53,9 @@ def decode(
     return [event for chunk in cut(data) for event in decoder.feed(chunk)]
 
 
-def data_of(data: bytes, cut: Cut = whole) -> list[bytes]:
-    return [event.data for event in decode(data, cut) if isinstance(event, ServerSentEvent)]
+def data_of(data: bytes, cut: Cut = whole, decoder: EventDecoder | None = None) -> list[bytes]:
+    events = decode(data, cut, decoder)
+    return [event.data for event in events if isinstance(event, ServerSentEvent)]
 
 
 STREAM = """\
@@ -93,6 +94,15 @@ def test_events_come_out_whole_wherever_the_network_cuts_them(
     cut: Cut, end: str, bom: bytes
 ) -> None:
     assert decode(bom + STREAM.replace("\n", end).encode(), cut) == EVENTS
+
+
+def test_a_byte_order_mark_counts_at_the_beginning_alone(cut: Cut) -> None:
+    mark = b"\xef\xbb\xbf"
+    long = b"x" * (FIELD_LIMIT + 1000)
+    stream = mark + b"data: " + long + b"\n" + mark + b"data: b\n\n" + mark + b"data: c\n\n"
+    assert data_of(stream, cut) == [long]
+    assert data_of(mark + b"data: a\n\n", cut) == [b"a"]
+    assert data_of(mark + b"data: a\n" + mark + b"data: b\n\n", cut) == [b"a"]
 
 
 def test_ends_of_lines_may_be_mixed(cut: Cut) -> None:
@@ -177,10 +187,29 @@ def test_retry_is_a_number_of_digits_or_nothing(
 
 
 def test_an_event_of_just_the_limit_passes(cut: Cut) -> None:
-    stream = b"data: " + b"x" * 40 + b"\ndata: " + b"x" * 59 + b"\n\n"
-    (event,) = decode(stream, cut, EventDecoder(limit=100))
-    assert isinstance(event, ServerSentEvent)
-    assert len(event.data) == 100
+    decoder = EventDecoder(limit=100)
+    for lines in ([b"x" * 100], [b"x" * 40, b"x" * 59], [b"x" * 98, b"x"], [b"x"] * 50 + [b""]):
+        stream = b"data: " + b"\ndata: ".join(lines)
+        assert data_of(stream + b"\n\n", cut) == [b"\n".join(lines)]
+        assert decode(stream + b"\n\n", cut, decoder) == [ServerSentEvent(b"\n".join(lines))]
+        assert decode(stream + b"x\n\n", cut, decoder) == [TooLong(100)]
+
+
+def test_an_event_over_the_limit_is_reported_at_once() -> None:
+    for head, room in ((b"data: ", 100), (b"data: x\ndata: ", 98)):
+        decoder = EventDecoder(limit=100)
+        assert decoder.feed(head + b"x" * room) == []
+        assert decoder.feed(b"x") == [TooLong(100)]
+
+
+@pytest.mark.parametrize("rest", [b"", b"xx", b"xx\n", b"\ndata: more than the rest\n"])
+def test_the_event_after_a_dropped_one_is_not_lost(rest: bytes) -> None:
+    decoder = EventDecoder(limit=100)
+    events = [decoder.feed(piece) for piece in (b"data: " + b"x" * 99, b"xx" + rest, b"\n")]
+    assert [event for part in events for event in part] == [TooLong(100)]
+    decoder.feed(b"\n")
+    assert decoder.feed(b"data: b") == []
+    assert decoder.feed(b"\n\n") == [ServerSentEvent(b"b")]
 
 
 @pytest.mark.parametrize("limit", [100, FIELD_LIMIT + 2001])
@@ -189,9 +218,8 @@ def test_another_line_may_have_the_limit_and_a_name_of_16_bytes(
     cut: Cut, name: bytes, limit: int
 ) -> None:
     line, end = (name + b":").ljust(limit + 16, b"x"), b"\ndata: a\n\n"
-    (event,) = decode(line + end, cut, EventDecoder(limit))
-    assert isinstance(event, ServerSentEvent)
-    assert event.data == b"a"
+    for before in (b"", b"id: 1\n", b"id: 1\n\n"):
+        assert data_of(before + line + end, cut, EventDecoder(limit)) == [b"a"]
     for more in (b"x", b"xx", b"xxx"):
         assert decode(line + more + end, cut, EventDecoder(limit)) == [TooLong(limit)]
 
@@ -253,7 +281,7 @@ def test_a_flood_takes_a_small_multiple_of_the_limit_in_memory(
     decoder.feed(beginning)
     tracemalloc.start()
     try:
-        for _ in range(3 * LIMIT // len(piece)):
+        for _ in range(6 * LIMIT // len(piece)):
             decoder.feed(piece)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
