@@ -526,7 +526,6 @@ class MissingFeature:
     def __init__(self, feature: str, owner: str = "") -> None:
         self._feature = feature
         self._owner = owner
-        self._member = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._member = f"{self._owner or owner.__name__}.{name}"
