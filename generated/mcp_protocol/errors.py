@@ -75,6 +75,8 @@ _REMOTE_TEXT = 1000  # characters of a peer's error text that an error quotes
 
 _SHOWN_LINE = 500  # characters of a line on standard error that an error quotes
 
+_SHOWN_BODY = 300  # characters of the body of an HTTP response that an error quotes
+
 
 class McpError(Exception):
     """Base of every error that this package raises deliberately."""
@@ -469,8 +471,8 @@ class HttpStatusError(TransportError):
     def __init__(
         self, url: str, status: int, reason: str, body: bytes = b"", more: str = ""
     ) -> None:
-        text = " ".join(body[:1000].decode(errors="replace").split())[:300]
-        excerpt = f": {safe_text(text, 300)}" if text else ""
+        text = " ".join(body[:1000].decode(errors="replace").split())[:_SHOWN_BODY]
+        excerpt = f": {safe_text(text, _SHOWN_BODY)}" if text else ""
         suffix = f"; {more}" if more else ""
         status_text = f"{url} answered HTTP {status} {safe_text(reason)}".rstrip()
         super().__init__(status_text + excerpt + suffix)
@@ -529,7 +531,6 @@ class MissingFeature:
     def __init__(self, feature: str, owner: str = "") -> None:
         self._feature = feature
         self._owner = owner
-        self._member = ""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._member = f"{self._owner or owner.__name__}.{name}"

@@ -5,7 +5,8 @@
 # ruff: noqa - automatic fixes would count as edits
 """Untrusted YAML with the types of JSON: no dates, no tags, keys are strings; size is bounded.
 
-As in YAML 1.2, `yes`, `no`, `on` and `off` are strings, and so are digits with colons.
+As in YAML 1.2, `yes`, `no`, `on` and `off` are strings, and so are digits with colons; `<<` is a
+key as any other.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from .foreign_text import safe_repr, safe_text
 LEVELS = 200
 """Most levels of a document."""
 
+_TAG = "tag:yaml.org,2002:"
 _YAML_TYPES = ("null", "bool", "int", "float")  # no dates: JSON has none
+_KEPT_CONSTRUCTORS = (None, f"{_TAG}null", f"{_TAG}str", f"{_TAG}seq")  # none: of unknown tags
 _NUMBER_CHARACTERS = 400  # longer numbers take long to read, and no double is longer
 _YAML_WORDS = frozenset({"yes", "no", "on", "off"})
 
@@ -52,11 +55,15 @@ def read_yaml(data: bytes, label: str, limit: int, needed_by: str) -> Any:
         first: [(tag, pattern) for tag, pattern in rows if tag.rpartition(":")[2] in _YAML_TYPES]
         for first, rows in base.yaml_implicit_resolvers.items()
     }
-    loader: Any = type("JsonTypesLoader", (base,), {"yaml_implicit_resolvers": resolvers})
-    loader.add_constructor("tag:yaml.org,2002:map", _yaml_object)
-    loader.add_constructor("tag:yaml.org,2002:bool", _yaml_bool)
-    loader.add_constructor("tag:yaml.org,2002:int", _yaml_int)
-    loader.add_constructor("tag:yaml.org,2002:float", _yaml_float)
+    constructors = {
+        **{tag: base.yaml_constructors[tag] for tag in _KEPT_CONSTRUCTORS},
+        f"{_TAG}map": _yaml_object,
+        f"{_TAG}bool": _yaml_bool,
+        f"{_TAG}int": _yaml_int,
+        f"{_TAG}float": _yaml_float,
+    }
+    members = {"yaml_implicit_resolvers": resolvers, "yaml_constructors": constructors}
+    loader: Any = type("JsonTypesLoader", (base,), members)
     try:
         events = library.parse(data, Loader=base)
         if _expanded_size(events, label) > limit:
@@ -73,13 +80,13 @@ def read_yaml(data: bytes, label: str, limit: int, needed_by: str) -> Any:
 def _expanded_size(events: Iterable[Any], label: str) -> int:
     """The number of characters with each alias expanded, counted from parser events.
 
-    Merge keys copy objects while a document is constructed, and operations copy its values.
+    Operations copy the values of a document.
 
     Raises:
         ValueError: An alias is within its own anchor.
         DocumentTooLargeError: The nesting is so deep that composing would overflow the stack.
     """
-    anchors: dict[str, int] = {}
+    anchors: dict[str | None, int | None] = {}  # none within the anchor itself
     within: list[tuple[str | None, int]] = []
     size = 0
     for event in events:
@@ -88,15 +95,15 @@ def _expanded_size(events: Iterable[Any], label: str) -> int:
         if kind.endswith("StartEvent"):
             within.append((anchor, size))
             if anchor is not None:
-                anchors[anchor] = -1
+                anchors[anchor] = None
             size += 2
         elif kind.endswith("EndEvent"):
             anchor, before = within.pop()
             if anchor is not None:
                 anchors[anchor] = size - before
         elif kind == "AliasEvent":
-            copied = anchors.get(anchor or "", 0)  # without an anchor: rejected when composed
-            if copied < 0:
+            copied = anchors.get(anchor, 0)  # without an anchor: rejected when composed
+            if copied is None:
                 raise ValueError(f"the alias {safe_repr(anchor)} is within its own anchor")
             size += copied
         else:
@@ -111,11 +118,10 @@ def _expanded_size(events: Iterable[Any], label: str) -> int:
 def _yaml_object(loader: Any, node: Any) -> Any:
     if node.id != "mapping":
         raise ValueError(f"expected a mapping, got a {node.id}")
-    loader.flatten_mapping(node)
     if any(key.id != "scalar" for key, _ in node.value):
         raise ValueError("expected texts as keys")
     pairs = {str(key.value): value for key, value in node.value}
-    return {name: loader.construct_object(value, deep=True) for name, value in pairs.items()}
+    return {name: loader.construct_object(value) for name, value in pairs.items()}
 
 
 def _yaml_bool(loader: Any, node: Any) -> Any:

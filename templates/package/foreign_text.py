@@ -168,14 +168,10 @@ def url_complaint(url: str, schemes: Collection[str] = WEB_SCHEMES) -> str | Non
 
 def has_parent_segment(uri: str) -> bool:
     """Whether the path of a URI has a segment `..`, plain or percent-encoded, once or twice."""
-    from urllib.parse import unquote
-
-    path = uri.partition(":")[2]
-    for _ in range(3):
-        if "\x00" in path or ".." in re.split(r"[/\\?#]", path):
-            return True
-        path = unquote(path)
-    return False
+    return any(
+        "\x00" in path or ".." in re.split(r"[/\\?#]", path)
+        for path in _decoded_forms(uri.partition(":")[2])
+    )
 
 
 def may_escape_directory(value: str) -> bool:
@@ -184,14 +180,18 @@ def may_escape_directory(value: str) -> bool:
     True for a segment `..`, an absolute path, a drive letter and a NUL, with `/` or `\\` between
     segments, plain or percent-encoded, once or twice.
     """
+    return any(
+        "\x00" in path
+        or path[:1] in ("/", "\\")
+        or re.match(_DRIVE, path)
+        or ".." in re.split(r"[/\\]", path)
+        for path in _decoded_forms(value)
+    )
+
+
+def _decoded_forms(text: str) -> tuple[str, str, str]:
+    """A text as it is, and percent-decoded once and twice."""
     from urllib.parse import unquote
 
-    for _ in range(3):
-        if "\x00" in value or value[:1] in ("/", "\\") or re.match(_DRIVE, value):
-            return True
-        if ".." in value and ".." in re.split(r"[/\\]", value):
-            return True
-        if "%" not in value:
-            return False
-        value = unquote(value)
-    return False
+    once = unquote(text)
+    return text, once, unquote(once)

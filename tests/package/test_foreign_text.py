@@ -8,7 +8,18 @@ import msgspec
 import pytest
 
 from mcp_protocol._wire import ValidationError, convert, error_text
-from mcp_protocol.foreign_text import safe_repr, safe_text
+from mcp_protocol.foreign_text import (
+    has_parent_segment,
+    is_scope,
+    is_uri,
+    join_errors,
+    may_escape_directory,
+    safe_list,
+    safe_repr,
+    safe_text,
+    safe_url,
+    url_complaint,
+)
 from mcp_protocol.r2025_06_18 import models
 
 HARMFUL = [
@@ -35,6 +46,7 @@ def nested_value(depth: int) -> object:
 def test_characters_that_act_on_a_terminal_are_escaped(text: str) -> None:
     assert safe_text(f"a{text}b").isprintable()
     assert safe_repr({text: [text]}).isprintable()
+    assert safe_text(f"a{text}b") == "a" + repr(text)[1:-1] + "b"
 
 
 @pytest.mark.parametrize("text", HARMFUL)
@@ -88,3 +100,140 @@ def test_a_message_of_the_protocol_is_shown_as_its_repr() -> None:
         x: int
 
     assert safe_repr(Point(1)) == "Point(x=1)"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("x" * 10, f"'{'x' * 10}'"),
+        ("x" * 11, f"'{'x' * 10}'... (11 ..."),
+        (2**40 - 1, str(2**40 - 1)),
+        (2**40, "an integer of 41 bit..."),
+        (-1.5, "-1.5"),
+        ([100] * 4, "[100, 100, 100, 100]"),
+        ([100] * 5, "[100, 100, 100, 100,..."),
+        ((), "[]"),
+        ({}, "{}"),
+        ([[[[1]]]], "[[[[... 1 more]]]]"),
+        ([[[{}]]], "[[[{}]]]"),
+        ({1: {2: {3: {4: 5}}}}, "{1: {2: {3: {... 1 m..."),
+        ({(1,): 2}, "{[... 1 more]: 2}"),
+        (["a" * 6, "b" * 6], "['aaaaaa', 'bbbbbb']"),
+        (["a" * 6, "b" * 7], "['aaaaaa', 'bbbbbbb'..."),
+        (b"abcdefg", "b'abcdefg'"),
+        (b"abcdefgh", "b'abcdefgh... (11 ch..."),
+    ],
+)
+def test_a_value_is_cut_at_each_bound(value: object, shown: str) -> None:
+    assert safe_repr(value, 10) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "rest"), [(0, []), (1, []), (8, []), (9, ["... 1 more"]), (20, ["... 12 more"])]
+)
+def test_a_list_or_an_object_shows_its_first_eight_items(count: int, rest: list[str]) -> None:
+    shown = [str(n) for n in range(min(count, 8))]
+    assert safe_list([str(n) for n in range(count)]) == ", ".join([*shown, *rest])
+    assert safe_repr([*range(count)]) == f"[{', '.join([*shown, *rest])}]"
+    pairs = [f"{n}: {n}" for n in shown]
+    assert safe_repr({n: n for n in range(count)}) == "{" + ", ".join([*pairs, *rest]) + "}"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shown", "rest"),
+    [
+        ([1], 1, []),
+        ([1] * 10, 10, []),
+        ([1] * 11, 10, ["and 1 more"]),
+        ([1000, 1000], 2, []),
+        ([1000, 1001], 1, ["and 1 more"]),
+        ([2001, 1, 1], 1, ["and 2 more"]),
+        ([500, 1500, 1], 2, ["and 1 more"]),
+    ],
+)
+def test_so_many_errors_of_one_value_are_shown(
+    sizes: list[int], shown: int, rest: list[str]
+) -> None:
+    errors = ["e" * size for size in sizes]
+    assert join_errors(errors) == "; ".join([*errors[:shown], *rest])
+
+
+@pytest.mark.parametrize("size", [0, 1, 200])
+def test_a_text_of_the_greatest_length_is_shown_whole(size: int) -> None:
+    assert safe_text("x" * size) == "x" * size
+    assert safe_repr("x" * size) == f"'{'x' * size}'"
+
+
+ENCODED = ["..", "%2e%2E", ".%2e", "%252e%252e"]
+
+
+@pytest.mark.parametrize("path", [f"{before}{each}" for each in ENCODED for before in ("", "a/")])
+@pytest.mark.parametrize("end", ["", "/b", "%2Fb", "\\b", "%5cb"])
+def test_a_segment_that_leads_up_is_found_in_any_form(path: str, end: str) -> None:
+    assert has_parent_segment(f"file:{path}{end}")
+    assert may_escape_directory(f"{path}{end}")
+
+
+@pytest.mark.parametrize("path", ["a..b", "...", "a/..b/c", "a%2e%2eb", "%25252e%25252e", "a:b"])
+def test_other_dots_lead_nowhere(path: str) -> None:
+    assert not has_parent_segment(f"file:///{path}")
+    assert not may_escape_directory(path.replace("a:b", "1:b"))
+
+
+@pytest.mark.parametrize("text", ["/a", "\\a", "c:a", "Z:/a", "a\0b", "a%00", "%2fa", "%255ca"])
+def test_an_absolute_path_leads_out_of_a_directory(text: str) -> None:
+    assert may_escape_directory(text)
+
+
+@pytest.mark.parametrize(
+    ("uri", "found"),
+    [
+        ("a\0", False),
+        ("a:\0", True),
+        ("a:b%00", True),
+        ("a:b?..", True),
+        ("a:b#..", True),
+        ("..:b", False),
+    ],
+)
+def test_only_the_path_of_a_uri_is_searched(uri: str, found: bool) -> None:
+    assert has_parent_segment(uri) is found
+
+
+@pytest.mark.parametrize(
+    ("url", "complaint"),
+    [
+        ("https://a.example/b", None),
+        ("http://[::1]:80/", None),
+        ("https://[::1/", "expected a URL with a host"),
+        ("https://a.example:99999/", "expected a URL with a host"),
+        ("https:///path", "expected a URL with a host"),
+        ("https://a.example/b c", "expected a URL with a host"),
+        ("https://a.example/\u200b", "expected a URL with a host"),
+        ("ftp://a.example/", "expected a URL with the scheme http or https"),
+        ("https://b\u00fccher.example/", "expected a URL with an ASCII host and without user name"),
+        (
+            "https://bank.example@a.example/",
+            "expected a URL with an ASCII host and without user name",
+        ),
+    ],
+)
+def test_a_complaint_names_what_is_wrong_with_an_address(url: str, complaint: str | None) -> None:
+    expected = None if complaint is None else f"{complaint}, got {safe_repr(url)}"
+    assert url_complaint(url) == expected
+    assert safe_url(url) is (complaint is None)
+
+
+@pytest.mark.parametrize(
+    ("text", "uri", "scope"),
+    [
+        ("a:b", True, True),
+        ("a:%4F", True, True),
+        ("a:%4", False, True),
+        ("a", False, True),
+        ("a:b c", False, False),
+    ],
+)
+def test_uris_and_scopes_have_their_own_characters(text: str, uri: bool, scope: bool) -> None:
+    assert is_uri(text) is uri
+    assert is_scope(text) is scope

@@ -63,6 +63,16 @@ INLINED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         },
     ),
     (
+        "members that are named like keywords",
+        with_definitions({"enum": ref("Unit"), "properties": ref("Unit")}, Unit=UNIT),
+        {"type": "object", "properties": {"enum": UNIT, "properties": UNIT}},
+    ),
+    (
+        "a title that looks like a reference",
+        with_definitions({"a": ref("T")}, T={**TEXT, "title": "#/$defs/T"}),
+        {"type": "object", "properties": {"a": {**TEXT, "title": "#/$defs/T"}}},
+    ),
+    (
         "definitions of older JSON Schema",
         {"properties": {"a": {"$ref": "#/definitions/T"}}, "definitions": {"T": TEXT}},
         {"properties": {"a": TEXT}},
@@ -129,6 +139,19 @@ def doubling_schema(levels: int) -> dict[str, Any]:
 )
 def test_a_schema_that_needs_its_references_is_left_as_it_is(schema: dict[str, Any]) -> None:
     assert inline_references(schema) is schema
+
+
+@pytest.mark.parametrize("schema", [{}, {"properties": {"a": TEXT}}, with_definitions({"a": TEXT})])
+def test_a_schema_without_definitions_is_left_as_it_is(schema: dict[str, Any]) -> None:
+    assert inline_references(schema) is schema
+
+
+@pytest.mark.parametrize("parts", [1999, 2000, 2001])
+def test_a_schema_without_references_has_at_most_so_many_objects(parts: int) -> None:
+    plain = {f"a{n}": TEXT for n in range(parts - 5)}  # beside the root, and two for each reference
+    schema = with_definitions({"x": ref("T"), "y": ref("T"), **plain}, T=TEXT)
+    result = inline_references(schema)
+    assert (result is schema) is (parts > 2000)
 
 
 def test_rules_beside_a_reference_keep_it() -> None:

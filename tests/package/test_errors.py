@@ -1,0 +1,265 @@
+"""The texts of errors quote the peer within bounds; attributes hold what was received."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_protocol import errors
+from mcp_protocol.errors import (
+    NO_DATA,
+    ConnectFailedError,
+    FrameError,
+    HttpStatusError,
+    McpError,
+    MissingCapabilityError,
+    MissingExtraError,
+    MissingFeature,
+    OAuthError,
+    ProtocolError,
+    RemoteError,
+    RequestLost,
+    RequestTimeoutError,
+    ResourceNotFoundError,
+    RevisionError,
+    ServerStartError,
+    ToolFailedError,
+    ToolResultError,
+    UnsupportedRevisionError,
+    last_lines,
+    missing_text,
+)
+
+URL = "https://a.example/mcp"
+
+
+def cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("ProtocolError", -32603),
+        ("LocalProtocolError", -32603),
+        ("RemoteProtocolError", -32600),
+        ("ParseError", -32700),
+        ("InvalidRequestError", -32600),
+        ("MethodNotFoundError", -32601),
+        ("AbsentMethodError", -32601),
+        ("InvalidParamsError", -32602),
+        ("InternalError", -32603),
+        ("HeaderMismatchError", -32600),
+    ],
+)
+def test_each_class_has_the_code_of_its_kind(name: str, code: int) -> None:
+    kind = getattr(errors, name)
+    error = kind("a")
+    assert (error.code, error.data) == (code, NO_DATA)
+
+
+def test_code_and_data_of_an_error_may_be_given() -> None:
+    error = ProtocolError("a", code=0, data=None)
+    assert (str(error), error.message, error.code, error.data) == ("a", "a", 0, None)
+
+
+def test_an_unknown_method_is_named_unless_a_text_is_given() -> None:
+    error = errors.MethodNotFoundError("a\n", data=1)
+    assert (str(error), error.method, error.data) == (r"method not found: a\n", "a\n", 1)
+    assert str(errors.MethodNotFoundError("a", "not here")) == "not here"
+
+
+@pytest.mark.parametrize("size", [200, 201, 2048, 2049])
+def test_an_absent_resource_is_data_unless_its_uri_is_long(size: int) -> None:
+    uri = "a" * size
+    error = ResourceNotFoundError(uri)
+    assert str(error) == f"resource not found: {cut(uri, 200)}"
+    assert error.data == ({"uri": uri} if size <= 2048 else NO_DATA)
+    assert (error.code, error.uri) == (-32602, uri)
+
+
+def test_a_capability_that_is_missing_is_named_with_its_path() -> None:
+    error = MissingCapabilityError(["elicitation", "url"], "asking")
+    assert str(error) == "asking needs the capability elicitation.url; it was not declared"
+    assert error.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
+    assert (error.code, error.path) == (-32600, ("elicitation", "url"))
+
+
+@pytest.mark.parametrize("size", [200, 201])
+def test_a_name_of_a_revision_is_repeated_within_bounds(size: int) -> None:
+    error = UnsupportedRevisionError("x" * size, ["b", "a"], -32004)
+    shown = "'" + "x" * 200 + "'" + ("" if size == 200 else "... (201 characters)")
+    assert str(error) == f"unsupported protocol version {shown}; supported: b, a"
+    assert error.data == {"supported": ["b", "a"], "requested": "x" * 200}
+    assert (error.code, error.supported) == (-32004, ("b", "a"))
+    assert error.requested == "x" * size
+
+
+@pytest.mark.parametrize("size", [1000, 1001])
+@pytest.mark.parametrize(
+    ("options", "where"),
+    [
+        ({}, ""),
+        ({"method": "tools/call"}, "tools/call: "),
+        ({"name": "a"}, "'a': "),
+        ({"method": "tools/call", "name": "a"}, "tools/call 'a': "),
+    ],
+)
+def test_an_error_of_the_peer_says_which_request_failed(
+    size: int, options: dict[str, str], where: str
+) -> None:
+    error = RemoteError(5, "x" * size, [1], **options)
+    assert str(error) == f"{where}{cut('x' * size, 1000)} (code 5)"
+    assert (error.code, error.message, error.data) == (5, "x" * size, [1])
+    assert error.method == options.get("method", "")
+
+
+@pytest.mark.parametrize(
+    ("method", "code", "absent"),
+    [
+        ("resources/read", -32002, True),
+        ("resources/read", -32602, True),
+        ("resources/read", -32603, False),
+        ("tools/call", -32602, False),
+    ],
+)
+def test_two_codes_may_mean_that_a_resource_is_absent(method: str, code: int, absent: bool) -> None:
+    assert RemoteError(code, "", method=method).resource_not_found is absent
+
+
+PEERS = {"supported": ("a", "b"), "offered": ("c",)}
+WAIT = {"method": "ping", "seconds": 0.5}
+CALL = {"tool": "t", "revision": "r", "result": 1}
+FAILED = "tool 't' (r): the tool reported an error"
+NEEDS = "needs the package 'p': pip install p"
+
+
+@pytest.mark.parametrize(
+    ("kind", "kept", "more", "text"),
+    [
+        (RevisionError, PEERS | {"offered": ()}, {"message": "no"}, "no; this side speaks a, b"),
+        (RevisionError, PEERS, {"message": "no"}, "no; this side speaks a, b; the peer offers c"),
+        (RequestTimeoutError, WAIT, {}, "ping: no answer within 0.5 s"),
+        (RequestTimeoutError, WAIT, {"more": "slow"}, "ping: no answer within 0.5 s; slow"),
+        (ToolResultError, CALL, {"text": "no value"}, "tool 't' (r): no value"),
+        (ToolResultError, CALL, {"text": "no", "reason": "why"}, "tool 't' (r): no: why"),
+        (ToolFailedError, CALL | {"message": ""}, {}, f"{FAILED}: no text"),
+        (ToolFailedError, CALL | {"message": "x" * 1000}, {}, f"{FAILED}: {'x' * 1000}"),
+        (OAuthError, {"code": "c", "description": ""}, {"where": "end"}, "end: c"),
+        (OAuthError, {"code": "c", "description": "n\n"}, {"where": "end"}, r"end: c: n\n"),
+        (MissingExtraError, {"package": "p"}, {"feature": "it"}, f"it {NEEDS}"),
+        (ConnectFailedError, {"url": URL}, {"reason": "r\n"}, rf"no connection to {URL}: r\n"),
+        (FrameError, {"code": -32600}, {"message": "m"}, "m"),
+        (RequestLost, {"id": 7, "error": McpError("m")}, {}, "m"),
+    ],
+)
+def test_further_text_follows_where_there_is_any(
+    kind: Callable[..., McpError], kept: dict[str, Any], more: dict[str, Any], text: str
+) -> None:
+    error = kind(**kept, **more)
+    assert str(error) == text
+    assert vars(error) == kept
+
+
+START: dict[str, Any] = {"command": "a b", "argv": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("members", "text"),
+    [
+        ({"exit_code": None}, "server 'a b' could not be started"),
+        ({"exit_code": 0}, "server 'a b' ended with exit code 0"),
+        ({"exit_code": 1, "reason": "w\n"}, r"server 'a b' ended with exit code 1; w\n"),
+        (
+            {"exit_code": 1, "reason": "why", "stderr_tail": ["x", "y\t"], "more": "more"},
+            "server 'a b' ended with exit code 1; why; last lines on stderr:\n  x\n  y\\t; more",
+        ),
+    ],
+)
+def test_a_server_that_ended_is_shown_with_its_last_lines(
+    members: dict[str, Any], text: str
+) -> None:
+    error = ServerStartError(**{"stderr_tail": [], **START, **members})
+    assert str(error) == text
+    assert (error.command, error.argv) == ("a b", ("a", "b"))
+    assert error.exit_code == members["exit_code"]
+    assert error.stderr_tail == tuple(members.get("stderr_tail", ()))
+    more = error.with_more("again")
+    assert str(more) == text.removesuffix("; more") + "; again"
+    assert more.reason == error.reason == members.get("reason", "")
+
+
+@pytest.mark.parametrize("size", [500, 501])
+def test_a_line_on_standard_error_is_cut(size: int) -> None:
+    assert last_lines(["x" * size]) == [f"last lines on stderr:\n  {cut('x' * size, 500)}"]
+    assert last_lines([]) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "excerpt"),
+    [
+        (b"", ""),
+        (b" \n", ""),
+        (b"it\n  broke\x1b", r": it broke\x1b"),
+        (b"x" * 300, ": " + "x" * 300),
+        (b"x" * 301, ": " + "x" * 300),
+        (b" " * 999 + b"ab", ": a"),
+        (b"a\xff", ": a\ufffd"),
+    ],
+)
+def test_the_beginning_of_the_body_of_a_refusal_is_shown(body: bytes, excerpt: str) -> None:
+    error = HttpStatusError(URL, 404, "Not Found", body)
+    assert str(error) == f"{URL} answered HTTP 404 Not Found{excerpt}"
+    assert error.body == body
+    assert str(HttpStatusError(URL, 404, "", body)) == f"{URL} answered HTTP 404{excerpt}"
+
+
+def test_texts_are_appended_to_a_refusal_in_order() -> None:
+    error = HttpStatusError(URL, 404, "", b"x", "one")
+    assert str(error) == f"{URL} answered HTTP 404: x; one"
+    assert str(error.with_more("two")) == f"{URL} answered HTTP 404: x; one; two"
+    assert str(HttpStatusError(URL, 404, "").with_more("two")) == f"{URL} answered HTTP 404; two"
+
+
+@pytest.mark.parametrize(
+    ("status", "wants_credentials", "may_pass"),
+    [
+        (401, True, False),
+        (402, False, False),
+        (407, True, False),
+        (408, False, False),
+        (499, False, False),
+        (500, False, True),
+        (503, False, True),
+    ],
+)
+def test_a_status_says_what_may_help(status: int, wants_credentials: bool, may_pass: bool) -> None:
+    error = HttpStatusError(URL, status, "")
+    assert (error.status, error.url, error.reason) == (status, URL, "")
+    assert (error.wants_credentials, error.may_pass) == (wants_credentials, may_pass)
+
+
+def test_a_method_of_a_feature_that_is_missing_says_how_to_get_it() -> None:
+    class Client:
+        listen: Any = MissingFeature("listen")
+        tasks: Any = MissingFeature("tasks", "Server")
+
+    for call, name, feature in (
+        (Client.listen, "Client.listen", "listen"),
+        (Client.tasks, "Server.tasks", "tasks"),
+    ):
+        with pytest.raises(AttributeError) as caught:
+            call(1, a=2)
+        assert str(caught.value) == missing_text(name, feature)
+
+
+def test_a_missing_name_says_which_package_to_update() -> None:
+    text = missing_text("a.b", "extra", Path.cwd() / "folder" / "pkg")
+    assert text == (
+        "a.b comes with the feature extra, which this package was generated without:"
+        " mcpgen update folder/pkg --features +extra"
+    )
+    assert "mcp_protocol --features" in missing_text("a", "b")

@@ -1,0 +1,118 @@
+"""The value of a tool's result, and the hints at a tool's behaviour."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcp_protocol import models
+from mcp_protocol._wire import UNSET
+from mcp_protocol.r2025_06_18.models import CallToolResult as ObjectResult
+from mcp_protocol.tool_results import (
+    Hints,
+    hints_of,
+    only_text,
+    plain_value,
+    states_value,
+    structured_value,
+)
+
+IMAGE = models.ImageContent(data="", mime_type="image/png")
+
+
+def result_of(*content: Any, **members: Any) -> Any:
+    blocks = [models.TextContent(text=each) if isinstance(each, str) else each for each in content]
+    return models.CallToolResult(content=blocks, **members)
+
+
+def wrapped(value: Any, *content: Any, **members: Any) -> Any:
+    return result_of(*content, structured_content={"result": value}, **members)
+
+
+@pytest.mark.parametrize(
+    ("result", "value"),
+    [
+        (result_of("a"), "a"),
+        (result_of("a", is_error=False), "a"),
+        (result_of("a", is_error=True), None),
+        (result_of(), None),
+        (result_of("a", "b"), None),
+        (result_of(IMAGE), None),
+        (result_of("a", IMAGE), None),
+        (result_of("a", structured_content={"b": 1}), {"b": 1}),
+        (result_of("a", structured_content={}), {}),
+        (result_of("a", structured_content=None), None),
+        (result_of("a", structured_content=UNSET), "a"),
+        (result_of(structured_content=[1]), [1]),
+        (result_of("5", structured_content={"result": 5, "more": 6}), {"result": 5, "more": 6}),
+        (result_of("5", structured_content={"other": 5}), {"other": 5}),
+        (wrapped(5, "5"), 5),
+        (wrapped(5, "6"), {"result": 5}),
+        (wrapped(5), {"result": 5}),
+        (wrapped(5, "5", IMAGE), 5),
+        (wrapped(5, "5", "5"), {"result": 5}),
+        (wrapped(5, "{"), {"result": 5}),
+        (wrapped(5, IMAGE), {"result": 5}),
+        (wrapped("a", "a"), "a"),
+        (wrapped("a", '"a"'), "a"),
+        (wrapped("a", "b"), {"result": "a"}),
+        (wrapped(None, "null"), None),
+        (wrapped(None), None),
+        (wrapped(None, "x"), {"result": None}),
+        (wrapped([1, "b"], "1", "b"), [1, "b"]),
+        (wrapped([1, "b"], '[1, "b"]'), [1, "b"]),
+        (wrapped([1, "b"], "1", "c"), {"result": [1, "b"]}),
+        (wrapped([1, "b"], "1"), {"result": [1, "b"]}),
+        (wrapped([1, "b"], "1", "b", IMAGE), {"result": [1, "b"]}),
+        (wrapped([], IMAGE), {"result": []}),
+        (wrapped([]), []),
+        (wrapped(5, meta={"fastmcp": {"wrap_result": True}}), 5),
+        (wrapped(5, meta={"fastmcp": {"wrap_result": 1}}), {"result": 5}),
+        (wrapped(5, meta={"fastmcp": {}}), {"result": 5}),
+        (wrapped(5, meta={"fastmcp": True}), {"result": 5}),
+        (wrapped(5, meta={}), {"result": 5}),
+    ],
+)
+def test_the_value_of_a_result_is_what_the_function_returned(result: Any, value: Any) -> None:
+    assert plain_value(result) == value
+    assert result.data == value
+
+
+def test_null_counts_as_absent_where_a_value_is_an_object() -> None:
+    result = ObjectResult(content=[])
+    assert structured_value(result) is UNSET
+    assert structured_value(result_of(structured_content=None)) is None
+    assert plain_value(result) is None
+
+
+def test_a_text_that_is_no_json_states_no_number() -> None:
+    assert [states_value(text, 5) for text in ("5", "5.0", "6", "{")] == [True, True, False, False]
+
+
+def test_only_a_text_alone_is_the_text_of_a_result() -> None:
+    results = [result_of("a"), result_of("a", "b"), result_of("a", IMAGE), result_of(IMAGE)]
+    assert [only_text(each) for each in results] == ["a", None, None, None]
+    assert only_text(models.ListRootsResult(roots=[])) is None
+
+
+@pytest.mark.parametrize(
+    ("annotations", "hints"),
+    [
+        (None, Hints(read_only=False, destructive=True, idempotent=False, open_world=True)),
+        (models.ToolAnnotations(), Hints(False, True, False, True)),
+        (models.ToolAnnotations(read_only_hint=True), Hints(True, True, False, True)),
+        (models.ToolAnnotations(destructive_hint=False), Hints(False, False, False, True)),
+        (models.ToolAnnotations(idempotent_hint=True), Hints(False, True, True, True)),
+        (models.ToolAnnotations(open_world_hint=False), Hints(False, True, False, False)),
+    ],
+)
+def test_hints_that_a_tool_leaves_out_have_the_defaults(annotations: Any, hints: Hints) -> None:
+    tool = models.Tool(name="a", input_schema={"type": "object"}, annotations=annotations)
+    assert hints_of(tool) == hints
+    assert vars(Hints()) == {
+        "read_only": False,
+        "destructive": True,
+        "idempotent": False,
+        "open_world": True,
+    }
