@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
-from mcpgen.errors import InputError, PatchError, SchemaError, TemplateError, TypeScriptError
+from mcpgen.errors import (
+    InputError,
+    McpgenError,
+    OutputError,
+    PatchError,
+    SchemaError,
+    ServerError,
+    TemplateError,
+    TypeScriptError,
+    UsageError,
+    format_value,
+    safe_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,3 +39,51 @@ def test_an_error_of_input_has_its_parts_and_one_text(error: InputError, place: 
 def test_an_error_of_a_template_has_its_line_if_it_has_one(line: int | None, text: str) -> None:
     error = TemplateError("a.jinja", line, "why")
     assert (str(error), error.source, error.line) == (text, "a.jinja", line)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_json_pointer_is_shown_up_to_300_characters(more: int) -> None:
+    pointer = "/" + "a" * (299 + more)
+    shown = pointer if more == 0 else f"{pointer[:-1]}..."
+    assert str(SchemaError("f", pointer, "x", "y")) == f"f#{shown}: expected x, got y"
+
+
+def test_errors_keep_places_and_conflicts_for_programs() -> None:
+    error = TypeScriptError("a", 3, 7, "x", "y")
+    assert (error.line, error.column) == (3, 7)
+    assert PatchError("a", "", "x", "y", "<<<").details == "<<<"
+    assert PatchError("a", "", "x", "y").details == ""
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [(McpgenError, 1), (UsageError, 2), (ServerError, 2), (OutputError, 1)]
+)
+def test_a_wrong_command_line_or_server_exits_with_two(kind: type[McpgenError], code: int) -> None:
+    assert kind("text").exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("a" * 200, "a" * 200),
+        ("a" * 201, "a" * 200 + "..."),
+        ("gr\xfc\xdf", "gr\xfc\xdf"),
+        ("a\n\x1b[1m\u202e", "a\\n\\x1b[1m\\u202e"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_a_foreign_text_is_one_printable_line(text: str, shown: str) -> None:
+    assert safe_text(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("a" * 58, f'"{"a" * 58}"'),
+        ("a" * 59, f'"{"a" * 56}...'),
+        ({"a": [1, None]}, '{"a": [1, null]}'),
+        (date(2020, 1, 2), '"2020-01-02"'),
+    ],
+)
+def test_a_value_is_shown_as_json_of_60_characters(value: object, shown: str) -> None:
+    assert format_value(value) == shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,27 @@ def test_json_may_have_as_much_as_a_limit(
     file.write_text(fits)
     read_json(file, SchemaError)
     assert error in refusal(file, too_much)
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("[" + "," * 999_999, "expected JSON text, got"),
+        ("[" + "," * 1_000_000, "at most 1000000 brackets, braces and commas, got 1000001"),
+        (f"[{', '.join(['1'] * 5001)}]", "at most 5000 entries in an object or array, got 5001"),
+        (f'{{"{"a" * 1001}": 1}}', "expected names of 1000 characters at most, got one of 1001"),
+        (f"{'[' * 65}{']' * 65}", "expected at most 64 levels of nesting, got more"),
+    ],
+)
+def test_json_beyond_a_limit_is_refused(file: Path, text: str, error: str) -> None:
+    assert error in refusal(file, text)
+
+
+def test_a_file_has_64_mebibytes_at_most(file: Path) -> None:
+    file.touch()
+    os.truncate(file, 64 * 1024 * 1024 + 1)
+    with pytest.raises(SchemaError, match="expected a file of 67108864 bytes at most"):
+        read_text(file, SchemaError, "text")
 
 
 def test_text_has_as_many_bytes_as_a_limit(file: Path) -> None:

@@ -175,6 +175,37 @@ def test_the_entries_that_were_not_used_for_longest_are_removed(
     assert [cache.read("some", key) is not None for key in keys] == [False, True, True, True]
 
 
+def test_an_entry_that_was_read_is_kept_longer(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "MAX_BYTES", 100)
+    for age, key in enumerate("ab"):
+        cache.write("some", key, b"abc")
+        os.utime(place / f"some-{key}.entry", (1000 + age, 1000 + age))
+    assert cache.read("some", "a") == b"abc"
+    cache.write("some", "c", b"abc")
+    assert [cache.read("some", key) is not None for key in "abc"] == [True, False, True]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_all_entries_have_32_mebibytes_at_most(place: Path, more: int) -> None:
+    cache.write("some", "a", b"content")
+    [first] = place.iterdir()
+    other = place / "some-b.entry"
+    other.touch()
+    os.truncate(other, 32 * 1024 * 1024 - first.stat().st_size + more)
+    os.utime(other, (1000, 1000))
+    cache.write("some", "a", b"content")
+    assert other.exists() == (more == 0)
+    assert place.stat().st_mode & 0o777 == 0o700
+
+
+def test_an_entry_that_cannot_be_placed_leaves_no_file(place: Path) -> None:
+    (place / "some-a.entry" / "folder").mkdir(parents=True)
+    cache.write("some", "a", b"content")
+    assert [path.name for path in place.iterdir()] == ["some-a.entry"]
+
+
 def test_writers_of_one_entry_do_not_disturb_each_other(place: Path) -> None:
     content = b"content" * 10_000
 
