@@ -420,4 +420,4 @@ def revision(name: str) -> Revision:
         UsageError: There is no such revision.
         SchemaError: The file is no schema of the protocol.
     """
-    return Revision(load(name, name)[0])
+    return Revision(load(name, name, errata=True)[0])
