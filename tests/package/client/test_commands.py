@@ -138,6 +138,13 @@ def test_options_are_put_over_those_of_a_configuration(
     assert opened == [(target, {"timeouts": Timeouts(opening=60.0), **options})]
 
 
+def test_the_only_server_of_a_configuration_needs_no_name(tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    file.write_text('{"mcpServers": {"one": {"command": "a"}}}')
+    code, opened = use("list", f"{file}", answers=repeat(EMPTY))
+    assert (code, opened) == (0, [(["a"], ANY)])
+
+
 def test_an_input_of_a_configuration_is_asked_for_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
