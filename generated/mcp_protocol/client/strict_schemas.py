@@ -197,8 +197,7 @@ class Reduction:
             raise NotStrictError(f"{place or '/'}: an object with members of any name")
         if not properties and place and (self.subset.by_openapi or extra is None):
             raise NotStrictError(f"{place or '/'}: an object without members")
-        required = node.get("required")
-        required = [name for name in properties if is_many(required) and name in required]
+        required = [name for name in properties if _requires(node, name)]
         members: dict[str, Any] = {}
         for name, each in properties.items():
             where = f"{place}/properties/{name}"
@@ -365,11 +364,16 @@ def _without_absent(value: Any, nodes: Sequence[Any], root: Mapping[str, Any]) -
         having = [each for each in schemas if is_object(each.get("properties"))]
         having = [each for each in having if name in each["properties"]]
         own = [each["properties"][name] for each in having]
-        is_optional = having and all(name not in each.get("required", ()) for each in having)
+        is_optional = having and not any(_requires(each, name) for each in having)
         if member is None and is_optional and not any(_accepts_null(each, root) for each in own):
             continue
         result[name] = _without_absent(member, own, root)
     return result
+
+
+def _requires(node: Mapping[str, Any], name: str) -> bool:
+    required = node.get("required")
+    return is_many(required) and name in required
 
 
 _MOST_STEPS = 20

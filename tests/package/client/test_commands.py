@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import count, cycle, repeat
 from pathlib import Path
 from typing import Any
-from unittest.mock import ANY
 
 import pytest
 
@@ -136,6 +135,13 @@ def test_options_are_put_over_those_of_a_configuration(
     file.write_text(json.dumps({"mcpServers": CONFIGURED}))
     _, opened = use("list", f"{file}:{name}", *words, answers=repeat(EMPTY))
     assert opened == [(target, {"timeouts": Timeouts(opening=60.0), **options})]
+
+
+def test_the_only_server_of_a_configuration_needs_no_name(tmp_path: Path) -> None:
+    file = tmp_path / "c.json"
+    file.write_text('{"mcpServers": {"one": {"command": "a"}}}')
+    code, opened = use("list", f"{file}", answers=repeat(EMPTY))
+    assert (code, [target for target, _ in opened]) == (0, [["a"]])
 
 
 def test_an_input_of_a_configuration_is_asked_for_once(
@@ -345,7 +351,7 @@ RULES: Mapping[str, Any] = {
 def test_arguments_are_sent_as_the_schema_says(words: list[str], arguments: Any) -> None:
     tool = {"name": "t", "inputSchema": {"type": "object", "properties": RULES}}
     server = ScriptedServer(NEWEST, [{**EMPTY, "tools": [tool]}, {"content": []}])
-    assert use("call", "u", "t", *words, server=lambda _: server) == (0, [(["u"], ANY)])
+    assert use("call", "u", "t", *words, server=lambda _: server)[0] == 0
     assert server.asked()[-1] == {"name": "t", "arguments": arguments}
 
 

@@ -246,6 +246,10 @@ def test_entries_are_read_as_the_programs_of_the_field_do(
         ({"url": "https://a", "headers": {"A": ["b"]}}, "headers.A: expected a text"),
         ({"url": "https://a", "type": "ws"}, "type: expected http or streamable-http or "),
         ({"url": "https://a", "type": "stdio"}, "type: expected http"),
+        ({"command": "x", "type": "sse"}, "type: expected stdio, got 'sse'"),
+        ({"command": "x", "type": {}}, "type: expected stdio, got an object"),
+        ({"command": "x", "type": [1]}, "type: expected stdio, got a list"),
+        ({"command": "x", "transport": True}, "type: expected stdio, got a boolean"),
         ({"url": "https://a", "auth": "oauth"}, "auth: expected an object such as OAuth"),
         ({"command": "${UNSET_ONE}"}, "command: the variable UNSET_ONE is not set"),
         (

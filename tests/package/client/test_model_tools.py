@@ -287,6 +287,8 @@ async def test_names_that_apis_refuse_are_altered_and_lead_back(
         assert len(functions) == len(names)
         assert all(len(function) <= 64 for function in functions)
         assert {"a_b", "_1st"} <= set(functions)
+        altered = [name for name in functions if name.startswith("xx")]
+        assert [name.rpartition("_")[0] for name in altered] == ["x" * 55] * 2
         calls = [await client.call_from(model_call("openai", name, {})) for name in functions]
         assert [call["output"] for call in calls] == names
     async with connect(server, revision=revision) as client:  # a client that listed nothing yet

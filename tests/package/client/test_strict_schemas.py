@@ -152,11 +152,32 @@ def test_levels_of_objects_and_arrays_have_a_bound(levels: int, error: str | Non
     assert (reduce_schema(subset, schema) == error) is (error is not None)
 
 
+@pytest.mark.parametrize(
+    ("arrays", "error"),
+    [(98, None), (99, f"not strict: /properties/m{'/items' * 99}: more than 100 levels")],
+)
+def test_a_subset_has_a_hundred_levels_by_default(arrays: int, error: str | None) -> None:
+    node: dict[str, Any] = TEXT
+    for _ in range(arrays):
+        node = {"type": "array", "items": node}
+    reduced = reduce_schema(Subset(frozenset(), frozenset()), arguments(node, "m"))
+    assert (reduced == error) is (error is not None)
+
+
+def test_levels_of_a_definition_are_counted_from_the_definition() -> None:
+    subset = Subset(frozenset(), frozenset(), is_recursive=True, levels=2)
+    loop = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Loop"}}}
+    schema = {**EMPTY, "properties": {"m": {"$ref": "#/$defs/Loop"}}, "$defs": {"Loop": loop}}
+    assert json.loads(reduce_schema(subset, schema))["$defs"]["Loop"].keys() >= loop.keys()
+
+
 OPTIONAL = {"type": "object", "properties": {"a": TEXT, "b": {"type": ["string", "null"]}}}
 ABSENT: list[tuple[Any, Any, Any]] = [
     (OPTIONAL, {"a": None, "b": None, "c": None}, {"b": None, "c": None}),
     (OPTIONAL, {"a": "x", "b": "y"}, {"a": "x", "b": "y"}),
     ({**OPTIONAL, "required": ["a"]}, {"a": None}, {"a": None}),
+    ({**OPTIONAL, "required": None}, {"a": None}, {}),
+    ({**OPTIONAL, "required": "a"}, {"a": None}, {}),
     *(
         ({"properties": {"a": accepting}}, {"a": None}, {"a": None})
         for accepting in (
@@ -185,6 +206,22 @@ ABSENT: list[tuple[Any, Any, Any]] = [
 @pytest.mark.parametrize(("schema", "given", "expected"), ABSENT)
 def test_null_stands_for_an_absent_member_only(schema: Any, given: Any, expected: Any) -> None:
     assert without_absent(given, schema) == expected
+
+
+@pytest.mark.parametrize(("depth", "kept"), [(20, {"a": None}), (21, {})])
+def test_null_is_looked_for_in_twenty_alternatives(depth: int, kept: Any) -> None:
+    node: Any = NULL
+    for _ in range(depth):
+        node = {"anyOf": [node]}
+    assert without_absent({"a": None}, {"properties": {"a": node}}) == kept
+
+
+@pytest.mark.parametrize(("depth", "kept"), [(20, {}), (21, {"a": None})])
+def test_members_are_looked_for_in_twenty_alternatives(depth: int, kept: Any) -> None:
+    node: Any = OPTIONAL
+    for _ in range(depth):
+        node = {"oneOf": [node]}
+    assert without_absent({"a": None}, node) == kept
 
 
 @pytest.mark.parametrize("depth", [50, 5000])

@@ -103,6 +103,27 @@ async def test_a_field_is_asked_for_until_it_is_valid(
     assert await elicit_field(field) == {"action": "accept", "content": {"f": value}}
 
 
+@pytest.mark.parametrize(
+    ("word", "value"),
+    [*((word, True) for word in ("y", "YES", "true")), *((word, False) for word in ("n", "No"))],
+)
+async def test_yes_and_no_are_words_or_letters(writes: Ask, word: str, value: bool) -> None:
+    writes(f"y\n{word}\n")
+    assert (await elicit_field({"type": "boolean"}))["content"] == {"f": value}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "complaint"),
+    [("integer", "x\n1\n", "'x'"), ("boolean", "maybe\nno\n", "'maybe'")],
+)
+async def test_an_invalid_value_is_refused_with_its_reason(
+    writes: Ask, capsys: pytest.CaptureFixture[str], kind: str, lines: str, complaint: str
+) -> None:
+    writes(f"y\n{lines}")
+    await elicit_field({"type": kind})
+    assert f"got {complaint}\n" in capsys.readouterr().err
+
+
 async def test_a_required_field_is_not_empty_and_another_may_be(writes: Ask) -> None:
     writes("y\n\n")
     assert await elicit_field({"type": "string"}) == {"action": "accept", "content": {}}
@@ -119,6 +140,7 @@ async def test_a_required_field_is_not_empty_and_another_may_be(writes: Ask) -> 
         ({"type": "integer", "default": 2}, "  f (2 if empty): "),
         ({"enum": ["a"], "enumNames": ["One"]}, "    a: One\n  f ("),
         ({"enum": ["a"]}, "    a\n  f ("),
+        ({"enum": ["a", "b"], "enumNames": ["One"]}, "    a: One\n  f ("),
         ({"items": {"anyOf": [{"const": "a", "title": "One"}, 1]}}, "    a: One\n  f ("),
     ],
 )
