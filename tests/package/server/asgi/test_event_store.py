@@ -103,3 +103,28 @@ async def test_any_text_at_all_is_taken_for_an_id(text: str) -> None:
     assert await store.add("s", "a", b"one") == "a-1"
     known = re.fullmatch("a-0{,17}1", text)  # zeros more or less, but no number without end
     assert await after(store, text) == ([] if known else None)
+
+
+async def test_a_store_holds_a_thousand_events_and_64_mib() -> None:
+    store = MemoryEventStore()
+    ids: list[Any] = [await store.add("s", "a", b"") for _ in range(1002)]
+    assert await after(store, ids[0]) is None
+    assert await after(store, ids[1]) == [b""] * 1000
+    store = MemoryEventStore()
+    mebibyte = bytes(2**20 - 200)  # an event counts 200 bytes besides its message
+    for number in range(65):
+        await store.add("s", f"stream{number}", mebibyte)
+    assert len(store) == 64
+
+
+async def test_a_store_of_one_byte_holds_the_newest_event() -> None:
+    store = MemoryEventStore(size=1)
+    ids: list[Any] = [await store.add("s", "a", b"one") for _ in range(2)]
+    assert [await after(store, each) for each in ids] == [[b"one"], []]
+
+
+async def test_the_number_in_an_id_has_18_digits_at_most() -> None:
+    store = MemoryEventStore()
+    await store.add("s", "a", b"one")
+    assert await after(store, f"a-{1:018}") == []
+    assert await after(store, f"a-{1:019}") is None

@@ -245,13 +245,16 @@ async def test_a_refusal_is_immediate_and_the_rest_of_the_body_dropped(
         assert stream.unread == 0
 
 
-async def test_of_a_refused_body_no_more_is_dropped_than_so_many_bytes(revision: str) -> None:
+@pytest.mark.parametrize(("discard", "unread"), [(100_000, 40), (100_001, 39)])
+async def test_of_a_refused_body_no_more_is_dropped_than_so_many_bytes(
+    revision: str, discard: int, unread: int
+) -> None:
     async with (
-        asgi(Web().server, limits=Limits(discard=100_000)) as http,
+        asgi(Web().server, limits=Limits(discard=discard)) as http,
         http.stream("POST", parts=[b"x" * 10_000] * 50, fields={"host": "x", **CHUNKED}) as stream,
     ):
         await stream.end()
-        assert (stream.status, stream.unread) == (403, 40)
+        assert (stream.status, stream.unread) == (403, unread)
 
 
 async def test_of_refused_bodies_the_longest_silent_is_given_up_first(revision: str) -> None:
@@ -280,6 +283,25 @@ async def test_a_client_that_expects_100_is_refused_before_its_body(revision: st
     ):
         await stream.end()
         assert (stream.status, stream.fields["connection"], stream.unread) == (403, "close", 1)
+
+
+@pytest.mark.parametrize(("size", "closes"), [(16 * 1024, False), (16 * 1024 + 1, True)])
+async def test_a_refusal_closes_connections_with_long_bodies(
+    revision: str, size: int, closes: bool
+) -> None:
+    fields = {"host": "x", "content-length": f"{size}"}
+    async with asgi(Web().server) as http:
+        async with http.stream("POST", parts=[b"x" * size], fields=fields) as stream:
+            await stream.end()
+        assert (stream.status, "connection" in stream.fields) == (403, closes)
+
+
+@pytest.mark.parametrize(("digits", "status"), [(18, 200), (19, 413)])
+async def test_a_length_has_18_digits_at_most(revision: str, digits: int, status: int) -> None:
+    message = echo(revision, 1000)
+    fields = fields_of(revision, message) | {"content-length": f"{1000:0{digits}}"}
+    async with asgi(Web().server) as http:
+        assert (await http.post(message, **fields)).status == status
 
 
 async def test_later_http_versions_get_no_connection_field_on_refusal(
@@ -334,6 +356,19 @@ async def test_streams_that_are_held_open_do_not_count_as_requests(revision: str
         for stream in (one, two):
             await stream.message()
         assert (await http.ask(revision, "tools/list")).status == 200
+
+
+async def test_a_request_counts_once_after_a_stream_has_ended(revision: str) -> None:
+    params = {"notifications": {"toolsListChanged": True}}
+    async with asgi(Web().server, limits=Limits(in_flight=1)) as http:
+        async with http.asking(revision, "subscriptions/listen", params) as stream:
+            await stream.message()
+        with anyio.fail_after(SECONDS):
+            await stream.finished.wait()
+        assert (await http.ask(revision, "tools/list")).status == 200
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False):
+            await anyio.wait_all_tasks_blocked()
+            assert (await http.ask(revision, "tools/list")).status == 503
 
 
 @pytest.mark.parametrize("session", SESSIONS)
@@ -465,3 +500,5 @@ async def test_a_default_changes_only_on_purpose(revision: str) -> None:
     assert (limits.initialize, limits.session_bytes) == (64 * 1024, 64 * 2**20)
     assert (limits.per_session, limits.pending, limits.pending_bytes) == (100, 100, 2**20)
     assert (limits.head_seconds, limits.body_seconds, limits.send_seconds) == (30, 30, 60)
+    assert limits.sealed_seconds == 86_400
+    assert (ServerHttpSettings().keep_alive, ServerHttpSettings().retry) == (15, 1)

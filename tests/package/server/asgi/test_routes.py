@@ -158,3 +158,16 @@ def test_invalid_routes_are_refused() -> None:
         server.asgi()
     with pytest.raises(RuntimeError, match="before run"):  # an application is checked once
         server.custom_route("/late", auth=True)
+
+
+@pytest.mark.parametrize(("status", "has_length"), [(200, True), (204, False), (304, False)])
+async def test_a_status_without_body_has_no_length(status: int, has_length: bool) -> None:
+    server = server_of()
+
+    @server.custom_route("/empty")
+    async def empty(request: RouteRequest) -> RouteResponse:
+        return RouteResponse(status=status)
+
+    async with asgi(server) as http:
+        reply = await http.get("/empty")
+    assert (reply.status, "content-length" in reply.fields) == (status, has_length)

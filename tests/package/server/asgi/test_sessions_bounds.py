@@ -15,6 +15,7 @@ from mcp_protocol.server.asgi.quotas import (
     StreamMemory,
     StreamQuota,
     decoded_size,
+    subscriptions_size,
 )
 from mcp_protocol.server.asgi.request import network_of
 from mcp_protocol.server.asgi.response_writer import SseResponse
@@ -106,6 +107,26 @@ def test_a_decoded_text_takes_no_more_than_is_counted(body: bytes) -> None:
         return sys.getsizeof(value) + inner
 
     assert size(json.loads(body)) <= decoded_size(body) + 100
+
+
+def test_estimates_count_each_part_of_a_document() -> None:
+    assert decoded_size(b'[{"a":1},2]') == 11 + 64 + 200 + 64
+    assert subscriptions_size(["ab", "c"]) == 3 + 2 * 100
+
+
+async def test_one_byte_too_many_ends_an_idle_session_or_stream() -> None:
+    quota, ended = MemoryQuota(10), list[object]()
+
+    async def end_idle_session(excess: int) -> None:
+        ended.append(excess)
+
+    quota.end_idle_session = end_idle_session
+    assert await quota.reserve(10, StreamMemory(lambda: ended.append("stream")))
+    assert ended == []
+    assert not await quota.reserve(10)  # the stream would not free more than is needed
+    assert ended == [10]
+    assert await quota.reserve(1)
+    assert (ended, quota.size) == ([10, 1, "stream"], 1)
 
 
 @sessions
