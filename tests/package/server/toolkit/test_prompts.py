@@ -325,7 +325,7 @@ async def test_a_completer_returns_strings_and_no_string(
 
 @pytest.mark.parametrize("count", [0, 3])
 def test_a_completer_has_one_or_two_parameters(count: int) -> None:
-    function = (list, lambda a, b, c: [])[count == 3]
+    function: Any = (list, lambda a, b, c: [])[count == 3]
     expected = "a, b, c" if count else "nothing"
     with pytest.raises(TypeError, match=f"perhaps of the other arguments, got one of {expected}$"):
         server.completion(prompt="review", argument="fresh")(function)
