@@ -58,7 +58,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def reason_of(token: str, **settings: Any) -> str | None:
     """The reason of a verifier to refuse a token; its subject if it does not."""
-    verifier = JwtVerifier(**{"keys": jwk_set(KEY), **settings})
+    how: dict[str, Any] = {"keys": jwk_set(KEY), **settings}
+    verifier = JwtVerifier(**how)
     try:
         principal = await verifier.bind(protected_settings().trusted)(token)
     except InvalidTokenError as error:
