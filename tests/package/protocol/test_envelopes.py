@@ -144,7 +144,7 @@ def test_a_batch_has_a_hundred_messages_at_most() -> None:
 
 
 def test_a_parsed_batch_gives_the_results_by_request() -> None:
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"id": 1, "result": {"a": 1}},
         {"id": "2", "error": {"code": 1, "message": "x"}},
         {"id": 3, "result": []},
@@ -236,10 +236,12 @@ def test_closing_a_stream_cancels_once(revision: str) -> None:
 @pytest.mark.parametrize("value", [5, "x", [1]], ids=repr)
 def test_an_object_is_expected_as_params_and_as_result(value: Any) -> None:
     client, server = ClientEnd(HANDSHAKE[-1]), ServerEnd(HANDSHAKE[-1])
-    with pytest.raises(LocalProtocolError, match="^tools/list: expected an object as params, got "):
+    with pytest.raises(
+        LocalProtocolError, match=r"^tools/list: expected an object as params, got "
+    ):
         client.connection.request("tools/list", value)
     server.ask("tools/list", id=1)
-    with pytest.raises(ProtocolError, match="^tools/list: expected an object as result, got "):
+    with pytest.raises(ProtocolError, match=r"^tools/list: expected an object as result, got "):
         server.connection.respond(1, value)
 
 
@@ -261,7 +263,8 @@ def test_a_custom_method_has_200_characters_at_most() -> None:
 def test_extensions_with_malformed_settings_are_undeclared() -> None:
     declared = {"tools": {}, "extensions": {"a/b": {}, "a/c": 5}}
     assert without_malformed_extensions(declared) == {"tools": {}, "extensions": {"a/b": {}}}
-    for kept in ({}, {"extensions": 5}, {"extensions": {"a/b": {}}}):
+    unchanged: list[dict[str, Any]] = [{}, {"extensions": 5}, {"extensions": {"a/b": {}}}]
+    for kept in unchanged:
         assert without_malformed_extensions(kept) is kept
 
 
@@ -273,5 +276,5 @@ def test_params_in_any_form_need_their_capability() -> None:
         assert missing_capability(method, params, {"elicitation": {}}) == ("elicitation", "url")
         assert missing_capability(method, params, {"elicitation": {"url": {}}}) is None
     assert missing_capability(method, PARAMS["elicitation/create"], {"elicitation": {}}) is None
-    with pytest.raises(LocalProtocolError, match="^params: "):
+    with pytest.raises(LocalProtocolError, match=r"^params: "):
         missing_capability(method, Raw(b"{"), {"elicitation": {}})
