@@ -178,7 +178,7 @@ def test_codes_of_the_reserved_range_are_not_invented(code: int) -> None:
         assert message.error_code == (code if kept else -32603)
 
 
-def test_requests_are_numbered_from_one_and_deadlines_count_from_zero() -> None:
+def test_ids_and_deadlines_of_requests_count_from_the_start() -> None:
     fresh = OutboundRequests()
     assert (fresh.strays, fresh.next_id) == (0, 1)
     for revision in REVISIONS:
