@@ -321,7 +321,7 @@ def test_one_definition_under_both_keys_is_one(tmp_path: Path) -> None:
 
 def test_a_part_of_a_definition_gets_a_name_of_its_own(tmp_path: Path) -> None:
     tool = {"properties": {"name": {"minLength": 1}, "b": {"$ref": "#/$defs/Tool/properties/name"}}}
-    taken = {"Tool name": {}, "Tool name part": {}}
+    taken: dict[str, Any] = {"Tool name": {}, "Tool name part": {}}
     loaded = schema.load_file(save_document(tmp_path, small(Tool=tool, **taken)))
     assert loaded.definitions["ToolNamePartPart"] == {"minLength": 1}
 
