@@ -159,6 +159,20 @@ def test_definitions_of_one_file_only_are_comments(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("length", "shown"), [(200, "x" * 200), (201, f"{'x' * 200}...")])
+def test_a_long_name_is_shortened(tmp_path: Path, length: int, shown: str) -> None:
+    disagreements = compare_schemas(tmp_path, **{"x" * length: {"type": "object"}})
+    assert disagreements.others == (f"{shown} is a definition of the JSON only",)
+
+
+def test_entries_stand_apart_from_what_is_before_them(tmp_path: Path) -> None:
+    other = properties(CAT, name={"type": "boolean"}, lives={"type": "null"})
+    lines = schema.errata_text(compare_schemas(tmp_path, Cat=other, Json=None)).splitlines()
+    assert lines[:3] == ["# Json is a definition of the TypeScript only", "", "[[erratum]]"]
+    assert lines.index("[[erratum]]", 3) == 9
+    assert lines[8] == ""
+
+
 def test_differences_without_a_form_in_toml_are_comments(tmp_path: Path) -> None:
     disagreements = compare_schemas(
         tmp_path, Cat=properties(CAT, name={"type": "string", "default": None})

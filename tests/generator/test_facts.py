@@ -233,6 +233,25 @@ def test_a_facts_file_belongs_to_the_revision_it_is_loaded_for(tmp_path: Path) -
     assert facts.load_file(path, "draft").revision == "draft"
 
 
+@pytest.mark.parametrize(
+    ("code", "is_defined"), [(-32100, False), (-32099, True), (-32020, True), (-32019, False)]
+)
+def test_a_code_of_the_reserved_range_is_defined(code: int, is_defined: bool) -> None:
+    before = facts.load(NEWEST)
+    before = replace(before, errors=replace(before.errors, retired=(code, 1)))
+    after = facts.with_codes(before, {"HEADER_MISMATCH": code, "OTHER": -32098}).errors
+    assert after.header_mismatch == code
+    assert (code in (after.defined or ())) is is_defined
+    assert -32098 not in (after.defined or ())
+    assert after.retired == (1,)
+    assert facts.with_codes(before, {"HEADER_MISMATCH": 0, "OTHER": -32098}) == before
+
+
+def test_without_a_reserved_range_no_code_is_defined() -> None:
+    after = facts.with_codes(facts.load(OLDEST), {"HEADER_MISMATCH": -32050}).errors
+    assert (after.header_mismatch, after.defined) == (-32050, None)
+
+
 def test_there_are_no_facts_of_an_unknown_revision() -> None:
     with pytest.raises(UsageError, match="unknown revision 'draft'"):
         facts.load("draft")

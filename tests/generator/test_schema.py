@@ -12,6 +12,7 @@ import pytest
 from mcpgen import schema
 from mcpgen.errors import SchemaError, UsageError
 from mcpgen.json_types import is_object
+from mcpgen.schema.nearest import features
 from mcpgen.schema.structure import replace_at, subschemas
 
 NAMES = [row.name for row in schema.revisions()]
@@ -145,6 +146,33 @@ def test_a_reference_into_the_other_container_is_resolved(
     assert note.text == f"1 reference such as #/{other}/PingRequest, taken as into {container}"
 
 
+def test_foreign_references_are_counted_at_the_first_of_them(tmp_path: Path) -> None:
+    inner = {"properties": {"a": {"$ref": "#/$defs/PingRequest"}}, "type": "object"}
+    tool = {"properties": {"definitions": inner, "b": {"$ref": "#/$defs/ServerResult"}}}
+    (note,) = schema.load_file(save_document(tmp_path, small("definitions", Tool=tool))).notes
+    assert note.pointer == "/$defs/Tool/properties/definitions/properties/a"
+    assert note.text.startswith("2 references such as #/$defs/PingRequest, taken as into ")
+    assert not note.is_lossy
+
+
+def test_an_empty_container_or_no_dialect_is_passed_over(tmp_path: Path) -> None:
+    document = {**small("definitions"), "$defs": {}}
+    del document["$schema"]
+    loaded = schema.load_file(save_document(tmp_path, document))
+    assert (loaded.container, loaded.dialect) == ("definitions", DRAFT_07)
+
+
+def test_an_extension_in_json_is_read_like_any_schema(tmp_path: Path) -> None:
+    path = save_document(tmp_path, small())
+    assert schema.read_extension(path, {}) == schema.read_file(path)
+
+
+def test_equal_schemas_share_all_of_three_sets() -> None:
+    one = features({"$defs": {"A": {"properties": {"method": {"const": "a"}}}}})
+    other = features({"$defs": {"A": {"properties": {"method": {"const": "b"}}}}})
+    assert (one.shares(one), one.shares(other), features({}).shares(one)) == (3, 2, 0)
+
+
 def test_definitions_under_both_keys_are_all_there(tmp_path: Path) -> None:
     document = small("$defs", Tool={"properties": {"a": {"$ref": "#/definitions/Old"}}})
     document["definitions"] = {"Old": {"properties": {"x": {"type": "string"}}}}
@@ -162,6 +190,7 @@ def test_definitions_whose_names_collide_get_distinct_ones(tmp_path: Path) -> No
         "foo-bar is called FooBar2",
         "foo.bar is called FooBar3",
     ]
+    assert not any(note.is_lossy for note in loaded.notes)
     assert loaded.error("/$defs/FooBar3/x", "", "").pointer == "/$defs/foo.bar/x"
 
 
@@ -192,6 +221,14 @@ WRONG = {
     "not of the protocol": (
         {"$defs": {"Cat": {"type": "object"}}},
         "#/$defs: expected ClientRequest, a union that every schema of the protocol defines, got",
+    ),
+    "no schema by the older dialect": (
+        {**small(Tool={"minimum": "1"}), "$schema": DRAFT_07},
+        "#/$defs/Tool/minimum: expected a schema of",
+    ),
+    "a definition under the other key": (
+        {**small(), "definitions": {"a/b": 3}},
+        "#/definitions/a~1b: expected a schema of",
     ),
     "a definition that is no object": (
         small(Anything=3),
@@ -275,6 +312,20 @@ def test_one_name_under_both_keys_is_two_definitions(tmp_path: Path) -> None:
     assert [note.text for note in loaded.notes] == ["definitions Id is called DefinitionsId"]
 
 
+def test_one_definition_under_both_keys_is_one(tmp_path: Path) -> None:
+    document = {**small(Id={"type": "string"}), "definitions": {"Id": {"type": "string"}}}
+    loaded = schema.load_file(save_document(tmp_path, document))
+    assert [name for name in loaded.definitions if "Id" in name] == ["Id"]
+    assert loaded.notes == ()
+
+
+def test_a_part_of_a_definition_gets_a_name_of_its_own(tmp_path: Path) -> None:
+    tool = {"properties": {"name": {"minLength": 1}, "b": {"$ref": "#/$defs/Tool/properties/name"}}}
+    taken: dict[str, Any] = {"Tool name": {}, "Tool name part": {}}
+    loaded = schema.load_file(save_document(tmp_path, small(Tool=tool, **taken)))
+    assert loaded.definitions["ToolNamePartPart"] == {"minLength": 1}
+
+
 @pytest.mark.parametrize(
     ("target", "name"),
     [
@@ -299,8 +350,9 @@ def test_a_reference_within_the_file_may_have_any_form(
 
 def test_boolean_schemas_are_schemas(tmp_path: Path) -> None:
     members = {"a": True, "b": False}
-    loaded = schema.load_file(
-        save_document(tmp_path, small(Any=True, Tool={"properties": members}))
-    )
+    either = {"anyOf": [True, False], "default": {"$ref": 1}, "const": {"$ref": "#/none"}}
+    document = small(Any=True, Tool={"properties": members}, Either=either)
+    loaded = schema.load_file(save_document(tmp_path, document))
     assert loaded.definitions["AnyModel"] == {}
+    assert loaded.definitions["Either"] == {**either, "anyOf": [{}, {"not": {}}]}
     assert loaded.definitions["Tool"]["properties"] == {"a": {}, "b": {"not": {}}}

@@ -49,7 +49,12 @@ TYPES = {
     '"a"': {"const": "a", "type": "string"},
     "'it\\'s \\u00e9\\x21\\u{1F600}\\n'": {"const": "it's \u00e9!\U0001f600\n", "type": "string"},
     "7": {"const": 7, "type": "integer"},
+    "'\\u{FFFFFF}'": {"const": "\U0010ffff", "type": "string"},
+    "'\ufffd'": {"const": "\ufffd", "type": "string"},
     "-7": {"const": -7, "type": "integer"},
+    "999999999999999": {"const": 999999999999999, "type": "integer"},
+    "1e14": {"const": 10**14, "type": "integer"},
+    f"0.{'1' * 38}": {"const": 0.1111111111111111, "type": "number"},
     "1_000": {"const": 1000, "type": "integer"},
     "0.5": {"const": 0.5, "type": "number"},
     "true": {"const": True, "type": "boolean"},
@@ -90,6 +95,12 @@ TYPES = {
         "maxItems": 2,
         "type": "array",
     },
+    "[string, number?]": {
+        "prefixItems": [STRING, INTEGER],
+        "minItems": 1,
+        "maxItems": 2,
+        "type": "array",
+    },
     "[string, ...Cat[]]": {
         "prefixItems": [STRING],
         "items": CAT,
@@ -101,6 +112,7 @@ TYPES = {
     "Cat | Dog": {"anyOf": [CAT, DOG]},
     "Dog | Cat": {"anyOf": [CAT, DOG]},
     "| Cat": CAT,
+    "| Cat | Dog": {"anyOf": [CAT, DOG]},
     "Pet | string": {"anyOf": [CAT, DOG, STRING]},
     "string | number": {"type": ["string", "integer"]},
     "number | string | undefined": {"type": ["string", "integer"]},
@@ -168,6 +180,18 @@ DECLARATIONS = {
     "interface A { a: string } interface A extends Dog { a: string; b: number }": obj(
         "a b good name", a=STRING, b=INTEGER, name=STRING, good=BOOLEAN
     ),
+    "interface A { [k: string]: Cat } interface A { a: string }": {
+        **obj("a", a=STRING),
+        "additionalProperties": CAT,
+    },
+    "interface A { a: string } interface A { [k: string]: Cat }": {
+        **obj("a", a=STRING),
+        "additionalProperties": CAT,
+    },
+    "interface A { [k: string]: Cat } interface A { [k: string]: Cat }": {
+        "additionalProperties": CAT,
+        "type": "object",
+    },
     "interface A { next?: A }": obj(next={"$ref": "#/$defs/A"}),
     "type A = { next?: A }": obj(next={"$ref": "#/$defs/A"}),
     "type A = A[]": array({"$ref": "#/$defs/A"}),
@@ -256,6 +280,9 @@ TAGS: dict[str, dict[str, Any]] = {
     "@default true": {"default": True},
     "@default NaN": {"default": "NaN"},
     "@additionalProperties false": {"additionalProperties": False},
+    "@uniqueItems true": {"uniqueItems": True},
+    f"@pattern {'x' * 2000}": {"pattern": "x" * 2000},
+    "@x\n" * 998 + "@uniqueItems false\n@minimum 1": {"uniqueItems": False, "minimum": 1},
     "@category Tools": {},
     "@internal": {},
     "@deprecated Use something else.": {},
@@ -276,6 +303,15 @@ TYPE_TAGS = {
     "string | number": ("@nullable", {"type": ["string", "integer", "null"]}),
     "string | null": ("@nullable", {"type": ["string", "null"]}),
     "Cat": ("@nullable", {"anyOf": [CAT, {"type": "null"}]}),
+    "unknown": ("@nullable", {}),
+    "any": ("Text.\n * @nullable", {}),
+    "boolean": ("Text.\n * @nullable", {"type": ["boolean", "null"]}),
+    "null": ("@nullable", {"type": ["null"]}),
+    '"a" | "b"': (
+        "@nullable",
+        {"anyOf": [{"enum": ["a", "b"], "type": "string"}, {"type": "null"}]},
+    ),
+    "Cat | null": ("@nullable", {"anyOf": [CAT, {"type": "null"}]}),
     "Cat | string[]": ("@nullable", {"anyOf": [CAT, array(STRING), {"type": "null"}]}),
 }
 
@@ -318,11 +354,16 @@ def test_a_description_is_the_comment_without_tags_and_links(comment: str) -> No
     assert read_comment(comment).text == COMMENTS[comment]
 
 
+def test_a_deprecated_tag_is_a_flag_of_the_schema() -> None:
+    assert read_comment("/** @deprecated Use B. */").keywords == {"deprecated": True}
+
+
 def test_the_last_comment_before_a_declaration_describes_it(tmp_path: Path) -> None:
     text = """
         /** Another. */
         /** A tool. */
         // no documentation
+        /**/
         export interface Tool {
           /** The name. */
           /* no documentation */
@@ -347,6 +388,7 @@ CONSTANTS = {
     "const A = 1.5 as const;": 1.5,
     "const A = true, B = 2;": True,
     "const A = `x`;": "x",
+    "const A: number = 5;": 5,
 }
 
 
@@ -430,6 +472,7 @@ def test_the_name_of_a_file_says_that_it_is_typescript(tmp_path: Path, name: str
 
 def test_imports_are_allowed_and_what_they_name_is_not() -> None:
     read('import type { Tool } from "./tool.js"; export type A = string; export { A as B };')
+    read('import fs = require("fs"); import {} from "zod"; import "zod"; type A = string;')
     with pytest.raises(SchemaError, match=r'^s\.ts:1:49: expected a type that this .*got "Tool"$'):
         read('import type { Tool } from "./tool.js"; type A = Tool;')
 

@@ -43,6 +43,22 @@ TEXTS = {
         "const A = 1;\nconst A = 2;",
         "2:7: expected one declaration of each name",
     ),
+    "a type with parameters twice": (
+        "type A<T> = T;\ntype A<T> = T;",
+        '2:1: expected one declaration of each name, got "A"',
+    ),
+    "too many type arguments": (
+        "type A<T> = T;\ntype B = A<string, string>;",
+        "2:10: expected A with 1 type arguments, got 2",
+    ),
+    "an enum of flags": (
+        "enum A { X = true }",
+        "1:10: expected an enum member with a string or a whole number, got",
+    ),
+    "an enum of fractions": (
+        "enum A { X = 1.5 }",
+        "1:10: expected an enum member with a string or a whole number, got",
+    ),
     "a type and an interface": (
         "type A = string; interface A {}",
         "1:18: expected one declaration",
@@ -117,6 +133,14 @@ TEXTS = {
         "/* \u00e9 \U0001f600 */ type A = Missing;",
         "1:20: expected a type that this file declares, or one of Array, Date, NonNullable,",
     ),
+    "a position counted in characters": (
+        f"/* \u00e9{' ' * 1974} */ type A = Missing;",
+        "1:1992: expected a type that this file declares, or one of Array,",
+    ),
+    "a position counted in bytes": (
+        f"/* \u00e9{' ' * 1975} */ type A = Missing;",
+        "1:1994: expected a type that this file declares, or one of Array,",
+    ),
     "a position in a later line": (
         "interface A {\r\n  b: {\r\n    c: Missing;\r\n  };\r\n}",
         "3:8: expected a type that this file declares, or one of Array, Date, NonNullable, Omit,",
@@ -136,7 +160,9 @@ def test_unreadable_texts_are_refused_with_their_place(case: str) -> None:
 
 
 def test_many_types_with_arguments_are_refused() -> None:
-    members = " ".join(f"m{at}: A<{at}>;" for at in range(501))
+    members = " ".join(f"m{at}: A<{at}>;" for at in range(500))
+    assert len(read(f"type A<T> = {{ a: T }};\ninterface B {{ {members} }}")) == 501
+    members += "m500: A<500>;"
     with pytest.raises(TypeScriptError, match="expected at most 500 types with arguments"):
         read(f"type A<T> = {{ a: T }};\ninterface B {{ {members} }}")
 
@@ -167,6 +193,9 @@ TYPES = {
     "Omit<Cat, 5>": "names of members as strings",
     "Record<number, Cat>": "names of members as strings",
     "keyof Name": "an object with members",
+    'Names["length"]': "an object with members",
+    "{ number: string }[number]": "names of members as strings",
+    "`${'x' | null}`": "a text or a number",
     "never[]": "a type that JSON has",
     "never | undefined": "a union of types that JSON has",
     "[...string]": "an array as the rest of a tuple",
@@ -175,9 +204,12 @@ TYPES = {
     "1e999": "a string, a number that is not too large, true, false or null",
     "99999999999999999999": "a string, a number that is not too large, true, false or null",
     "0x10": "a string, a number that is not too large, true, false or null",
+    "1e15": "a string, a number that is not too large, true, false or null",
+    "1000000000000000": "a string, a number that is not too large, true, false or null",
+    f"0.{'1' * 39}": "a string, a number that is not too large, true, false or null",
     "10n": "a string, a number that is not too large, true, false or null",
     "[" * 61 + "]" * 61: "types nested at most 60 deep",
-    "{ a: " * 31 + "string" + "}" * 31: "at most 30 levels of objects, arrays and unions",
+    "string" + "[]" * 30: "at most 30 levels of objects, arrays and unions",
 }
 
 
@@ -253,6 +285,38 @@ def test_small_text_cannot_become_a_large_schema(case: str) -> None:
     assert raised.value.expected == expected
 
 
+ROWS = {
+    "inheritance": ("interface I{} extends I{} {{}}\n", "", 49),
+    "aliases": ("type I{} = I{};\n", "", 50),
+    "arguments": ("type I{}<T> = {{ a: I{}<T> }};\n", "type I{}<T> = T; type A = I0<string>;", 39),
+}
+"""By kind of dependency: a link, the end of the chain, and how many links it may have."""
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_declarations_depend_on_one_another_to_the_limit(kind: str) -> None:
+    link, end, most = ROWS[kind]
+    end = end or "interface I{} {{}}"
+    for count in (most, most + 1):
+        beside = "type S<T> = { b: T }; " + "".join(f"type S{at} = S<{at}>; " for at in range(9))
+        text = "".join(link.format(at, at + 1) for at in range(count)) + end.format(count)
+        text = beside + text
+        if count == most:
+            assert "I0" in "".join(read(text))
+        else:
+            with pytest.raises(TypeScriptError, match="in a row, got"):
+                read(text)
+
+
+def test_an_inherited_declaration_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "interface A { a: string; b: string } interface B extends A {} interface C extends A {}"
+    monkeypatch.setattr(scope, "MAX_PARTS", 12)
+    read(text)
+    monkeypatch.setattr(scope, "MAX_PARTS", 11)
+    with pytest.raises(TypeScriptError):
+        read(text)
+
+
 def test_each_member_and_each_type_counts_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scope, "MAX_PARTS", 20)
     members = [f"m{at}: string;" for at in range(11)]
@@ -276,6 +340,24 @@ NESTED = {
     "intersection": ("({} & ", ")", 2),
 }
 """By kind of type: the text before and after another one, and the levels that this adds."""
+
+
+PLACES = {
+    "an alias": ("type A = {};", 60),
+    "a default": ("type A<T = {}> = T; type B = string;", 60),
+    "a parent": ("interface A extends {} {{}}", 60),
+    "a member": ("interface A {{ a: {} }}", 59),
+    "a type of Zod": ('import z from "zod"; const A: z.ZodType<{}>;', 59),
+}
+"""By place of a type: a text around it, and how deep it may nest there."""
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_nesting_of_types_counts_from_their_place(place: str) -> None:
+    around, most = PLACES[place]
+    parse(around.format("Array<" * most + "string" + ">" * most).encode(), "s.ts")
+    with pytest.raises(TypeScriptError, match="types nested at most"):
+        parse(around.format("Array<" * (most + 1) + "string" + ">" * (most + 1)).encode(), "s.ts")
 
 
 @pytest.mark.parametrize("kind", NESTED)

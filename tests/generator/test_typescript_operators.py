@@ -35,6 +35,23 @@ WRITTEN: dict[str, tuple[str, Any]] = {
         'type B = "b" | "c";\ntype A = { a: `a-${B}` };',
         {**TEXT, "pattern": "^a-(b|c)$"},
     ),
+    "a template of one value": (
+        "type A = { a: `a-${true}-${5}` };",
+        {**TEXT, "pattern": "^a-true-5$"},
+    ),
+    "a template of a flag": (
+        "type A = { a: `a-${boolean}` };",
+        {**TEXT, "pattern": "^a-(true|false)$"},
+    ),
+    "a template in a template": (
+        "type A = { a: `a-${`b${string}`}` };",
+        {**TEXT, "pattern": r"^a-b[\s\S]*$"},
+    ),
+    "a text with a bar": ("type A = { a: `${'a|b'}.` };", {**TEXT, "pattern": r"^(a\|b)\.$"}),
+    "a member among alternatives": (
+        'type B = { b: string };\ntype A = { a: B["b"] | null };',
+        {"type": ["string", "null"]},
+    ),
     "a template of numbers": (
         "type A = { a: `${number}px` };",
         {**TEXT, "pattern": r"^-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?px$"},
@@ -48,6 +65,29 @@ WRITTEN: dict[str, tuple[str, Any]] = {
         ),
         TEXT,
     ),
+}
+
+
+USED: dict[str, tuple[str, str, Any]] = {
+    "in a template": ("`x-${T}`", '"b"', {**TEXT, "pattern": "^x-b$"}),
+    "in a tuple": (
+        "[T, T?]",
+        "string",
+        {"prefixItems": [TEXT, TEXT], "minItems": 1, "maxItems": 2, "type": "array"},
+    ),
+    "in the rest of a tuple": (
+        "[boolean, ...T[]]",
+        "string",
+        {"prefixItems": [{"type": "boolean"}], "items": TEXT, "minItems": 1, "type": "array"},
+    ),
+    "in the values of a map": (
+        "{ [key: string]: T }",
+        "string",
+        {"additionalProperties": TEXT, "type": "object"},
+    ),
+    "by its keys": ("keyof T", "{ b: string }", {"const": "b", **TEXT}),
+    "by a member": ('T["b"]', "{ b: string }", TEXT),
+    "as a key": ("B[T]", '"b"', TEXT),
 }
 
 
@@ -74,6 +114,27 @@ def test_a_declaration_is_written_for_each_argument(tmp_path: Path) -> None:
         "value": {"type": "array", "items": {"type": "boolean"}},
         "more": {"type": "boolean"},
     }
+
+
+@pytest.mark.parametrize("use", USED)
+def test_a_parameter_stands_for_its_argument(use: str, tmp_path: Path) -> None:
+    body, argument, expected = USED[use]
+    text = f"type Use<T> = {body};\ntype B = {{ b: string }};\ntype A = Use<{argument}>;"
+    assert document_of(text, tmp_path)["A"] == expected
+
+
+SPELLED = {
+    "Box<string>": "Box<Box<string>>",
+    '"a" | 5': "Box<a|5>",
+    "Array<B>": "Box<Array<B>>",
+    "{ c: string }": "Box<Object3_14>",
+}
+
+
+@pytest.mark.parametrize("argument", SPELLED)
+def test_an_argument_is_a_part_of_the_name(argument: str, tmp_path: Path) -> None:
+    text = f"{BOX}type B = {{ b: string }};\ntype A = Box<{argument}>;"
+    assert SPELLED[argument] in document_of(text, tmp_path)
 
 
 def test_a_declaration_may_hold_itself_with_its_arguments(tmp_path: Path) -> None:

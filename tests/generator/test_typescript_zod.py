@@ -8,6 +8,7 @@ import pytest
 
 from generator.typescript_text import read
 from mcpgen.errors import TypeScriptError
+from mcpgen.schema.typescript.parse import parse
 
 IMPORT = 'import * as z from "zod/v4";\n'
 STRING, INTEGER = {"type": "string"}, {"type": "integer"}
@@ -46,6 +47,15 @@ TYPES = {
         "required": ["a"],
         "type": "object",
     },
+    "z.ZodObject<{ a: z.ZodReadonly<z.ZodPrefault<z.ZodString>> }>": {
+        "properties": {"a": STRING},
+        "type": "object",
+    },
+    "z.ZodObject<{ a: z.ZodNonOptional<z.ZodString> }>": {
+        "properties": {"a": STRING},
+        "required": ["a"],
+        "type": "object",
+    },
     "z.ZodObject<{ a: z.ZodOptional<z.ZodString> }, z.core.$strict>": {
         "properties": {"a": STRING},
         "type": "object",
@@ -67,6 +77,13 @@ TYPES = {
 @pytest.mark.parametrize("type_", TYPES)
 def test_a_type_of_zod_describes_messages(type_: str) -> None:
     assert described_type(type_) == TYPES[type_]
+
+
+def test_a_schema_of_zod_is_no_constant() -> None:
+    text = f"{IMPORT}const LIMIT = 5; declare const ASchema: z.ZodString; const B: string = 'b';"
+    module = parse(text.encode(), "s.ts")
+    assert {name: each.value for name, each in module.constants.items()} == {"LIMIT": 5, "B": "b"}
+    assert module.types.keys() == {"A"}
 
 
 SAME = """

@@ -67,8 +67,8 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
             (published[container], right[container]),
         )
     )
-    others = [f"{_shorten(name)} is a definition of the TypeScript only" for name in only_here]
-    others += [f"{_shorten(name)} is a definition of the JSON only" for name in only_there]
+    others = [f"{safe_text(name)} is a definition of the TypeScript only" for name in only_here]
+    others += [f"{safe_text(name)} is a definition of the JSON only" for name in only_there]
     shared = {name: right[container][name] for name in right[container] if name not in only_here}
     theirs = {name: published[container][name] for name in shared}
     documents: tuple[Node, Node] = ({container: theirs}, {container: shared})
@@ -78,7 +78,7 @@ def disagreements(typescript_file: Path, json_file: Path) -> Disagreements:
         if _is_writable(old) and _is_writable(new):
             errata.append(_erratum(module, pointer, old, new))
         else:
-            others.append(f"{_shorten(pointer)} differs by a null, which TOML has no form for")
+            others.append(f"{safe_text(pointer)} differs by a null, which TOML has no form for")
     return Disagreements(tuple(errata), tuple(others))
 
 
@@ -164,10 +164,6 @@ def _is_writable(value: Json) -> bool:
     if is_array(value):
         return all(map(_is_writable, value))
     return value is not None
-
-
-def _shorten(text: str) -> str:
-    return safe_text(text, 200)
 
 
 def errata_text(comparison: Disagreements) -> str:

@@ -398,11 +398,6 @@ def _check_shape(naming: _Naming, source: str) -> None:
             expected = f"{name}, a union that every schema of the protocol defines"
             actual = f"{len(naming.definitions)} definitions without it"
             raise SchemaError(source, f"/{naming.container}", expected, actual)
-    for name, definition in naming.definitions.items():
-        if not (is_object(definition) or isinstance(definition, bool)):
-            default = f"/{naming.container}/{escape(name)}"
-            pointer = naming.places.get(naming.names[name], default)
-            raise SchemaError(source, pointer, "an object", format_value(definition))
 
 
 @dataclass(frozen=True)

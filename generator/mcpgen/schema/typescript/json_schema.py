@@ -297,9 +297,11 @@ def _annotate(schema: Node, comment: Comment) -> Node:
 
 
 def _with_null(schema: Node) -> Node:
-    type_: Json = schema.get("type")
+    if schema.keys() <= {"description"}:
+        return schema  # anything, null too
     if schema.keys() <= {"type", "description"}:
-        names = [] if type_ is None else [type_] if isinstance(type_, str) else list(type_)
+        type_ = schema["type"]
+        names = [type_] if isinstance(type_, str) else list(type_)
         return {**schema, "type": names if "null" in names else [*names, "null"]}
     alternatives: list[Json] | None = schema.get("anyOf")
     if alternatives is None:

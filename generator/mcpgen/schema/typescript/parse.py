@@ -117,8 +117,7 @@ class _Parser:
 
     def _head(self, node: Node) -> str:
         """The name at the beginning of a type."""
-        name = node.child_by_field_name("name") if node.type == "generic_type" else node
-        return self._text_of(name) if name is not None else ""
+        return self._name(node) if node.type == "generic_type" else self._text_of(node)
 
     def _is_documentation(self, node: Node) -> bool:
         begin = self._text[node.start_byte : node.start_byte + 4]
@@ -221,10 +220,7 @@ class _Parser:
         if parameters is not None:
             if declaration.name in self._generics:
                 raise self._wrong(node, "one declaration of each name", declaration.name)
-            known = {
-                self._text_of(self._field(each, "name")): self._default(each)
-                for each in _children(parameters)
-            }
+            known = {self._name(each): self._default(each) for each in _children(parameters)}
             self._generics[declaration.name] = generics.Generic(declaration, known)
             return
         before = self._types.get(declaration.name)
@@ -248,8 +244,7 @@ class _Parser:
         return replace(before, extends=tuple(extends), body=body)
 
     def _name(self, node: Node) -> str:
-        name = node.child_by_field_name("name")
-        return self._text_of(name) if name is not None else ""
+        return self._text_of(self._field(node, "name"))
 
     def _default(self, parameter: Node) -> Type | None:
         """The default of a type parameter."""
@@ -263,8 +258,7 @@ class _Parser:
             if clause.type == "extends_type_clause"
             for parent in _children(clause)
         ]
-        body = node.child_by_field_name("body") or node
-        object_ = self._object(body, 0)
+        object_ = self._object(self._field(node, "body"), 0)
         name, at = self._name(node), self._at(node)
         self._declare(node, Interface(name, tuple(extends), object_, self._comment(comment), at))
 
@@ -296,9 +290,7 @@ class _Parser:
         self._declare(node, Alias(self._name(node), union, self._comment(comment), self._at(node)))
 
     def _constant(self, node: Node, comment: Node | None) -> None:
-        if node.type != "variable_declarator":
-            return
-        name = self._text_of(self._field(node, "name"))
+        name = self._name(node)
         annotation = node.child_by_field_name("type")
         if annotation is not None and self._zod:
             inner = _children(annotation)[0]
@@ -310,7 +302,7 @@ class _Parser:
         self._constants[name] = Constant(name, self._constant_value(node), self._at(node))
 
     def _zod_schema(self, node: Node, type_: Node, comment: Node | None) -> None:
-        name = zod.declared_name(self._text_of(self._field(node, "name")))
+        name = zod.declared_name(self._name(node))
         plain = zod.plain_type(self._type(type_, 0), self._zod, self._failure)
         if not (isinstance(plain, Reference) and plain.name == name):  # declared beside it
             self._declare(node, Alias(name, plain, self._comment(comment), self._at(node)))
@@ -402,13 +394,9 @@ class _Parser:
         return Literal(value, self._at(node))
 
     def _generic(self, node: Node, depth: int) -> Type:
-        arguments = node.child_by_field_name("type_arguments")
-        inner = (
-            ()
-            if arguments is None
-            else tuple(self._type(child, depth + 1) for child in _children(arguments))
-        )
-        return Reference(self._text_of(self._field(node, "name")), inner, self._at(node))
+        arguments = _children(self._field(node, "type_arguments"))
+        inner = tuple(self._type(child, depth + 1) for child in arguments)
+        return Reference(self._name(node), inner, self._at(node))
 
     def _type_query(self, node: Node) -> Type:
         inner = _children(node)[0]

@@ -207,7 +207,7 @@ class Scope:
                     choices.append(_escape(text))
                 case Literal(value=bool(value)):
                     choices.append(str(value).lower())
-                case Literal(value=value) if value is not None:
+                case Literal(value=value):
                     choices.append(_escape(str(value)))
                 case Keyword(name="string" | "any"):
                     choices.append(r"[\s\S]*")
