@@ -174,8 +174,6 @@ def _fits(number: float) -> bool:
 
 
 def _is_unicode(text: str) -> bool:
-    if text.isascii():
-        return True
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -148,7 +148,6 @@ def message_name(type_name: str) -> str:
     for end in _MESSAGE_ENDS:
         if type_name.endswith(end) and type_name != end:
             name = snake(type_name.removesuffix(end))
-            break
     return f"{name}_" if name in STUB_BASES else name
 
 

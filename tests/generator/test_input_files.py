@@ -56,6 +56,7 @@ def test_json_is_read_as_it_stands(file: Path, text: str, value: Any) -> None:
         (f"[{-(2**63) - 1}]", "a.json#/0: expected a number that fits 64 bits, got"),
         ("[1e999]", "a.json#/0: expected a number that fits 64 bits, got"),
         ("[" + "9" * 5000 + "]", "a.json#/0: expected a number that fits 64 bits, got"),
+        ('["\xe9", "\\ud800"]', "a.json#/1: expected text in Unicode, got half"),
         ('["\\ud800"]', "a.json#/0: expected text in Unicode, got half a surrogate pair"),
         ('{"a": {"\\ud800": 1}}', "expected a name in Unicode, got half a surrogate pair"),
         ("[" * (MAX_LEVELS + 1) + "]" * (MAX_LEVELS + 1), f"at most {MAX_LEVELS} levels"),

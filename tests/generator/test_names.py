@@ -24,6 +24,10 @@ from mcpgen import names
         ("a-b c", "a_b_c"),
         ("$", "empty"),
         ("na\u200dme", "name"),
+        ("Gr\xf6\xdfe", "grosse"),
+        ("a\u2605b", "a_black_star_b"),
+        ("\u540d", "ming"),
+        ("\u2605", "black_star"),
     ],
 )
 def test_members_are_snake_case_and_no_keyword(wire: str, python: str) -> None:
@@ -88,9 +92,34 @@ def test_a_revision_has_a_folder_that_python_can_import(revision: str, folder: s
     ("name", "usable"),
     [
         ("Tool", True),
+        pytest.param("A" * 200, True, id="200 characters"),
+        pytest.param("A" * 201, False, id="201 characters"),
         *((name, False) for name in ("ValueError", "None", "a b", "A-B", "Foo_bar", "tool")),
         *((name, False) for name in ("__path__", "Gr\xf6sse", "")),
     ],
 )
 def test_a_class_name_is_an_identifier_that_hides_no_builtin(name: str, usable: bool) -> None:
     assert names.is_class_name(name) is usable
+
+
+def test_definitions_have_unique_names_of_classes() -> None:
+    published = ["Record<string,string>", "2FA", "", "$", "list", "Tool", "tool", "None", "_a_b"]
+    assert names.class_names([*published, "a" * 201], taken=["RecordStringString"]) == {
+        "Record<string,string>": "RecordStringString2",
+        "2FA": "N2FA",
+        "": "Unnamed",
+        "$": "Unnamed2",
+        "list": "List",
+        "Tool": "Tool",
+        "tool": "Tool2",
+        "None": "NoneModel",
+        "_a_b": "AB",
+        "a" * 201: "A" + "a" * 99,
+    }
+
+
+@pytest.mark.parametrize(
+    ("taken", "free"), [((), "A"), (("A",), "A2"), (("A", "A2"), "A3"), (("A2",), "A")]
+)
+def test_a_taken_name_gets_the_first_free_number(taken: tuple[str, ...], free: str) -> None:
+    assert names.free_name("A", taken) == free

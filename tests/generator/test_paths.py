@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+
+import pytest
 
 from mcpgen import paths
 
@@ -22,3 +25,30 @@ def test_a_wheel_has_its_data_inside_the_package(tmp_path: Path) -> None:
 def test_paths_of_data_are_shown_from_the_top(root: Path, tmp_path: Path) -> None:
     assert paths.shown_path(root / "schema" / "docs.toml") == "schema/docs.toml"
     assert paths.shown_path(tmp_path / "x") == str(tmp_path / "x")
+
+
+def test_a_recorded_place_below_here_is_shown_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert paths.recorded_place(Path("pkg"), "../a.json") == Path("a.json")
+    assert paths.recorded_place(Path("pkg"), "../../a.json") == tmp_path / "a.json"
+    assert paths.relative_path(tmp_path / "a.json", tmp_path / "here") == "../a.json"
+
+
+def test_revisions_of_the_user_take_precedence_inside_the_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own, other = tmp_path / "own", tmp_path / "other"
+    (own / "mine").mkdir(parents=True)
+    monkeypatch.setenv(paths.SCHEMAS_VARIABLE, os.fspath(other))
+    with paths.own_schemas(own):
+        assert paths.revision_dir("mine") == own / "mine"
+        assert paths.revision_dir("theirs") == paths.schema_dir() / "theirs"
+        assert [paths.is_own_revision(name) for name in ("mine", "theirs")] == [True, False]
+        with paths.own_schemas(None):
+            assert paths.own_schema_dir() is None
+            assert not paths.is_own_revision("mine")
+        assert paths.own_schema_dir() == own
+    assert paths.own_schema_dir() == other

@@ -44,6 +44,7 @@ GOOD: dict[str, Any] = {
     "table": {"a": 1},
     "anything": [None],
 }
+KEYS = f"expected one of the keys {', '.join([*GOOD, 'optional', 'words'])}"
 HERE = Place("file.toml", FactsError)
 
 
@@ -72,6 +73,8 @@ def test_a_value_of_the_right_shape_becomes_the_class() -> None:
         ({"many": [{"name": 1}]}, "/many/0/name: expected a string, got 1"),
         ({"many": [1]}, "/many/0: expected a table, got 1"),
         ({"table": {"a/b": "x"}}, '/table/a~1b: expected an integer, got "x"'),
+        ({"cuont": 1}, f'/cuont: {KEYS}, the nearest being count, got "cuont"'),
+        ({"zzz": 1}, f'/zzz: {KEYS}, got "zzz"'),
         ({"more": 1}, "/more: expected one of the keys flag, count, choice, maybe, perhaps, many,"),
     ],
 )
@@ -89,7 +92,13 @@ def test_every_key_without_a_default_must_be_there(key: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "expected"),
-    [(b"a = ", "expected TOML text"), (b"\xff", "expected TOML text"), (None, "a readable file")],
+    [
+        (b"a = 2020-01-01", "#/a: expected a value that JSON has, got date"),
+        (b"#" * (1024 * 1024 + 1), "expected a file of 1048576 bytes at most, got a larger one"),
+        (b"a = ", "expected TOML text"),
+        (b"\xff", "expected TOML text"),
+        (None, "a readable file"),
+    ],
 )
 def test_a_file_that_is_no_toml_is_refused(
     tmp_path: Path, content: bytes | None, expected: str

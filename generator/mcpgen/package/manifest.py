@@ -256,22 +256,10 @@ def _complete_members(document: Any) -> Any:
     """Add the members that manifests of earlier releases lack."""
     if is_object(document):
         document.setdefault("extensions", {})
-        options, revisions = document.get("options"), document.get("revisions")
         extensions = document["extensions"]
         for extension in extensions.values() if is_object(extensions) else ():
             if is_object(extension):
                 extension.setdefault("schema", "")
-        if is_object(options):
-            options.setdefault("parts", list(EVERYTHING.parts))
-            options.setdefault("transports", list(EVERYTHING.transports))
-            options.setdefault("models", EVERYTHING.models)
-            options.setdefault("features", list(EVERYTHING.features))
-            options.setdefault("gitattributes", True)
-            options.setdefault("runtime", EVERYTHING.runtime)
-        for origin in revisions.values() if is_object(revisions) else ():
-            if is_object(origin):
-                origin.setdefault("schema", "")
-                origin.setdefault("facts", "")
     return document
 
 
