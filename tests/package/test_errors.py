@@ -242,7 +242,7 @@ def test_a_status_says_what_may_help(status: int, wants_credentials: bool, may_p
     assert (error.wants_credentials, error.may_pass) == (wants_credentials, may_pass)
 
 
-def test_a_method_of_a_feature_that_is_missing_says_how_to_get_it() -> None:
+def test_a_method_of_a_missing_feature_says_how_to_get_it() -> None:
     class Client:
         listen: Any = MissingFeature("listen")
         tasks: Any = MissingFeature("tasks", "Server")

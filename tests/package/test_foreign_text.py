@@ -186,7 +186,7 @@ def test_an_absolute_path_leads_out_of_a_directory(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("uri", "found"),
+    ("uri", "climbs"),
     [
         ("a\0", False),
         ("a:\0", True),
@@ -196,8 +196,8 @@ def test_an_absolute_path_leads_out_of_a_directory(text: str) -> None:
         ("..:b", False),
     ],
 )
-def test_only_the_path_of_a_uri_is_searched(uri: str, found: bool) -> None:
-    assert has_parent_segment(uri) is found
+def test_only_the_path_of_a_uri_is_searched(uri: str, climbs: bool) -> None:
+    assert has_parent_segment(uri) is climbs
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from mcp_protocol import (
     connect,
     ui_of,
 )
-from mcp_protocol.apps import MIME_TYPE
+from mcp_protocol.apps import MIME_TYPE, resource_ui, tool_ui, ui_wire
 from mcp_protocol.client.sync_client import connect_sync
 from package.scripted import connect_scripted
 from package.wire import ALL
@@ -200,3 +200,38 @@ def test_a_policy_allows_the_declared_origins_alone(csp: Csp, directives: list[s
     parts = csp.policy.split("; ")
     assert {"default-src 'none'", "object-src 'none'", "form-action 'none'"} <= {*parts}
     assert {*directives} <= {*parts}
+
+
+@pytest.mark.parametrize(
+    ("meta", "expected"),
+    [
+        (None, ToolUi()),
+        ({}, ToolUi(None, frozenset({"model", "app"}))),
+        ({"ui": 1}, ToolUi()),
+        ({"ui": {"resourceUri": 1}, "ui/resourceUri": VIEW}, ToolUi()),
+        ({"ui/resourceUri": VIEW}, ToolUi(VIEW)),
+        ({"ui": {"visibility": "app"}}, ToolUi()),
+        ({"ui": {"visibility": ["app", "all"]}}, ToolUi(None, frozenset({"app"}))),
+    ],
+)
+def test_members_of_another_form_count_as_absent(meta: Any, expected: ToolUi) -> None:
+    assert tool_ui(meta) == expected
+
+
+@pytest.mark.parametrize(
+    ("members", "expected"),
+    [
+        ((None, (), None, None), {}),
+        ((Csp(), (), "a", False), {"domain": "a", "prefersBorder": False}),
+        ((None, ["clipboard_write"], None, None), {"permissions": {"clipboardWrite": {}}}),
+        (
+            (Csp(["wss://a.b"], (), (), ["https://c.d:1"]), (), None, None),
+            {"csp": {"connectDomains": ["wss://a.b"], "baseUriDomains": ["https://c.d:1"]}},
+        ),
+    ],
+)
+def test_only_what_is_given_is_sent_of_a_ui(members: Any, expected: dict[str, Any]) -> None:
+    assert ui_wire(*members) == expected
+    assert resource_ui(VIEW, HTML, expected) == UiResource(
+        VIEW, HTML, members[0] or Csp(), frozenset(members[1]), members[2], members[3]
+    )

@@ -52,7 +52,7 @@ def test_values_have_the_types_of_json(text: str, value: Any) -> None:
         ("&a {b: {c: *a}}", "the alias 'a' is within its own anchor"),
     ],
 )
-def test_what_json_has_not_is_refused(text: str, reason: str) -> None:
+def test_values_that_json_lacks_are_refused(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=rf"^skill\.md: not YAML: .*{reason}"):
         read(text)
 

@@ -228,3 +228,11 @@ def test_errors_are_counted_up_to_a_bound() -> None:
     ):
         shown = "; ".join(f"[{at}]: 0 is not of type 'string'" for at in range(min(count, 10)))
         assert complain([0] * count) == shown + rest
+
+
+def test_a_value_whose_pattern_takes_too_long_is_not_judged(without_re2: None) -> None:
+    complain = validator({"pattern": "^(a+)+$"}, "a test")
+    assert complain("a" * 41 + "!") == (
+        "the schema has a pattern '^(a+)+$': can't be searched for in linear time"
+        " (`pip install google-re2` may allow it)"
+    )
