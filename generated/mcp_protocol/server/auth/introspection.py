@@ -89,6 +89,8 @@ class Introspection(TokenVerifier):
 
         async def introspect(token: str) -> Principal | None:
             async with limiter:
+                if not back_off.is_open(monotonic()):  # others had no response meanwhile
+                    raise NoResponseError(self._endpoint)
                 principal = await self._introspect(http, token, trusted)
             seconds = (
                 self._seconds if principal is not None else min(self._seconds, _INACTIVE_SECONDS)
