@@ -194,9 +194,11 @@ def may_escape_directory(value: str) -> bool:
     )
 
 
-def _decoded_forms(text: str) -> tuple[str, str, str]:
-    """A text as it is, and percent-decoded once and twice."""
+def _decoded_forms(text: str) -> tuple[str, ...]:
+    """A text as it is, and percent-decoded once and twice where that differs."""
     from urllib.parse import unquote
 
+    if "%" not in text:
+        return (text,)
     once = unquote(text)
     return text, once, unquote(once)

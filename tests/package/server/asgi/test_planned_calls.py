@@ -14,7 +14,13 @@ import pytest
 from mcp_protocol import Server, ToolError
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.runtime.concurrency import never_suspends
-from mcp_protocol.server.asgi.request import KEPT_BYTES, KEPT_HEADS, AcceptedHeads, HttpRequest
+from mcp_protocol.server.asgi.request import (
+    KEPT_BYTES,
+    KEPT_HEADS,
+    AcceptedHeads,
+    HttpRequest,
+    whole_body,
+)
 from mcp_protocol.server.asgi.settings import Limits
 from mcp_protocol.server.planned_calls import read_call
 from package.asgi_client import SESSION, Http, asgi, fields_of
@@ -302,3 +308,19 @@ def call_of(identifier: object = 1, length: int = 0, text: str = "", **params: A
 )
 def test_a_call_is_read_in_one_pass_within_these_bounds(body: bytes, is_read: bool) -> None:
     assert (read_call(body) is not None) is is_read
+
+
+@pytest.mark.parametrize(
+    ("message", "body"),
+    [
+        ({"type": "http.request", "body": b"a"}, b"a"),
+        ({"type": "http.request", "body": b"a", "more_body": False}, b"a"),
+        ({"type": "http.request"}, b""),
+        ({"type": "http.request", "body": b"a", "more_body": True}, None),
+        ({"type": "http.disconnect"}, None),
+    ],
+)
+def test_a_body_is_whole_in_one_message_of_its_own(
+    message: dict[str, Any], body: bytes | None
+) -> None:
+    assert whole_body(message) == body
