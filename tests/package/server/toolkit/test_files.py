@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import logging
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pytest
@@ -129,40 +129,50 @@ async def test_the_error_for_what_cannot_be_sent_says_what_can(
 
 
 @pytest.mark.parametrize(
-    ("media", "mime_type"),
+    ("kind", "ending", "mime_type"),
     [
-        (Image(b"a", format="png"), "image/png"),
-        (Image(b"a", format=".PNG"), "image/png"),
-        (Image(b"a", format="txt"), "image/txt"),
-        (Image(b"a", format="unheard"), "image/unheard"),
-        (Audio(b"a", format="png"), "audio/png"),
+        (Image, "png", "image/png"),
+        (Image, ".PNG", "image/png"),
+        (Image, "txt", "image/txt"),
+        (Image, "unheard", "image/unheard"),
+        (Audio, "png", "audio/png"),
     ],
 )
-def test_a_format_names_the_subtype_of_a_kind(media: Image | Audio, mime_type: str) -> None:
+def test_a_format_names_the_subtype_of_a_kind(
+    kind: type[Image | Audio], ending: str, mime_type: str
+) -> None:
+    media = kind(b"a", format=ending)
     assert (media.mime_type, media.format) == (mime_type, None)
 
 
-@pytest.mark.parametrize("data", ["dot.png", Path("dot.png"), 3])
-def test_the_data_of_an_image_is_bytes(data: Any) -> None:
-    with pytest.raises(TypeError, match="data: expected bytes, got"):
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        ("dot.png", r"got str; a file is path=\.\.\.$"),
+        (PurePosixPath("dot.png"), r"got PurePosixPath; a file is path=\.\.\.$"),
+        (3, "got int$"),
+    ],
+)
+def test_the_data_of_an_image_is_bytes(data: Any, error: str) -> None:
+    with pytest.raises(TypeError, match=f"data: expected bytes, {error}"):
         Image(data, "image/png")
 
 
 @pytest.mark.parametrize(
-    ("file", "mime_type", "is_text"),
+    ("options", "mime_type", "is_text"),
     [
-        (File(data=b"a", format="JSON"), "application/json", True),
-        (File(data=b"a", name="a.pict"), "image/pict", False),
-        (File(data=b"a", mime_type="application/ld+json; a=b"), "application/ld+json; a=b", True),
-        (File(data=b"a", mime_type="text/csv"), "text/csv", True),
-        (File(data=b"\xff", mime_type="text/csv"), "text/csv", False),
-        (File(data=b"", name="a.txt"), "text/plain", True),
+        ({"data": b"a", "format": "JSON"}, "application/json", True),
+        ({"data": b"a", "name": "a.pict"}, "image/pict", False),
+        ({"data": b"a", "mime_type": "application/ld+json; a=b"}, "application/ld+json; a=b", True),
+        ({"data": b"a", "mime_type": "text/csv"}, "text/csv", True),
+        ({"data": b"\xff", "mime_type": "text/csv"}, "text/csv", False),
+        ({"data": b"", "name": "a.txt"}, "text/plain", True),
     ],
 )
 def test_a_file_is_text_if_its_type_and_bytes_are(
-    file: File, mime_type: str, is_text: bool
+    options: Any, mime_type: str, is_text: bool
 ) -> None:
-    contents = file.resource
+    contents = File(**options).resource
     assert (contents.mime_type, contents.text is not None) == (mime_type, is_text)
     assert (contents.blob is None) == is_text
 

@@ -295,6 +295,7 @@ def test_a_completion_has_at_most_100_values(count: int) -> None:
     }
     assert Completion(iter(values)).wire() == {"values": values[:100], "hasMore": has_more}
     assert Completion(["a"], total=2).wire()["hasMore"]
+    assert not Completion(["a"], total=1).wire()["hasMore"]
 
 
 def test_a_completion_reads_one_value_more_than_it_sends() -> None:
@@ -323,10 +324,17 @@ async def test_a_completer_returns_strings_and_no_string(
             assert (await end.ask("completion/complete", params))["error"]["code"] == -32603
 
 
-@pytest.mark.parametrize("count", [0, 3])
-def test_a_completer_has_one_or_two_parameters(count: int) -> None:
-    function: Any = (list, lambda a, b, c: [])[count == 3]
-    expected = "a, b, c" if count else "nothing"
+def no_parameter() -> list[str]:
+    return []
+
+
+def three_parameters(a: str, b: Mapping[str, str], c: str) -> list[str]:
+    return [a, c]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"), [(no_parameter, "nothing"), (three_parameters, "a, b, c")]
+)
+def test_a_completer_has_one_or_two_parameters(function: Any, expected: str) -> None:
     with pytest.raises(TypeError, match=f"perhaps of the other arguments, got one of {expected}$"):
         server.completion(prompt="review", argument="fresh")(function)
-    assert not Completion(["a"], total=1).wire()["hasMore"]
