@@ -303,6 +303,9 @@ def test_a_completion_reads_one_value_more_than_it_sends() -> None:
     Completion(values).wire()
     assert next(values) == "101"
     assert Completion(iter(())).wire() == {"values": [], "hasMore": False}
+    numbers: Any = ["Oslo", 3]
+    with pytest.raises(TypeError, match="completion: expected str, got int"):
+        Completion(numbers).wire()
 
 
 @pytest.mark.anyio
