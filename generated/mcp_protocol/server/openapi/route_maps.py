@@ -112,7 +112,7 @@ def map_route(
     route_map = next((each for each in route_maps if each.matches(route)), _DEFAULT)
     kind = route_map.mcp_type
     if function is not None:
-        chosen = function(route, kind) or kind
+        chosen: object = function(route, kind) or kind
         if not isinstance(chosen, MCPType):
             raise TypeError(f"route_map_fn: expected an MCPType or None, got {safe_repr(chosen)}")
         kind = chosen
