@@ -97,7 +97,9 @@ _DEFAULT = RouteMap(mcp_type=MCPType.TOOL)
 
 
 def map_route(
-    route: HTTPRoute, route_maps: Sequence[RouteMap], function: RouteMapFunction | None
+    route: HTTPRoute,
+    route_maps: Sequence[RouteMap],
+    function: Callable[[HTTPRoute, MCPType], object] | None,
 ) -> tuple[MCPType, frozenset[str]]:
     """The kind of item by the first route map that matches an operation, and its further tags.
 
@@ -107,7 +109,7 @@ def map_route(
     route_map = next((each for each in route_maps if each.matches(route)), _DEFAULT)
     kind = route_map.mcp_type
     if function is not None:
-        chosen: object = function(route, kind) or kind
+        chosen = function(route, kind) or kind
         if not isinstance(chosen, MCPType):
             raise TypeError(f"route_map_fn: expected an MCPType or None, got {safe_repr(chosen)}")
         kind = chosen
