@@ -147,6 +147,7 @@ class EventDecoder:
     def _begin_data(self, decoded: Decoded) -> None:
         """Move the stored part of a line to the data of the event."""
         value = bytes(self._tail[len(_DATA) :]).removeprefix(b" ")
+        self._tail.clear()
         self._in_data = True
         self._data = bytearray() if self._data is None else self._with_line_break(self._data)
         self._size += 1
@@ -231,6 +232,7 @@ class EventDecoder:
         if not self._dropping:
             decoded.append(TooLong(self._limit))
         self._dropping = True
+        self._data = None
 
 
 def encode_event(
