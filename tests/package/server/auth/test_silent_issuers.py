@@ -297,9 +297,17 @@ async def test_a_queue_of_unknown_tokens_waits_a_bounded_time(
 ) -> None:
     silence.begin()
     numbers = iter(range(100))
+    statuses: list[int] = []
+
+    async def ask(times: int) -> None:
+        statuses.extend(await at_once(lambda: status(f"token-{next(numbers)}"), times))
+
     async with connect_introspecting(issuer) as status:
         with anyio.fail_after(5):
-            statuses = await at_once(lambda: status(f"token-{next(numbers)}"), 60)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask, 20)
+                await anyio.wait_all_tasks_blocked()
+                tasks.start_soon(ask, 40)  # they have time left when the first have none
         assert statuses == [503] * 60
         assert len(issuer.requests) <= 20
 
