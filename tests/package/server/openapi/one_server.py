@@ -29,6 +29,11 @@ def answer_of(schema: Any, **more: Any) -> dict[str, Any]:
     return {"responses": {"200": {"content": {"application/json": {"schema": schema}}}, **more}}
 
 
+def make_server(spec: Any, **options: Any) -> Server:
+    """A server made of a document, whose API nobody calls."""
+    return Server.from_openapi(spec, base_url="https://a.test", **options)
+
+
 @asynccontextmanager
 async def connect_api(
     spec: Any, response: Response | None = None, revision: str = NEWEST, **options: Any

@@ -14,6 +14,7 @@ from mcp_protocol.server.openapi import document as document_module
 from mcp_protocol.server.openapi import schema_conversion
 from mcp_protocol.server.openapi.openapi_server import OpenApiWarning
 from mcp_protocol.testing import connected
+from package.server.openapi.one_server import make_server
 from package.server.openapi.pet_store import one
 
 HEAD = "openapi: 3.1.0\ninfo: {title: x, version: '1'}\n"
@@ -41,10 +42,6 @@ def with_schema(schema: str) -> str:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-def make_server(spec: Any, **options: Any) -> Server:
-    return Server.from_openapi(spec, base_url="https://a.test", **options)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from mcp_protocol.server.openapi.openapi_server import OpenApiWarning
 from mcp_protocol.server.openapi.operations import OperationReader
 from mcp_protocol.server.openapi.parameter_styles import check_path_value
 from mcp_protocol.testing import connected
-from package.server.openapi.one_server import TEXT, body_of, parameter
+from package.server.openapi.one_server import TEXT, body_of, make_server, parameter
 from package.server.openapi.pet_store import one
 from package.server.openapi.test_operations import Http, read
 
@@ -30,10 +30,6 @@ TEMPLATE, RESOURCE = (
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
-
-
-def make_server(spec: Any, **options: Any) -> Server:
-    return Server.from_openapi(spec, base_url="https://a.test", **options)
 
 
 @pytest.mark.parametrize(
