@@ -80,11 +80,11 @@ async def test_a_call_is_continued_by_its_own_user_alone() -> None:
     tokens = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
     async with asgi(Server.proxy(theatre(*QUESTIONS), revision=SESSION), auth=tokens) as http:
         http.fields["authorization"] = bearer("alice-1")
-        asked = (await book(http))["result"]
+        question = (await book(http))["result"]
         http.fields["authorization"] = bearer("bob-1")
-        assert (await book(http, asked))["error"]["code"] == -32602
+        assert (await book(http, question))["error"]["code"] == -32602
         http.fields["authorization"] = bearer("alice-1")
-        assert "result" in await book(http, asked)
+        assert "result" in await book(http, question)
 
 
 @pytest.mark.parametrize("questions", [QUESTIONS, QUESTIONS[:1]], ids=["two", "one"])
@@ -95,10 +95,10 @@ async def test_a_call_that_waited_for_too_long_is_an_error(
     ended = anyio.Event()
     server = theatre(*questions, ended=ended.set)
     async with asgi(Server.proxy(server, revision=SESSION)) as http:
-        asked = (await book(http))["result"]
+        question = (await book(http))["result"]
         with anyio.fail_after(10):
             await ended.wait()
-        assert "took too long" in (await book(http, asked))["error"]["message"]
+        assert "took too long" in (await book(http, question))["error"]["message"]
 
 
 @pytest.mark.parametrize("most", [0, 1])
@@ -108,22 +108,22 @@ async def test_of_too_many_waiting_calls_the_oldest_is_cancelled(
     monkeypatch.setattr(waiting_calls, "MOST_CALLS", most)
     ended = anyio.Event()
     async with asgi(Server.proxy(theatre("Which row?", ended=ended.set), revision=SESSION)) as http:
-        asked = (await book(http))["result"]
+        question = (await book(http))["result"]
         if most:
-            answered = (await book(http, asked, row=3))["result"]
+            answered = (await book(http, question, row=3))["result"]
             assert answered["content"][0]["text"] == "rows [3]"
         else:
             with anyio.fail_after(10):
                 await ended.wait()
-        gone = (await book(http, asked))["error"]
+        gone = (await book(http, question))["error"]
         assert (gone["code"], "which waits here" in gone["message"]) == (-32602, True)
 
 
 async def test_a_state_of_other_arguments_continues_no_call() -> None:
     async with asgi(Server.proxy(theatre("Which row?"), revision=SESSION)) as http:
-        asked = (await book(http))["result"]
-        params = {"name": "book", "arguments": {"a": 1}, "requestState": asked["requestState"]}
+        question = (await book(http))["result"]
+        params = {"name": "book", "arguments": {"a": 1}, "requestState": question["requestState"]}
         reply = await http.ask(NEWEST, "tools/call", params, capabilities=CAPABILITIES)
         assert reply.messages[-1]["error"]["code"] == -32602
-        again = (await book(http, {**asked, "inputRequests": {"question-9": None}}))["result"]
-        assert again["inputRequests"].keys() == asked["inputRequests"].keys() == {"question-1"}
+        again = (await book(http, {**question, "inputRequests": {"question-9": None}}))["result"]
+        assert again["inputRequests"].keys() == question["inputRequests"].keys() == {"question-1"}
