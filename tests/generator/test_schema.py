@@ -230,6 +230,10 @@ WRONG = {
         {**small(), "definitions": {"a/b": 3}},
         "#/definitions/a~1b: expected a schema of",
     ),
+    "a definition under the other key, by the older dialect": (
+        {**small(), "$schema": DRAFT_07, "definitions": {"Tool": {"minimum": "1"}}},
+        "#/definitions/Tool/minimum: expected a schema of",
+    ),
     "a definition that is no object": (
         small(Anything=3),
         "#/$defs/Anything: expected a schema of ",

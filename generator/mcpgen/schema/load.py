@@ -370,25 +370,26 @@ def _check_against_meta_schema(document: Node, container: str, dialect: str, sou
     from jsonschema.exceptions import SchemaError as NotASchema
 
     validator = Draft7Validator if dialect == DRAFT_07 else Draft202012Validator
-    hidden = dialect == DRAFT_07 and container == "$defs"  # unknown to that validator
     digests = {
         name: hashlib.sha256(json.dumps([dialect, definition]).encode()).hexdigest()
         for name, definition in document[container].items()
     }
-    fresh = {name: document[container][name] for name in digests if digests[name] not in _CHECKED}
-    document = {**document, container: fresh}
-    try:
-        validator.check_schema(document)
-        if hidden:
-            validator.check_schema({"definitions": document[container]})
-    except NotASchema as error:
-        wrong: Any = error
-        path = list(wrong.absolute_path)
-        pointer = json_pointer([container, *path[1:]] if hidden and path else path)
-        expected = (
-            f"a schema of {dialect} ({wrong.validator}: {format_value(wrong.validator_value)})"
-        )
-        raise SchemaError(source, pointer, expected, format_value(wrong.instance)) from error
+    places: list[tuple[list[str], Json]] = [([], {**document, container: {}})]
+    places += [
+        ([container, name], document[container][name])
+        for name, digest in digests.items()
+        if digest not in _CHECKED
+    ]
+    for place, schema in places:
+        try:
+            validator.check_schema(schema)
+        except NotASchema as error:
+            wrong: Any = error
+            pointer = json_pointer([*place, *wrong.absolute_path])
+            expected = (
+                f"a schema of {dialect} ({wrong.validator}: {format_value(wrong.validator_value)})"
+            )
+            raise SchemaError(source, pointer, expected, format_value(wrong.instance)) from error
     _CHECKED.update(digests.values())
 
 
