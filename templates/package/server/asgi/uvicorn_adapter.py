@@ -389,16 +389,14 @@ class UvicornTimeouts(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop."""
-        before = self.cycle
         super().data_received(data)
-        cycle = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        if self.cycle is not None and not self.cycle.response_complete:
             self._stop_head_timer()
             return
-        self._head_size = len(data) if cycle is not before else self._head_size + len(data)
+        self._head_size += len(data)
         if self._head_size > HEAD_BYTES:
             self.transport.abort()
-        elif self._head_timer is None and not self.transport.is_closing():
+        elif self._head_timer is None:
             self._start_head_timer()
 
     def pause_writing(self) -> None:
