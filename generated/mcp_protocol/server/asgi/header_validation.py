@@ -258,7 +258,7 @@ def _check_arguments(
 
 
 def _check_value(
-    request: http.HttpRequest, field: str | None, expected: Any, *, encoded: bool = False
+    request: http.HttpRequest, field: str | None, expected: Any, *, encoded: bool
 ) -> None:
     """Raise if a field is missing or differs from the value in the body."""
     if field is None:

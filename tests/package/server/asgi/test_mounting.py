@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -125,6 +128,20 @@ def test_one_application_serves_on_several_loops_in_turn(backend: str) -> None:
         assert living.left == living.entered
     assert living.entered == 3
     assert lost == [404, 404, 404]
+
+
+def test_event_loops_that_have_ended_are_forgotten() -> None:
+    app, loops = Web().server.asgi(), list[weakref.ref[Any]]()
+
+    async def run() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        async with asgi(app) as http:
+            assert (await http.ask(REVISION, "tools/list")).status == 200
+
+    for _ in range(2):
+        anyio.run(run)
+    gc.collect()
+    assert loops[0]() is None
 
 
 def test_two_event_loops_may_run_one_application_at_once() -> None:
@@ -339,6 +356,44 @@ def test_a_test_client_can_use_it(within: bool) -> None:
     if within:
         client.__exit__(None, None, None)
     assert living.left == living.entered == (1 if within else 3)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("failing", "events"),
+    [
+        ("", ["lifespan.startup.complete", "lifespan.shutdown.complete"]),
+        ("entry", ["lifespan.startup.failed"]),
+        ("exit", ["lifespan.startup.complete", "lifespan.shutdown.failed"]),
+    ],
+)
+async def test_a_host_is_told_how_the_lifespan_begins_and_ends(
+    failing: str, events: list[str]
+) -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        if failing == "entry":
+            raise RuntimeError("no database")
+        yield
+        if failing == "exit":
+            raise RuntimeError("no database")
+
+    received = iter(["lifespan.startup", "lifespan.shutdown"])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": next(received)}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    app = Server("living", lifespan=lifespan).asgi()
+    await app({"type": "lifespan"}, receive, send)
+    assert [each["type"] for each in sent] == events
+    assert ["no database" in each["message"] for each in sent if "message" in each] == [True] * (
+        failing != ""
+    )
+    assert [*received] == (["lifespan.shutdown"] if failing == "entry" else [])
 
 
 @pytest.mark.anyio

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -20,10 +21,18 @@ from mcp_protocol.server.asgi.quotas import (
 from mcp_protocol.server.asgi.request import network_of
 from mcp_protocol.server.asgi.response_writer import SseResponse
 from mcp_protocol.server.asgi.settings import Limits
-from package.asgi_client import SESSION, Http, asgi
+from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply
 from package.server.asgi.web import Web
-from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, encode_message, initialize, request
+from package.wire import (
+    INITIALIZED,
+    PER_REQUEST,
+    SESSIONS,
+    STREAMABLE,
+    encode_message,
+    initialize,
+    request,
+)
 
 STATELESS = PER_REQUEST[-1]
 ELICITING = "2025-06-18"
@@ -336,6 +345,49 @@ async def test_changes_that_nobody_follows_do_not_wait_in_sessions(revision: str
 
 
 # ---- the counters that all clients of one application share
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+@pytest.mark.parametrize("arrives", ["with its head", "later"])
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_an_application_counts_what_is_open(revision: str, arrives: str) -> None:
+    server, may_end = Server("counts"), anyio.Event()
+
+    @server.tool()
+    async def wait() -> str:
+        await may_end.wait()
+        return "waited"
+
+    app = server.asgi()
+    message = request(revision, "tools/call", {"name": "wait", "arguments": {}})
+    part = {"type": "http.request", "body": encode_message(message)}
+    async with asgi(app) as http:
+        sessions = 0
+        if revision in SESSIONS:
+            await http.initialize(revision)
+            sessions = 1
+        for _ in range(2):  # the second call has a plan
+            may_end = anyio.Event()
+            queue = asyncio.Queue[MutableMapping[str, Any]]()
+            if arrives == "with its head":
+                queue.put_nowait(part)
+            scope = http.scope_of("POST", None, fields_of(revision, message))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(app, scope, queue.get, drop)
+                await anyio.wait_all_tasks_blocked()
+                queue.put_nowait(part)
+                await anyio.wait_all_tasks_blocked()
+                assert app.counts == {"requests": 1, "sessions": sessions, "streams": 0}
+                may_end.set()
+            assert app.counts == {"requests": 0, "sessions": sessions, "streams": 0}
+        if revision in SESSIONS:
+            stream = http.stream("GET")
+        else:
+            params = {"notifications": {"toolsListChanged": True}}
+            stream = http.asking(revision, "subscriptions/listen", params)
+        async with stream:
+            assert app.counts == {"requests": 0, "sessions": sessions, "streams": 1}
+    assert app.counts == {"requests": 0, "sessions": 0, "streams": 0}
 
 
 async def never() -> MutableMapping[str, Any]:
