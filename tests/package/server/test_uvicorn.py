@@ -31,6 +31,7 @@ from mcp_protocol.server.asgi.uvicorn_adapter import (
     options_of,
     reached_at,
     run,
+    run_async,
     until_shutdown,
     with_timeouts,
 )
@@ -466,11 +467,33 @@ def test_the_address_of_a_server_is_shown_as_it_is_reached(
     assert reached_at(bound) == shown
 
 
-def test_a_listener_prefers_ipv4_and_delays_no_write() -> None:
-    with listener_at("localhost", 0) as listener:
+def test_a_listener_prefers_ipv4_and_delays_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = [
+        *socket.getaddrinfo("::1", 0, type=socket.SOCK_STREAM),
+        *socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM),
+    ]
+    with monkeypatch.context() as resolving:
+        resolving.setattr(socket, "getaddrinfo", lambda *_args, **_options: addresses)
+        listener = listener_at("localhost", 0)
+    with listener:
         assert listener.family is socket.AF_INET
         assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         port = listener.getsockname()[1]
         taken = f"can't listen at 127.0.0.1:{port}: address already in use"
         with pytest.raises(ListenFailedError, match=f"^{taken}$"):
             listener_at("127.0.0.1", port)
+
+
+@on_asyncio
+async def test_a_server_in_a_loop_leaves_no_task_behind() -> None:
+    application, urls = Application(), list[str]()
+    before = asyncio.all_tasks()
+    serving = asyncio.ensure_future(run_async(application, ":0", 0.1, urls.append))
+    with anyio.fail_after(10):
+        while not urls:
+            await anyio.lowlevel.checkpoint()
+    serving.cancel()
+    await asyncio.wait((serving,))
+    await anyio.lowlevel.checkpoint()
+    assert asyncio.all_tasks() == before
+    assert (serving.cancelled(), application.steps[1:]) == (True, ["start", "drain", "end"])

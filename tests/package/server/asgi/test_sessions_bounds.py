@@ -150,6 +150,19 @@ async def test_sessions_with_many_stored_bytes_make_room_for_new_ones(revision: 
 
 
 @sessions
+@pytest.mark.parametrize(("left", "is_ended"), [(0, False), (1, True)])
+async def test_an_idle_session_ends_if_it_keeps_more_than_is_needed(
+    revision: str, left: int, is_ended: bool
+) -> None:
+    size = decoded_size(encode_message(initialize_of_size(revision, 10_000)))
+    async with asgi(Web().server, limits=Limits(session_bytes=size + left)) as http:
+        first = await open_confirmed_session(http, revision)
+        reply = await http.post(initialize_of_size(revision, 10_000), **{SESSION: None})
+        assert (reply.status == 200) is is_ended
+        assert await is_open(http, revision, first) is not is_ended
+
+
+@sessions
 async def test_sessions_in_use_have_so_many_bytes_together(revision: str) -> None:
     limits = Limits(session_bytes=25_000)
     async with asgi(Web().server, limits=limits) as http:
@@ -209,6 +222,7 @@ async def test_the_address_that_has_most_sessions_makes_room(revision: str) -> N
         (("2001:db8:0:1::5", 1), "20010db800000001"),
         (("2001:db8:0:1:ffff::", 1), "20010db800000001"),
         (("testclient", 1), "testclient"),
+        (("unix:path", 1), "unix:path"),
         (None, ""),
     ],
 )
@@ -375,7 +389,8 @@ async def test_an_application_counts_what_is_open(revision: str, arrives: str) -
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(app, scope, queue.get, drop)
                 await anyio.wait_all_tasks_blocked()
-                queue.put_nowait(part)
+                if arrives == "later":
+                    queue.put_nowait(part)
                 await anyio.wait_all_tasks_blocked()
                 assert app.counts == {"requests": 1, "sessions": sessions, "streams": 0}
                 may_end.set()
