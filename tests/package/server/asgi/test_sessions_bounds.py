@@ -198,9 +198,11 @@ async def test_some_may_be_about_to_confirm_though_all_others_are_idle(revision:
     async with asgi(Web().server, limits=Limits(sessions=200)) as http:
         for _ in range(200):
             await open_confirmed_session(http, revision)
-        one, other = await open_session(http, revision), await open_session(http, revision)
-        for each in (one, other):
+        opened = [await open_session(http, revision) for _ in range(3)]
+        for each in opened:
             assert (await http.post(INITIALIZED, **{SESSION: each})).status == 202
+        opened = [await open_session(http, revision) for _ in range(4)]  # 2 are a hundredth
+        assert [await is_open(http, revision, each) for each in opened] == [False, *[True] * 3]
 
 
 @sessions
