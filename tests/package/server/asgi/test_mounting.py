@@ -252,6 +252,32 @@ async def test_the_endpoint_is_where_it_is_said_to_be(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
+    ("revisions", "options", "allowed"),
+    [
+        ((), {}, "POST, GET, DELETE"),
+        ((), {"stateless": True}, "POST"),
+        (SESSIONS, {}, "POST, GET, DELETE"),
+        (PER_REQUEST, {}, "POST"),
+    ],
+)
+async def test_methods_are_refused_with_those_of_the_endpoint(
+    revisions: tuple[str, ...], options: dict[str, Any], allowed: str
+) -> None:
+    web = Web()
+    app = web.only(*revisions, **options) if revisions else web.server.asgi(**options)
+    async with asgi(app) as http:
+        for method in ("PUT", "HEAD", "OPTIONS"):
+            reply = await http.request(method)
+            assert (reply.status, reply.fields["allow"]) == (405, allowed)
+            assert reply.error["message"] == f"expected {allowed}"
+        for method in ("GET", "DELETE"):
+            reply = await http.request(method)
+            assert (reply.status == 405) is (allowed == "POST")
+            assert "allow" not in reply.fields or reply.fields["allow"] == "POST"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
     ("root", "path", "status"),
     [
         ("/api", "/api/mcp", 200),
