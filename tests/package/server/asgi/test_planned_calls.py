@@ -25,7 +25,8 @@ from mcp_protocol.server.asgi.request import (
 from mcp_protocol.server.asgi.settings import Answers, Limits
 from mcp_protocol.server.planned_calls import read_call
 from package.asgi_client import SESSION, Http, asgi, fields_of
-from package.wire import HANDSHAKE, STREAMABLE, encode_message, request
+from package.client.simulation import ASYNCIO
+from package.wire import HANDSHAKE, PER_REQUEST, STREAMABLE, encode_message, request
 
 
 def adding_server() -> Server:
@@ -335,6 +336,53 @@ async def test_a_call_is_made_once_though_its_client_left(
     assert [each["type"] for each in sent] == (
         ["http.response.start", "http.response.body"] * 2 if is_sent else []
     )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize("arrives", [True, False], ids=["at once", "later"])
+async def test_a_call_that_its_client_cancels_is_not_made_again(
+    revision: str, arrives: bool
+) -> None:
+    server, calls = Server("waits"), list[str]()
+    is_ready = False
+
+    @server.tool()
+    async def add(a: int, b: int) -> str:
+        calls.append("begun")
+        try:
+            if is_ready:
+                await anyio.sleep_forever()
+        except BaseException:
+            calls.append("cancelled")
+            raise
+        return str(a + b)
+
+    sent = list[MutableMapping[str, Any]]()
+
+    async def send(each: MutableMapping[str, Any]) -> None:
+        sent.append(each)
+
+    app = server.asgi()
+    async with asgi(app) as http:
+        message = await prepare_call(http, revision, a=1, b=2)
+        calls.clear()
+        is_ready = True
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+        queue = asyncio.Queue[MutableMapping[str, Any]]()
+        body = parts(encode_message(message))[0]
+        if arrives:
+            queue.put_nowait(body)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(http.app, scope, queue.get, send)
+            await anyio.wait_all_tasks_blocked()
+            if not arrives:
+                queue.put_nowait(body)
+                await anyio.wait_all_tasks_blocked()
+            queue.put_nowait({"type": "http.disconnect"})
+        assert (calls, sent) == (["begun", "cancelled"], [])
+        assert app.counts["requests"] == 0
 
 
 def parts(*bodies: bytes) -> list[dict[str, Any]]:

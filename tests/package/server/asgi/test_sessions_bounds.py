@@ -308,6 +308,58 @@ async def test_uris_that_sessions_follow_have_so_many_bytes_together(revision: s
         assert (await http.ask(revision, "ping", id=9)).status == 200
 
 
+@pytest.mark.one_process
+@sessions
+async def test_the_bytes_that_a_session_keeps_are_counted_exactly(revision: str) -> None:
+    app: Any = Web(subscribe=True).server.asgi()
+
+    def size_of(*sizes: int) -> int:
+        """The bytes of the longest `initialize`, of bodies of these sizes."""
+        bodies = [encode_message(initialize_of_size(revision, size)) for size in sizes]
+        return max(decoded_size(body) for body in [encode_message(initialize(revision)), *bodies])
+
+    async with asgi(app) as http:
+        [state] = app._states.values()
+        memory = state.quotas.memory
+        await http.initialize(revision)
+        assert memory.size == size_of()
+        for size in (2000, 3000, 3000, 1000):
+            assert (await http.post(initialize_of_size(revision, size))).status == 200
+        assert memory.size == size_of(3000)
+        other = http.another()
+        await other.initialize(revision)
+        assert memory.size == size_of(3000) + size_of()
+        uris = ["memo://one", "memo://\u00fcn\u00efcode"]
+        for count, (method, uri) in enumerate(
+            [(SUBSCRIBE, uris[0]), (SUBSCRIBE, uris[1]), (UNSUBSCRIBE, uris[0])]
+        ):
+            assert (await other.ask(revision, method, {"uri": uri}, id=count)).status == 200
+            kept = ([uris[0]], uris, [uris[1]])[count]
+            assert memory.size == size_of(3000) + size_of() + subscriptions_size(kept)
+        assert (await other.delete()).status == 200
+        assert memory.size == size_of(3000)
+        assert (await http.delete()).status == 200
+        assert memory.size == 0
+
+
+@pytest.mark.one_process
+async def test_a_waiting_message_is_counted_until_it_is_sent() -> None:
+    app: Any = Asking().server.asgi(answers="json")
+    async with asgi(app) as http:
+        await http.initialize(ELICITING, {"elicitation": {}})
+        [state] = app._states.values()
+        before = state.quotas.memory.size
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call_asking_tool, http, 1, 6000)
+            await anyio.wait_all_tasks_blocked()
+            counted = state.quotas.memory.size - before
+            async with http.stream("GET") as stream:
+                while not (data := (await stream.event()).data):
+                    pass
+                assert (counted, state.quotas.memory.size) == (len(data), before)
+            tasks.cancel_scope.cancel()
+
+
 @sessions
 async def test_memory_of_a_session_is_free_after_its_end(revision: str) -> None:
     server = Web(subscribe=True).server
