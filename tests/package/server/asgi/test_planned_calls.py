@@ -26,6 +26,8 @@ from mcp_protocol.server.asgi.settings import Answers, Limits
 from mcp_protocol.server.planned_calls import read_call
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.client.simulation import ASYNCIO
+from package.server.auth.guarded import challenge_in, protected_settings
+from package.server.auth.issuer import bearer, token_of
 from package.wire import HANDSHAKE, PER_REQUEST, STREAMABLE, encode_message, request
 
 
@@ -336,6 +338,19 @@ async def test_a_call_is_made_once_though_its_client_left(
     assert [each["type"] for each in sent] == (
         ["http.response.start", "http.response.body"] * 2 if is_sent else []
     )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_plan_serves_only_principals_with_the_scopes_of_all(revision: str) -> None:
+    async with asgi(adding_server(), auth=protected_settings()) as http:
+        http.fields["authorization"] = bearer(token_of())
+        message = await prepare_call(http, revision, a=1, b=2)
+        assert await text_of(http, revision, message) == "3"
+        http.fields["authorization"] = bearer(token_of(scope="other"))
+        refused = await http.post(message, **fields_of(revision, message))
+        assert refused.status == 403
+        assert challenge_in(refused).parameters["scope"] == "mcp:read"
 
 
 @pytest.mark.anyio

@@ -7,9 +7,11 @@ from collections.abc import MutableMapping
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_protocol import Context, Server
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
 from mcp_protocol.server.asgi.quotas import (
     MemoryQuota,
     Quotas,
@@ -23,6 +25,7 @@ from mcp_protocol.server.asgi.response_writer import SseResponse
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply
+from package.client.simulation import ASYNCIO
 from package.server.asgi.web import Web
 from package.wire import (
     INITIALIZED,
@@ -342,6 +345,32 @@ async def test_the_bytes_that_a_session_keeps_are_counted_exactly(revision: str)
         assert memory.size == 0
 
 
+class SlowStore(MemoryEventStore):
+    """A store of events that lets other tasks run before it discards a stream."""
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
+        await anyio.lowlevel.checkpoint()
+        await super().discard(session, stream)
+
+
+@pytest.mark.one_process
+@sessions
+async def test_a_session_is_ended_whole_by_a_task_that_is_cancelled(revision: str) -> None:
+    store = SlowStore()
+    app: Any = Web().server.asgi(events=store, answers="sse")
+    async with asgi(app) as http:
+        await http.initialize(revision)
+        await http.ask(revision, "tools/call", {"name": "counts", "arguments": {"to": 1}})
+        [state] = app._states.values()
+        registry = state.sessions.registry
+        assert (len(store) > 0, len(registry)) == (True, 1)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await registry.end(registry.all()[0])
+        assert (len(store), len(registry)) == (0, 0)
+        assert state.quotas.memory.size == 0
+
+
 @pytest.mark.one_process
 async def test_a_waiting_message_is_counted_until_it_is_sent() -> None:
     app: Any = Asking().server.asgi(answers="json")
@@ -474,6 +503,44 @@ async def test_a_stream_that_opens_while_the_application_ends_is_ended() -> None
     streams.close()
     with anyio.fail_after(10):
         assert not await streams.hold(never, SseResponse(drop, 1), None, anyio.CancelScope())
+
+
+class Line:
+    """The receiving side of a client that leaves when `leave` is called."""
+
+    def __init__(self) -> None:
+        self._left = anyio.Event()
+
+    def leave(self) -> None:
+        self._left.set()
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@pytest.mark.parametrize(
+    ("end", "seconds", "disconnected"),
+    [("deadline", 70, False), ("close", 30, False), ("leave", 20, True), ("abort", 10, True)],
+)
+async def test_a_stream_is_open_until_one_side_ends_it(
+    end: str, seconds: float, disconnected: bool
+) -> None:
+    streams, line, loop = StreamQuota(limit=1), Line(), asyncio.get_running_loop()
+    response = SseResponse(drop, 1)
+    if end == "deadline":
+        streams.deadline = lambda: 70
+    else:
+        ends = {"close": streams.close, "leave": line.leave, "abort": response.abort}
+        loop.call_at(seconds, ends[end])
+    scope = anyio.CancelScope()
+    assert await streams.hold(line.receive, response, None, scope) is disconnected
+    assert anyio.current_time() == seconds
+    assert response.on_abort is None
+    was_cancelled = scope.cancel_called
+    streams.close()
+    assert scope.cancel_called is was_cancelled  # the stream is not known any more
 
 
 def test_so_many_streams_are_open_at_a_time() -> None:
