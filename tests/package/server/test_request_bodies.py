@@ -1,4 +1,4 @@
-"""The bodies that an application reads: whatever becomes of one, none is counted afterwards."""
+"""The heads and bodies that an application reads: no body stays counted, whatever becomes of it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,21 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import msgspec
 import pytest
 
-from mcp_protocol.server.asgi.request import Disconnected, RejectedBody, RequestBodies
+from mcp_protocol.protocol import jsonrpc
+from mcp_protocol.server.asgi.http_response import refusal
+from mcp_protocol.server.asgi.request import (
+    Disconnected,
+    HttpRequest,
+    RejectedBody,
+    RequestBodies,
+    check_events,
+    check_initialize,
+    check_post,
+    is_discovery,
+)
 from mcp_protocol.server.asgi.settings import Limits
 
 pytestmark = pytest.mark.anyio
@@ -185,3 +197,193 @@ async def test_a_body_of_more_than_64_kib_is_counted(size: int, counted: int) ->
     assert bodies.size == counted
     bodies.release(body)
     assert bodies.size == 0
+
+
+# ---- the head of a request
+
+
+def request_with(*headers: tuple[str, str], **scope: Any) -> HttpRequest:
+    pairs = [(name.encode(), value.encode("latin-1")) for name, value in headers]
+    return HttpRequest({"method": "POST", "path": "/mcp", "headers": pairs, **scope})
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "below"),
+    [
+        ("", "/mcp", "/mcp"),
+        ("", "", "/"),
+        ("/", "/mcp", "/mcp"),
+        ("/", "", "/"),
+        ("/api", "/api/mcp", "/mcp"),
+        ("/api/", "/api/mcp", "/mcp"),
+        ("/api", "/api", "/"),
+        ("/api", "/api/", "/"),
+        ("/api", "/mcp", "/mcp"),
+        ("/api", "/apis", "/apis"),
+        ("/api", "", "/"),
+    ],
+)
+def test_a_path_is_that_below_the_mount_point(root: str, path: str, below: str) -> None:
+    assert request_with(root_path=root, path=path).path == below
+
+
+def test_a_scope_without_optional_members_has_defaults() -> None:
+    bare = request_with()
+    assert (bare.query, bare.client, bare.server, bare.root, bare.version) == (
+        b"",
+        None,
+        None,
+        "",
+        "1.1",
+    )
+    members = {"query_string": b"a=1", "client": ("c", 1), "server": ("s", 2)}
+    whole = request_with(**members, root_path="/x", http_version="2")
+    assert (whole.query, whole.client, whole.server, whole.root, whole.version) == (
+        b"a=1",
+        ("c", 1),
+        ("s", 2),
+        "/x",
+        "2",
+    )
+
+
+def test_repeated_fields_are_joined_and_counted() -> None:
+    twice = [("cookie", "a=1"), ("accept", "x"), ("cookie", "b=2"), ("accept", " y\t")]
+    request = request_with(*twice)
+    assert (request.count, request.field("COOKIE")) == (4, "a=1; b=2")
+    assert (request.field("Accept"), request.field("other"), request.field(None)) == (
+        "x,  y",
+        None,
+        None,
+    )
+    headers = (pair for pair in [(b"host", b"\xfc")])
+    from_iterator = HttpRequest({"method": "GET", "path": "/", "headers": headers})
+    assert (from_iterator.field("host"), from_iterator.count) == ("\xfc", 1)
+
+
+JSON, SSE = ("content-type", "application/json"), "text/event-stream"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "text"),
+    [
+        ([JSON], None, ""),
+        ([("content-type", "Application/JSON; charset=utf-8")], None, ""),
+        ([("content-type", "text/plain")], 415, "Content-Type: expected application/json, got"),
+        ([], 415, "Content-Type: expected application/json, got nothing"),
+        ([JSON, ("content-encoding", "identity")], None, ""),
+        ([JSON, ("content-encoding", "gzip")], 415, "Content-Encoding: expected none, got 'gzip'"),
+        ([JSON, ("content-length", "1000")], None, ""),
+        ([JSON, ("content-length", "1001")], 413, "body: expected at most 1000 bytes"),
+        ([JSON, ("content-length", f"{1000:018}")], None, ""),
+        ([JSON, ("content-length", f"{1000:019}")], 413, "body: expected at most 1000 bytes"),
+        ([JSON, ("content-length", "1e3")], 400, "Content-Length: expected a number, got '1e3'"),
+        ([JSON, ("accept", "*/*")], None, ""),
+        ([JSON, ("accept", SSE)], None, ""),
+        ([JSON, ("accept", "application/*")], None, ""),
+        ([JSON, ("accept", "a/b")], 406, f"Accept: expected application/json and {SSE}, got 'a/b'"),
+        ([("accept", "a/b")], 415, "Content-Type: expected"),
+    ],
+)
+def test_the_head_of_a_post_is_refused_for_its_first_fault(
+    headers: list[tuple[str, str]], status: int | None, text: str
+) -> None:
+    refused = check_post(request_with(*headers), Limits(body=1000))
+    if status is None:
+        assert refused is None
+    else:
+        assert refused is not None
+        assert (refused.status, text in refused.body.decode()) == (status, True)
+
+
+@pytest.mark.parametrize(
+    ("accept", "status"),
+    [(None, None), (SSE, None), ("text/*", None), ("application/json", 406), (f"{SSE};q=0", 406)],
+)
+def test_a_stream_is_opened_only_if_it_is_accepted(accept: str | None, status: int | None) -> None:
+    headers = [] if accept is None else [("accept", accept)]
+    refused = check_events(request_with(*headers), id=7)
+    assert (None if refused is None else refused.status) == status
+    if refused is not None:
+        error = msgspec.json.decode(refused.body)
+        text = f"Accept: expected {SSE}, got {accept!r}"
+        assert (error["id"], error["error"]["message"]) == (7, text)
+
+
+@pytest.mark.parametrize(("size", "is_refused"), [(100, False), (101, True)])
+def test_an_initialize_is_refused_beyond_its_limit(size: int, is_refused: bool) -> None:
+    message = jsonrpc.parse(b'{"jsonrpc":"2.0","id":3,"method":"initialize"}')
+    assert isinstance(message, jsonrpc.Request)
+    refused = check_initialize(message, bytes(size), Limits(initialize=100))
+    assert (refused is not None) is is_refused
+    if refused is not None:
+        error = msgspec.json.decode(refused.body)
+        text = "initialize: expected at most 100 bytes (Limits.initialize)"
+        assert (refused.status, error["id"], error["error"]["message"]) == (413, 3, text)
+
+
+@pytest.mark.parametrize(
+    ("method", "message", "discovers"),
+    [
+        ("server/discover", {"id": 1}, True),
+        ("server/discover", {}, False),
+        ("tools/list", {"id": 1}, False),
+    ],
+)
+def test_a_discovery_is_a_request(method: str, message: dict[str, Any], discovers: bool) -> None:
+    text = msgspec.json.encode({"jsonrpc": "2.0", "method": method, **message})
+    assert is_discovery(jsonrpc.parse(text)) is discovers
+    assert not is_discovery(None)
+
+
+async def test_a_deadline_of_the_caller_stays_unless_the_body_is_awaited() -> None:
+    bodies = RequestBodies(LIMITS)
+
+    async def receive() -> MutableMapping[str, Any]:
+        return part(more=False)
+
+    with anyio.CancelScope(deadline=anyio.current_time() + 600) as scope:
+        deadline = scope.deadline
+        await bodies.read(scope, receive)
+        assert scope.deadline == deadline
+
+
+@pytest.mark.parametrize(
+    ("version", "headers", "partly_read", "closes", "reads"),
+    [
+        ("1.1", {}, False, False, False),
+        ("1.1", {}, True, True, True),
+        ("2", {}, True, False, False),
+        ("1.0", {"transfer-encoding": "chunked"}, False, True, True),
+        ("1.1", {"content-length": "16384"}, False, False, False),
+        ("1.1", {"content-length": "16385"}, False, True, True),
+        ("1.1", {"content-length": "016384"}, False, True, True),
+        ("1.1", {"content-length": "many"}, False, True, True),
+        ("1.1", {"content-length": "16385", "expect": "100-continue"}, False, True, False),
+        ("1.1", {"content-length": "16385", "expect": "100-continue"}, True, True, True),
+    ],
+)
+async def test_the_rest_of_a_refused_body_is_read_where_that_helps(
+    version: str, headers: dict[str, str], partly_read: bool, closes: bool, reads: bool
+) -> None:
+    sent, received = list[MutableMapping[str, Any]](), list[int]()
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    async def receive() -> MutableMapping[str, Any]:
+        received.append(len(sent))
+        return part(more=len(received) < 3)
+
+    request = request_with(*headers.items(), http_version=version)
+    refused = refusal(403, "no", headers={"retry-after": "1"})
+    bodies = RequestBodies(LIMITS)
+    await bodies.refuse(refused, request, receive, send, partly_read=partly_read)
+    fields = dict(sent[0]["headers"])
+    assert (sent[0]["status"], fields[b"retry-after"]) == (403, b"1")
+    assert (fields.get(b"connection") == b"close") is closes
+    assert sent[1]["body"] == refused.body
+    assert received == ([2, 2, 2] if reads else [])  # after the whole refusal was sent
+    assert [each.get("more_body", False) for each in sent[1:]] == (
+        [True, False] if reads else [False]
+    )

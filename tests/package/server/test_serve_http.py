@@ -235,7 +235,18 @@ def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) 
 
 @pytest.mark.parametrize(
     "text",
-    ["", "8000", "host", "host:", "host:-1", "host:65536", "host:1e3", "host:\u0663", "::1:80"],
+    [
+        "",
+        "8000",
+        "host",
+        "host:",
+        "host:-1",
+        "host:65536",
+        "host:000080",
+        "host:1e3",
+        "host:\u0663",
+        "::1:80",
+    ],
 )
 def test_invalid_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected HOST:PORT"):

@@ -1,22 +1,44 @@
-"""The uvicorn settings of the package: joined writes, and header fields of proxies."""
+"""uvicorn as the package uses it: timeouts, joined writes, signals, and fields of proxies."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import json
+import signal
+import socket
+import sys
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 import anyio.lowlevel
 import pytest
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
 
 from mcp_protocol import Server
+from mcp_protocol.errors import ListenFailedError
 from mcp_protocol.server.asgi.routes import RouteRequest
-from mcp_protocol.server.asgi.uvicorn_adapter import JoinedWrites
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
+from mcp_protocol.server.asgi.uvicorn_adapter import (
+    HEAD_BYTES,
+    CancellableApplication,
+    JoinedWrites,
+    listener_at,
+    options_of,
+    reached_at,
+    run,
+    run_async,
+    until_shutdown,
+    with_timeouts,
+)
+from package.client.simulation import ASYNCIO
 from package.server.raw_http import head, raw
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n"
 
@@ -61,6 +83,7 @@ def joined_writes() -> tuple[JoinedWrites, Recorded]:
     return JoinedWrites(transport, asyncio.get_running_loop()), transport
 
 
+@on_asyncio
 async def test_the_head_and_what_follows_are_one_write() -> None:
     writer, transport = joined_writes()
     for _ in range(2):
@@ -69,6 +92,7 @@ async def test_the_head_and_what_follows_are_one_write() -> None:
     assert transport.writes == [HEAD + b"{}"] * 2
 
 
+@on_asyncio
 async def test_a_head_leaves_in_its_turn_also_alone() -> None:
     writer, transport = joined_writes()
     writer.write(HEAD)
@@ -79,6 +103,7 @@ async def test_a_head_leaves_in_its_turn_also_alone() -> None:
     assert transport.writes == [HEAD, b"{}"]
 
 
+@on_asyncio
 async def test_a_head_without_a_body_leaves_alone() -> None:
     writer, transport = joined_writes()
     writer.write(HEAD)
@@ -86,6 +111,7 @@ async def test_a_head_without_a_body_leaves_alone() -> None:
     assert transport.writes == [HEAD]
 
 
+@on_asyncio
 async def test_a_head_leaves_before_the_end_of_the_connection() -> None:
     writer, transport = joined_writes()
     writer.write(HEAD)
@@ -93,6 +119,7 @@ async def test_a_head_leaves_before_the_end_of_the_connection() -> None:
     assert (transport.writes, writer.is_closing()) == ([HEAD], True)
 
 
+@on_asyncio
 @pytest.mark.parametrize("trusted", [None, "127.0.0.1", "192.0.2.1"])
 async def test_a_proxy_is_believed_only_if_the_environment_names_it(
     trusted: str | None, monkeypatch: pytest.MonkeyPatch
@@ -117,3 +144,354 @@ async def test_a_proxy_is_believed_only_if_the_environment_names_it(
             addresses.append((await connection.answer())[2])
         tasks.cancel_scope.cancel()
     assert addresses == [b"203.0.113.9" if trusted == "127.0.0.1" else b"127.0.0.1"]
+
+
+# ---- connections that stall
+
+CLIENT = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
+
+
+class Connection(Recorded):
+    """The transport of a connection, and uvicorn's protocol with timeouts at its end.
+
+    Attributes:
+        unread: Bytes that the client has not read.
+        aborted: The time of the abort.
+        protocol: The protocol.
+        requests: Requests of which the head has arrived.
+    """
+
+    def __init__(self, **limits: float) -> None:
+        super().__init__()
+        self.unread = 0
+        self.aborted: float | None = None
+        self.requests: list[str] = []
+        self._may_respond = anyio.Event()
+        config = uvicorn.Config(self._serve, interface="asgi3", lifespan="off", log_config=None)
+        config.load()
+        kind: Any = with_timeouts(HttpToolsProtocol, Limits(**limits))  # type: ignore[arg-type]
+        self.protocol: Any = kind(config, ServerState(), {})
+        self.protocol.connection_made(self)
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        super().close()
+        asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+    def abort(self) -> None:
+        self.aborted = self.aborted or anyio.current_time()
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return default
+
+    def at(self, seconds: float, function: Callable[..., None], *arguments: Any) -> None:
+        """Call a function when so many seconds have passed since the start of the test."""
+        asyncio.get_running_loop().call_at(seconds, function, *arguments)
+
+    def receive_at(self, seconds: float, data: bytes) -> None:
+        """Receive data then."""
+        self.at(seconds, self.protocol.data_received, data)
+
+    def read_at(self, seconds: float, unread: int) -> None:
+        """Let the client read until so many bytes are left."""
+        self.at(seconds, setattr, self, "unread", unread)
+
+    def respond_at(self, seconds: float) -> None:
+        """Let the application respond to all requests, from then on."""
+        self.at(seconds, self._may_respond.set)
+
+    async def wait_until(self, seconds: float) -> None:
+        """Wait for a time on the clock of the test."""
+        passed = anyio.Event()
+        self.at(seconds, passed.set)
+        await passed.wait()
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
+        self.requests.append(scope["path"])
+        await self._may_respond.wait()
+        headers = [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+
+on_virtual_clock = pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+END = b"\r\n"
+
+
+@on_virtual_clock
+@pytest.mark.parametrize(
+    ("arrivals", "aborted"),
+    [
+        ({}, 30),
+        ({0: b"P"}, 30),
+        ({10: CLIENT, 20: b"x: y\r\n"}, 30),  # more of the head gives no more time
+        ({29: CLIENT + END}, None),
+        ({10: CLIENT, 29: END}, None),
+        ({10: CLIENT + END, 20: b"GET"}, None),  # the first request has no response yet
+        ({10: CLIENT + END, 52: b"GET"}, 82),
+        ({10: CLIENT + END, 52: CLIENT + END}, None),
+        ({10: CLIENT + END, 52: b"GET", 60: b" / "}, 82),
+        ({10: b"no request" + END}, None),  # uvicorn has closed the connection
+    ],
+)
+async def test_the_head_of_a_request_has_30_seconds_to_arrive(
+    arrivals: dict[int, bytes], aborted: int | None
+) -> None:
+    connection = Connection()
+    connection.respond_at(50)
+    for seconds, data in arrivals.items():
+        connection.receive_at(seconds, data)
+    await connection.wait_until(200)
+    assert connection.aborted == aborted
+
+
+@on_virtual_clock
+@pytest.mark.parametrize(
+    ("sizes", "is_aborted"),
+    [
+        ([HEAD_BYTES], False),
+        ([HEAD_BYTES + 1], True),
+        ([HEAD_BYTES - 10, 10], False),
+        ([HEAD_BYTES - 10, 11], True),
+        ([HEAD_BYTES - 10, 0, HEAD_BYTES], False),
+        ([HEAD_BYTES - 10, 0, HEAD_BYTES, 1], True),
+    ],
+)
+async def test_a_head_has_64_kib_however_it_arrives(sizes: list[int], is_aborted: bool) -> None:
+    """A size of zero stands for the end of the head, after which the next request may follow."""
+    connection = Connection()
+    connection.respond_at(0)
+    at_start = True
+    for size in sizes:
+        start = CLIENT + b"x: " if at_start and size else b""
+        at_start = not size
+        connection.protocol.data_received(start.ljust(size, b"y") if size else 2 * END)
+        await connection.wait_until(anyio.current_time() + 1)
+    assert (connection.aborted is not None) is is_aborted
+
+
+@on_virtual_clock
+@pytest.mark.parametrize(
+    ("unread", "aborted"),
+    [
+        ({}, 60),
+        ({30: 1001}, 60),
+        ({30: 999}, 120),  # a slow reader
+        ({30: 999, 90: 998}, 180),
+        ({30: 999, 90: 1000}, 120),
+    ],
+)
+async def test_a_client_reads_something_every_60_seconds(
+    unread: dict[int, int], aborted: int
+) -> None:
+    connection = Connection(head_seconds=1000)
+    connection.unread = 1000
+    connection.protocol.pause_writing()
+    for seconds, left in unread.items():
+        connection.read_at(seconds, left)
+    await connection.wait_until(200)
+    assert connection.aborted == aborted
+
+
+@on_virtual_clock
+@pytest.mark.parametrize("ends", [False, True], ids=["is read again", "ends"])
+async def test_a_connection_that_goes_on_or_ends_has_no_timer(ends: bool) -> None:
+    connection = Connection(head_seconds=2000 if not ends else 30)
+    connection.protocol.pause_writing()
+    assert not connection.protocol.flow._is_writable_event.is_set()
+    if ends:
+        connection.at(20, connection.protocol.connection_lost, None)
+    else:
+        connection.at(59, connection.protocol.resume_writing)
+    await connection.wait_until(1000)
+    assert connection.aborted is None
+    assert connection.protocol.flow._is_writable_event.is_set()
+    assert connection.closed is ends
+
+
+# ---- running a server
+
+
+class Application:
+    """An application that records the steps of its server."""
+
+    def __init__(self) -> None:
+        self.settings = ServerHttpSettings()
+        self.endpoint_path = "/here"
+        self.steps: list[object] = []
+
+    def allow_hosts(self, names: Collection[str]) -> None:
+        self.steps.append([*names])
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        raise AssertionError("nobody makes a request")
+
+    async def start(self) -> None:
+        self.steps.append("start")
+
+    async def drain(self) -> None:
+        self.steps.append("drain")
+        await anyio.sleep_forever()
+
+    async def end(self) -> None:
+        self.steps.append("end")
+
+
+INTERRUPT, TERMINATE = signal.SIGINT, signal.SIGTERM
+
+
+@pytest.mark.parametrize(
+    ("signals", "ends"),
+    [
+        ([INTERRUPT], True),
+        ([TERMINATE], True),
+        ([INTERRUPT, INTERRUPT], False),
+        ([TERMINATE, INTERRUPT], False),
+        ([INTERRUPT, TERMINATE], True),
+        ([TERMINATE, TERMINATE], True),
+    ],
+)
+def test_only_a_second_interrupt_skips_the_lifespan(
+    signals: list[signal.Signals], ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)  # it keeps a pipe until the process ends
+    application, urls = Application(), list[str]()
+
+    def on_start(url: str) -> None:
+        urls.append(url)
+        for each in signals:
+            signal.raise_signal(each)
+
+    run(application, ":0", 0.1, on_start)
+    assert [urlsplit(url)._replace(netloc="").geturl() for url in urls] == ["http:///here"]
+    assert [urlsplit(url).hostname for url in urls] == ["127.0.0.1"]
+    assert urlsplit(urls[0]).port
+    assert application.steps == [["127.0.0.1"], "start", "drain", *(["end"] if ends else [])]
+
+
+@pytest.mark.parametrize("trusted", [None, "", "127.0.0.1"])
+def test_uvicorn_gets_the_seconds_to_drain_and_two_more(
+    trusted: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FORWARDED_ALLOW_IPS", raising=False)
+    if trusted is not None:
+        monkeypatch.setenv("FORWARDED_ALLOW_IPS", trusted)
+    assert options_of(0.5) == {
+        "log_config": None,
+        "access_log": False,
+        "proxy_headers": trusted is not None,
+        "server_header": False,
+        "timeout_graceful_shutdown": 2.5,
+        "ws": "none",
+    }
+
+
+class Ending:
+    """A server of uvicorn that ends when its signal handler is called."""
+
+    def __init__(self) -> None:
+        self.should_exit = False
+
+    def handle_exit(self, *_: object) -> None:
+        self.should_exit = True
+
+
+@on_virtual_clock
+async def test_the_shutdown_of_uvicorn_is_seen_within_a_quarter_second() -> None:
+    before = signal.signal(signal.SIGTERM, Ending().handle_exit)
+    try:
+        asyncio.get_running_loop().call_at(0.1, signal.raise_signal, signal.SIGTERM)
+        assert await until_shutdown()
+        assert anyio.current_time() == 0.25
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not await until_shutdown()
+
+
+@on_asyncio
+@pytest.mark.parametrize(
+    ("failing", "sent"),
+    [
+        ((), ["start 503", "body", "end"]),
+        (("start 503",), ["end"]),  # the response has begun
+        (("body",), ["start 503", "end"]),
+        (("start 503", "end"), []),  # the response has ended
+    ],
+)
+@pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError])
+async def test_a_request_that_uvicorn_cancels_gets_a_response(
+    failing: tuple[str, ...], sent: list[str], error: type[BaseException]
+) -> None:
+    steps, bodies = list[str](), list[bytes]()
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            name = f"start {message['status']}"
+            assert (b"connection", b"close") in message["headers"]
+            assert (b"content-type", b"application/json") in message["headers"]
+        else:
+            name = "body" if message.get("more_body") else "end"
+        if name in failing:
+            raise error
+        steps.append(name)
+        bodies.append(message.get("body", b""))
+
+    class Cancelled(Application):
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            raise asyncio.CancelledError
+
+    await CancellableApplication(Cancelled())({}, None, send)  # type: ignore[arg-type]
+    assert steps == sent
+    if not failing:
+        error_of = json.loads(b"".join(bodies))["error"]
+        assert error_of == {"code": -32603, "message": "the server is ending"}
+
+
+@pytest.mark.parametrize(
+    ("bound", "shown"),
+    [
+        (("127.0.0.1", 80), "127.0.0.1:80"),
+        (("192.0.2.1", 8000), "192.0.2.1:8000"),
+        (("0.0.0.0", 80), "127.0.0.1:80"),
+        (("::", 80, 0, 0), "[::1]:80"),
+        (("2001:db8::1", 80, 0, 0), "[2001:db8::1]:80"),
+    ],
+)
+def test_the_address_of_a_server_is_shown_as_it_is_reached(
+    bound: tuple[Any, ...], shown: str
+) -> None:
+    assert reached_at(bound) == shown
+
+
+def test_a_listener_prefers_ipv4_and_delays_no_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = [
+        *socket.getaddrinfo("::1", 0, type=socket.SOCK_STREAM),
+        *socket.getaddrinfo("127.0.0.1", 0, type=socket.SOCK_STREAM),
+    ]
+    with monkeypatch.context() as resolving:
+        resolving.setattr(socket, "getaddrinfo", lambda *_args, **_options: addresses)
+        listener = listener_at("localhost", 0)
+    with listener:
+        assert listener.family is socket.AF_INET
+        assert listener.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        port = listener.getsockname()[1]
+        taken = f"can't listen at 127.0.0.1:{port}: address already in use"
+        with pytest.raises(ListenFailedError, match=f"^{taken}$"):
+            listener_at("127.0.0.1", port)
+
+
+@on_asyncio
+async def test_a_server_in_a_loop_leaves_no_task_behind() -> None:
+    application, listens = Application(), anyio.Event()
+    before = asyncio.all_tasks()
+    serving = asyncio.ensure_future(run_async(application, ":0", 0.1, lambda _: listens.set()))
+    await listens.wait()
+    serving.cancel()
+    await asyncio.wait((serving,))
+    await anyio.lowlevel.checkpoint()
+    assert asyncio.all_tasks() == before
+    assert (serving.cancelled(), application.steps[1:]) == (True, ["start", "drain", "end"])

@@ -118,7 +118,6 @@ class AsgiApplication:
         if trace is not None:  # the file is writable; each event loop opens it again
             trace.close()
         self._states: dict[object, LifespanState] = {}
-        self._last: tuple[object, LifespanState] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection."""
@@ -214,14 +213,11 @@ class AsgiApplication:
     def _state(self) -> LifespanState:
         """The state of the running event loop."""
         loop = running_loop()
-        if self._last is not None and self._last[0] is loop and not self._last[1].over:
-            return self._last[1]
-        state = self._states.get(loop)
-        if state is None or state.over:
-            for key in [key for key, old in self._states.items() if old.over]:
-                del self._states[key]
-            state = self._states[loop] = LifespanState(self._service, self.settings)
-        self._last = (loop, state)
+        if loop in self._states and not self._states[loop].over:
+            return self._states[loop]
+        for key in [key for key, old in self._states.items() if old.over]:
+            del self._states[key]
+        state = self._states[loop] = LifespanState(self._service, self.settings)
         return state
 
     async def _serve_other(self, kind: str, receive: Receive, send: Send) -> None:

@@ -203,7 +203,6 @@ class AcceptedHeads:
     def __init__(self, limits: Limits, answers: Answers) -> None:
         self._limits = limits
         self._answers: Answers = answers
-        self._short = len(str(limits.body)) - 1  # digits of lengths that are certainly allowed
         self._accepted: dict[tuple[str | bytes | None, ...], bool] = {}
 
     def __len__(self) -> int:
@@ -219,13 +218,11 @@ class AcceptedHeads:
         if (
             request.count > limits.fields
             or not length.isdigit()
-            or (len(length) > self._short and not self._is_allowed(length))
+            or len(length) > _LENGTH_DIGITS
+            or int(length) > limits.body
         ):
             return None
         return self._accepted.get(request.deciding_fields())
-
-    def _is_allowed(self, length: bytes) -> bool:
-        return len(length) <= _LENGTH_DIGITS and int(length) <= self._limits.body
 
     def add(self, request: HttpRequest) -> None:
         """Store an accepted head, and drop the oldest if full; long heads are not stored."""
@@ -402,23 +399,20 @@ class RequestBodies:
             Disconnected: The client disconnected before the end of the body.
         """
         reading = self._read_parts(scope, receive, first)
-        waits = False
         try:
             try:
                 awaited = reading.send(None)
             except StopIteration as end:  # the body has arrived with its head, as most do
                 body: bytes | RejectedBody = end.value
             else:
-                waits = True
                 self._wait(scope)
                 body = await resume(reading, awaited)
+                scope.deadline = math.inf
+                if scope.cancel_called:  # cancelled although the last part arrived
+                    return self.rejection(scope)
         finally:
-            if self._incomplete and scope in self._incomplete:
+            if scope in self._incomplete:
                 self._size -= self._incomplete.pop(scope)
-        if waits:
-            scope.deadline = math.inf
-            if scope.cancel_called:  # cancelled although the last part arrived
-                return self.rejection(scope)
         if isinstance(body, bytes) and len(body) > SHORT_BODY:
             if not self._make_room(len(body)):
                 return RejectedBody(over_limit("bodies"), unread=False, full=True)
@@ -525,9 +519,7 @@ class RequestBodies:
 
     def _count_part(self, scope: anyio.CancelScope, size: int) -> bool:
         """Count a new part; `False` if there is no room for the body."""
-        before = self._incomplete.get(scope)
-        if before is None:
-            return True  # cancelled; the next `receive` raises
+        before = self._incomplete[scope]
         self._incomplete.move_to_end(scope)
         if size > SHORT_BODY:
             if not self._make_room(size - before, scope):

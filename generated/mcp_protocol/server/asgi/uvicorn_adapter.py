@@ -377,7 +377,7 @@ class UvicornTimeouts(asyncio.Protocol):
 
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
-    _unread = 0
+    _unread: int
     _head_size = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -394,16 +394,14 @@ class UvicornTimeouts(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Called by the loop."""
-        before = self.cycle
         super().data_received(data)
-        cycle = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        if self.cycle is not None and not self.cycle.response_complete:
             self._stop_head_timer()
             return
-        self._head_size = len(data) if cycle is not before else self._head_size + len(data)
+        self._head_size += len(data)
         if self._head_size > HEAD_BYTES:
             self.transport.abort()
-        elif self._head_timer is None and not self.transport.is_closing():
+        elif self._head_timer is None:
             self._start_head_timer()
 
     def pause_writing(self) -> None:
@@ -415,7 +413,6 @@ class UvicornTimeouts(asyncio.Protocol):
         """Called by the loop."""
         if self._read_timer is not None:
             self._read_timer.cancel()
-            self._read_timer = None
         super().resume_writing()
 
     def _start_read_timer(self) -> None:
@@ -452,12 +449,12 @@ def listener_at(host: str, port: int) -> socket.socket:
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         family, *_, bound = min(addresses, key=lambda each: each[0] != socket.AF_INET)
-        listener = socket.create_server(bound[:2], family=family)
+        listener = socket.create_server(bound, family=family)
     except OSError as error:
         why = (error.strerror or str(error)).partition(" (")[0]
         raise ListenFailedError(f"can't listen at {host}:{port}: {why.lower()}") from error
     # Connections inherit the option. Without it, a response in two writes is delayed by 40 ms.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
     return listener
 
 

@@ -65,9 +65,8 @@ def check_draft(
             text = f"{field_name}: the header says {safe_repr(value, 80)}, "
             text += f"the body {safe_repr(expected, 80)}"
             identifier = message.id if isinstance(message, jsonrpc.Request) else UNSET
-            return refusal(
-                facts.http.rejected, text, code=draft.header_mismatch or 0, id=identifier
-            )
+            assert draft.header_mismatch is not None  # as there are header fields
+            return refusal(facts.http.rejected, text, code=draft.header_mismatch, id=identifier)
     return None
 
 

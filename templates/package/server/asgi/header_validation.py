@@ -197,9 +197,7 @@ def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes 
         key: The key of `_meta` that names the revision.
         attributes: Attribute of the result for each member that names an item, such as `name`.
     """
-    meta = msgspec.defstruct(
-        "_StatedMeta", [("revision", Any, UNSET)], rename={"revision": key}, gc=False
-    )
+    meta = msgspec.defstruct("_StatedMeta", [("revision", Any, UNSET)], rename={"revision": key})
     values = msgspec.defstruct(
         "_BodyValues",
         [
@@ -208,7 +206,6 @@ def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes 
             ("meta", meta | msgspec.UnsetType, UNSET),
         ],
         rename={"meta": _META, **{to: member for member, to in attributes.items()}},
-        gc=False,
     )
     decode: Callable[[bytes | Raw], BodyValues] = msgspec.json.Decoder(values).decode
     return decode
@@ -253,7 +250,7 @@ def _check_arguments(
 
 
 def _check_value(
-    request: http.HttpRequest, field: str | None, expected: Any, *, encoded: bool = False
+    request: http.HttpRequest, field: str | None, expected: Any, *, encoded: bool
 ) -> None:
     """Raise if a field is missing or differs from the value in the body."""
     if field is None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol.server.asgi.event_store import MemoryEventStore
+from mcp_protocol.server.asgi.event_store import MemoryEventStore, StoredEvents
+from package.client.simulation import ASYNCIO
 from requirements import EVERY_REVISION
 
 
@@ -128,3 +131,92 @@ async def test_the_number_in_an_id_has_18_digits_at_most() -> None:
     await store.add("s", "a", b"one")
     assert await after(store, f"a-{1:018}") == []
     assert await after(store, f"a-{1:019}") is None
+
+
+async def test_a_stream_ends_once_and_keeps_its_last_event() -> None:
+    store = MemoryEventStore()
+    first: Any = await store.add("s", "a", b"one", [1, "two"])
+    before = await store.after("s", first)
+    assert before == StoredEvents("a", [], first, False, [1, "two"])
+    last: Any = await store.finish("s", "a", b"last")
+    after_first = await store.after("s", first)
+    assert after_first is not None
+    assert [(each.id, each.message) for each in after_first.events] == [(last, b"last")]
+    assert (after_first.cursor, after_first.over, after_first.requests) == (last, True, ())
+    assert await store.add("s", "a", b"late") is None
+    assert await store.finish("s", "a") is None
+    assert await store.after("s", last) == StoredEvents("a", [], last, True, ())
+
+
+async def test_the_newest_stream_of_those_that_make_room_stays() -> None:
+    """A stream is as old as its newest event; one that fits exactly drops nothing."""
+    store = MemoryEventStore(size=1200)
+    ids: list[Any] = [await store.add("s", name, bytes(200)) for name in "abc"]
+    assert len(store) == 3
+    ids.append(await store.add("s", "a", b""))  # now the oldest is b
+    assert [await after(store, each) for each in ids] == [[b""], None, [], []]
+    store = MemoryEventStore(size=800)
+    ids = [await store.add("s", "a", bytes(200)) for _ in range(2)]
+    assert await after(store, ids[0]) == [bytes(200)]
+    ids.append(await store.add("s", "a", b""))
+    assert [await after(store, each) for each in ids] == [[bytes(200), b""], [b""], []]
+    ids.append(await store.add("s", "a", bytes(401)))
+    assert [await after(store, each) for each in ids] == [None, None, [bytes(401)], []]
+
+
+async def test_a_session_is_discarded_with_all_of_its_streams() -> None:
+    store = MemoryEventStore()
+    for session, stream in (("s", "a"), ("s", "b"), ("t", "c")):
+        await store.add(session, stream, b"one")
+    await store.discard("s")
+    await store.discard("s")
+    assert (len(store), await store.after("t", "c-3") is not None) == (1, True)
+    await store.add("s", "a", b"again")
+    await store.discard("s", "a")
+    await store.discard("t")
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@pytest.mark.parametrize(
+    ("change", "events", "is_over", "seconds"),
+    [
+        ("add", [b"new"], False, 0.5),
+        ("finish", [b"last"], True, 0.5),
+        ("discard", None, None, 1),
+        ("add elsewhere", [], False, 1),
+    ],
+)
+async def test_a_reader_waits_for_an_event_or_the_end_for_a_second(
+    change: str, events: list[bytes] | None, is_over: bool | None, seconds: float
+) -> None:
+    store, moment = MemoryEventStore(), anyio.Event()
+    cursor: Any = await store.add("s", "a", b"one")
+    asyncio.get_running_loop().call_at(0.5, moment.set)
+
+    async def change_later() -> None:
+        await moment.wait()
+        match change:
+            case "add":
+                await store.add("s", "a", b"new")
+            case "finish":
+                await store.finish("s", "a", b"last")
+            case "discard":
+                await store.discard("s")
+            case _:
+                await store.add("s", "b", b"other")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(change_later)
+        result = await store.wait("s", cursor)
+    assert anyio.current_time() == seconds
+    if events is None:
+        assert result is None
+    else:
+        assert result is not None
+        assert ([each.message for each in result.events], result.over) == (events, is_over)
+        assert await store.wait("s", "a-9") is None  # at once
+        assert anyio.current_time() == seconds
+    if is_over:
+        assert (await store.wait("s", cursor)) == result
+        assert anyio.current_time() == seconds

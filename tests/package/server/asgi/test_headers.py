@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import base64
+from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mcp_protocol.errors import HeaderMismatchError
+from mcp_protocol.facts import Lifecycle, Revisions
+from mcp_protocol.protocol import jsonrpc
+from mcp_protocol.revisions import REVISIONS as SERVED
+from mcp_protocol.server.asgi.header_validation import HeaderValidator
+from mcp_protocol.server.asgi.request import HttpRequest
 from package.asgi_client import asgi, fields_of
 from package.asgi_stream import Reply
 from package.rules import revisions_holding
 from package.server.asgi.web import UNICODE, Web
-from package.wire import facts, request
+from package.wire import HANDSHAKE, encode_message, facts, request
 
 REVISIONS = revisions_holding("headers.server-validates")
 
@@ -206,3 +214,143 @@ async def test_no_params_keep_the_fields_from_being_checked(revision: str) -> No
         assert reply.status == 400
         assert reply.error["code"] in (-32020, -32602, -32700)
     assert web.called == []
+
+
+# ---- the parts of a check
+
+
+OLDER = HANDSHAKE[-1]
+UNKNOWN = "v999.0.0"
+
+
+def validator_of(revisions: Revisions = SERVED) -> HeaderValidator:
+    """A validator of a server whose tool `marked` has a parameter header."""
+    return HeaderValidator(
+        revisions, lambda tool: {("region",): "Region"} if tool == "marked" else {}
+    )
+
+
+def request_with(**fields: str | None) -> HttpRequest:
+    headers = [
+        (name.replace("_", "-").encode(), value.encode("latin-1"))
+        for name, value in fields.items()
+        if value is not None
+    ]
+    return HttpRequest({"method": "POST", "path": "/mcp", "headers": headers})
+
+
+@pytest.mark.parametrize("shown", [None, OLDER, UNKNOWN, "", "its own"])
+def test_a_header_names_a_revision_without_sessions(revision: str, shown: str | None) -> None:
+    head = request_with(mcp_protocol_version=revision if shown == "its own" else shown)
+    assert validator_of().names_revision(head) is (shown == "its own")
+    assert not validator_of(SERVED.of(Lifecycle.HANDSHAKE)).names_revision(head)
+
+
+@pytest.mark.parametrize(
+    ("method", "header", "body", "applies"),
+    [
+        ("tools/list", None, "its own", True),
+        ("tools/list", OLDER, "its own", True),
+        ("tools/list", None, UNKNOWN, True),
+        ("tools/list", None, None, False),
+        ("tools/list", OLDER, None, False),
+        ("tools/list", f" {OLDER}", None, False),
+        ("tools/list", UNKNOWN, None, True),
+        ("tools/list", "its own", None, True),
+        ("server/discover", None, "its own", False),
+        ("server/discover", OLDER, "its own", False),
+        ("server/discover", "its own", None, True),
+        (None, "its own", None, True),  # a batch
+        (None, None, None, False),
+    ],
+)
+def test_header_or_body_decide_between_kinds_of_revisions(
+    revision: str, method: str | None, header: str | None, body: str | None, applies: bool
+) -> None:
+    head = request_with(mcp_protocol_version=revision if header == "its own" else header)
+    message: jsonrpc.Message | None = None
+    if method is not None:
+        key = facts(revision).meta.protocol_version
+        meta = {} if body is None else {key: revision if body == "its own" else body}
+        text = encode_message(
+            {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta}}
+        )
+        message = jsonrpc.parse(text)
+    validator = validator_of()
+    assert validator.applies(head, message, validator.values_of(message)) is applies
+    older = validator_of(SERVED.of(Lifecycle.HANDSHAKE))
+    assert not older.applies(head, message, older.values_of(message))
+
+
+@pytest.mark.parametrize("params", ["[]", "7", '{"_meta":7}', None])
+def test_params_of_another_type_name_no_revision(revision: str, params: str | None) -> None:
+    members = "" if params is None else f',"params":{params}'
+    text = f'{{"jsonrpc":"2.0","id":1,"method":"tools/list"{members}}}'
+    message, validator = jsonrpc.parse(text.encode()), validator_of()
+    values = validator.values_of(message)
+    assert not validator.applies(request_with(), message, values)
+    assert validator.applies(request_with(mcp_protocol_version=revision), message, values)
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "changed", "matches"),
+    [
+        ("tools/call", "echo", {}, True),
+        ("tools/call", "echo", {VERSION: OLDER}, False),
+        ("tools/call", "echo", {VERSION: None}, False),
+        ("tools/call", "echo", {METHOD: "tools/list"}, False),
+        ("tools/call", "echo", {METHOD: None}, False),
+        ("tools/call", "echo", {NAME: "other"}, False),
+        ("tools/call", "echo", {NAME: None}, False),
+        ("tools/call", 7, {NAME: "7"}, False),
+        ("tools/call", "=?base64?eA==?=", {}, False),
+        ("tools/call", "\xfc", {}, False),
+        ("tools/call", "marked", {}, False),  # its parameter header is compared too
+        ("prompts/get", "marked", {}, True),
+        ("tools/list", None, {}, True),
+    ],
+)
+def test_fields_that_repeat_plain_text_certainly_match(
+    revision: str, method: str, name: Any, changed: dict[str, str | None], matches: bool
+) -> None:
+    given: dict[str, str | None] = {
+        VERSION: revision,
+        METHOD: method,
+        NAME: name if isinstance(name, str) else None,
+    }
+    head = request_with(**{**given, **changed})
+    params = SimpleNamespace(name=name)
+    assert validator_of().matches(head, SERVED[revision], method, params) is matches
+
+
+@pytest.mark.parametrize(
+    ("method", "field", "is_valid"),
+    [
+        ("notifications/x", None, True),
+        ("notifications/x", "notifications/x", True),
+        ("notifications/x", "notifications/y", False),
+        ("=?x", "=?x", True),  # no encoding is needed, so there is none
+        ("notifications/x", sentinel("notifications/x"), False),
+        ("\xfc", sentinel("\xfc"), True),
+        ("\xfc", "\xfc", False),
+    ],
+)
+def test_the_method_of_a_notification_may_be_repeated(
+    revision: str, method: str, field: str | None, is_valid: bool
+) -> None:
+    head = request_with(mcp_protocol_version=revision, mcp_method=field)
+    message = jsonrpc.parse(encode_message({"jsonrpc": "2.0", "method": method}))
+    assert isinstance(message, jsonrpc.Notification)
+    with nullcontext() if is_valid else pytest.raises(HeaderMismatchError):
+        validator_of().check_notification(head, message)
+
+
+def test_a_prompt_has_no_parameter_headers_of_a_tool(revision: str) -> None:
+    message = request(revision, "prompts/get", {"name": "marked", "arguments": {"region": "eu"}})
+    fields = {name.lower(): value for name, value in fields_of(revision, message).items()}
+    for each, is_valid in ((message, True), ({**message, "method": "tools/call"}, False)):
+        parsed, validator = jsonrpc.parse(encode_message(each)), validator_of()
+        assert isinstance(parsed, jsonrpc.Request)
+        head = request_with(**{**fields, METHOD: each["method"]})
+        with nullcontext() if is_valid else pytest.raises(HeaderMismatchError, match="Region"):
+            validator.check(head, parsed, validator.values_of(parsed))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import logging
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -127,6 +130,20 @@ def test_one_application_serves_on_several_loops_in_turn(backend: str) -> None:
     assert lost == [404, 404, 404]
 
 
+def test_event_loops_that_have_ended_are_forgotten() -> None:
+    app, loops = Web().server.asgi(), list[weakref.ref[Any]]()
+
+    async def run() -> None:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        async with asgi(app) as http:
+            assert (await http.ask(REVISION, "tools/list")).status == 200
+
+    for _ in range(2):
+        anyio.run(run)
+    gc.collect()
+    assert loops[0]() is None
+
+
 def test_two_event_loops_may_run_one_application_at_once() -> None:
     web = Web()
     app = web.server.asgi()
@@ -235,6 +252,32 @@ async def test_the_endpoint_is_where_it_is_said_to_be(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
+    ("revisions", "options", "allowed"),
+    [
+        ((), {}, "POST, GET, DELETE"),
+        ((), {"stateless": True}, "POST"),
+        (SESSIONS, {}, "POST, GET, DELETE"),
+        (PER_REQUEST, {}, "POST"),
+    ],
+)
+async def test_methods_are_refused_with_those_of_the_endpoint(
+    revisions: tuple[str, ...], options: dict[str, Any], allowed: str
+) -> None:
+    web = Web()
+    app = web.only(*revisions, **options) if revisions else web.server.asgi(**options)
+    async with asgi(app) as http:
+        for method in ("PUT", "HEAD", "OPTIONS"):
+            reply = await http.request(method)
+            assert (reply.status, reply.fields["allow"]) == (405, allowed)
+            assert reply.error["message"] == f"expected {allowed}"
+        for method in ("GET", "DELETE"):
+            reply = await http.request(method)
+            assert (reply.status == 405) is (allowed == "POST")
+            assert "allow" not in reply.fields or reply.fields["allow"] == "POST"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
     ("root", "path", "status"),
     [
         ("/api", "/api/mcp", 200),
@@ -339,6 +382,44 @@ def test_a_test_client_can_use_it(within: bool) -> None:
     if within:
         client.__exit__(None, None, None)
     assert living.left == living.entered == (1 if within else 3)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("failing", "events"),
+    [
+        ("", ["lifespan.startup.complete", "lifespan.shutdown.complete"]),
+        ("entry", ["lifespan.startup.failed"]),
+        ("exit", ["lifespan.startup.complete", "lifespan.shutdown.failed"]),
+    ],
+)
+async def test_a_host_is_told_how_the_lifespan_begins_and_ends(
+    failing: str, events: list[str]
+) -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        if failing == "entry":
+            raise RuntimeError("no database")
+        yield
+        if failing == "exit":
+            raise RuntimeError("no database")
+
+    received = iter(["lifespan.startup", "lifespan.shutdown"])
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": next(received)}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    app = Server("living", lifespan=lifespan).asgi()
+    await app({"type": "lifespan"}, receive, send)
+    assert [each["type"] for each in sent] == events
+    assert ["no database" in each["message"] for each in sent if "message" in each] == [True] * (
+        failing != ""
+    )
+    assert [*received] == (["lifespan.shutdown"] if failing == "entry" else [])
 
 
 @pytest.mark.anyio

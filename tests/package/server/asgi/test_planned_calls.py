@@ -19,12 +19,16 @@ from mcp_protocol.server.asgi.request import (
     KEPT_HEADS,
     AcceptedHeads,
     HttpRequest,
+    response_forms,
     whole_body,
 )
-from mcp_protocol.server.asgi.settings import Limits
+from mcp_protocol.server.asgi.settings import Answers, Limits
 from mcp_protocol.server.planned_calls import read_call
 from package.asgi_client import SESSION, Http, asgi, fields_of
-from package.wire import HANDSHAKE, STREAMABLE, encode_message, request
+from package.client.simulation import ASYNCIO
+from package.server.auth.guarded import challenge_in, protected_settings
+from package.server.auth.issuer import bearer, token_of
+from package.wire import HANDSHAKE, PER_REQUEST, STREAMABLE, encode_message, request
 
 
 def adding_server() -> Server:
@@ -111,10 +115,74 @@ def test_few_heads_are_kept_whatever_clients_send() -> None:
     assert heads.find(request_with(accept="*/*;n=0")) is None
 
 
-def test_a_long_head_is_not_kept() -> None:
+@pytest.mark.parametrize(("more", "is_kept"), [(0, True), (1, False)])
+def test_a_long_head_is_not_kept(more: int, is_kept: bool) -> None:
     heads = AcceptedHeads(Limits(), "json")
-    heads.add(request_with(origin="x" * KEPT_BYTES))
-    assert len(heads) == 0
+    heads.add(request_with(origin="x" * (KEPT_BYTES - len("POST/mcp") + more)))
+    assert len(heads) == is_kept
+
+
+def test_a_head_that_comes_again_takes_no_other_place() -> None:
+    heads = AcceptedHeads(Limits(), "json")
+    for number in [*range(KEPT_HEADS), KEPT_HEADS - 1]:
+        heads.add(request_with(accept=f"*/*;n={number}"))
+    assert heads.find(request_with(accept="*/*;n=0")) is True
+    heads.add(request_with(accept="another"))
+    kept = [heads.find(request_with(accept=f"*/*;n={number}")) for number in (0, 1)]
+    assert (kept, len(heads)) == ([None, True], KEPT_HEADS)
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_found"),
+    [
+        ({"content-length": "2000"}, True),
+        ({"content-length": "2001"}, False),
+        ({"content-length": "0" * 14 + "2000"}, True),
+        ({"content-length": "0" * 15 + "2000"}, False),
+        ({"content-length": ""}, False),
+        ({"x-one": "1"}, True),
+        ({"x-one": "1", "x-two": "2"}, False),
+    ],
+)
+def test_the_limits_of_a_head_are_checked_each_time(fields: dict[str, str], is_found: bool) -> None:
+    heads = AcceptedHeads(Limits(body=2000, fields=1), "json")
+    heads.add(request_with())
+    assert heads.find(request_with(**fields)) is (True if is_found else None)
+
+
+BOTH, JSON, SSE = "application/json, text/event-stream", "application/json", "text/event-stream"
+
+
+@pytest.mark.parametrize(
+    ("accept", "forms"),
+    [
+        (None, [(False, False), (True, False), (False, True)]),
+        (BOTH, [(False, False), (True, False), (False, True)]),
+        ("*/*", [(False, False), (True, False), (False, True)]),
+        (JSON, [(True, False)] * 3),
+        ("application/*", [(True, False)] * 3),
+        (SSE, [(False, True)] * 3),
+        ("text/*;q=0.1", [(False, True)] * 3),
+        (f"{JSON};q=0, {SSE}", [(False, True)] * 3),
+        (f"{JSON};q=0.00, */*", [(False, True)] * 3),
+        (f"{JSON};q=0.001, {SSE};Q=0", [(True, False)] * 3),
+        (f"{JSON};v=0, {SSE}; q=0", [(True, False)] * 3),
+        ("text/plain", [(True, True)] * 3),
+        ("", [(True, True)] * 3),
+    ],
+)
+def test_a_response_has_the_form_that_its_client_accepts(
+    accept: str | None, forms: list[tuple[bool, bool]]
+) -> None:
+    """The second of each pair decides whether a plan may serve the call."""
+    request = request_with(**({} if accept is None else {"accept": accept}))
+    answers: list[Answers] = ["auto", "json", "sse"]
+    assert [response_forms(request, each) for each in answers] == forms
+    for each, (_, is_stream) in zip(answers, forms, strict=True):
+        heads = AcceptedHeads(Limits(), each)
+        assert heads.find(request) is None
+        heads.add(request)
+        assert heads.find(request) is not is_stream
 
 
 def test_a_head_is_kept_without_credentials() -> None:
@@ -223,6 +291,113 @@ async def test_a_function_is_called_once_however_it_ends(
             message = await prepare_call(http, revision, text=text, more=more)
             await text_of(http, revision, message)
             assert calls == [text, text]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("revision", STREAMABLE)
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("is_sent", [False, True])
+async def test_a_call_is_made_once_though_its_client_left(
+    revision: str, waits: bool, is_sent: bool
+) -> None:
+    server, calls = Server("counts"), list[int]()
+
+    async def add(a: int, b: int) -> str:
+        calls.append(a)
+        if waits:
+            await anyio.lowlevel.checkpoint()
+        return str(a + b)
+
+    async def add_at_once(a: int, b: int) -> str:
+        calls.append(a)
+        return str(a + b)
+
+    server.tool(name="add")(add if waits else add_at_once)
+    sent = list[MutableMapping[str, Any]]()
+
+    async def send(each: MutableMapping[str, Any]) -> None:
+        if not is_sent:
+            raise OSError("the client left")
+        sent.append(each)
+
+    async with asgi(server) as http:
+        message = await prepare_call(http, revision, a=1, b=2)
+        calls.clear()
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+        for arrives in (True, False):
+            queue = asyncio.Queue[MutableMapping[str, Any]]()
+            if arrives:
+                queue.put_nowait(parts(encode_message(message))[0])
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(http.app, scope, queue.get, send)
+                await anyio.wait_all_tasks_blocked()
+                if not arrives:
+                    queue.put_nowait(parts(encode_message(message))[0])
+    assert calls == [1, 1]
+    assert [each["type"] for each in sent] == (
+        ["http.response.start", "http.response.body"] * 2 if is_sent else []
+    )
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_plan_serves_only_principals_with_the_scopes_of_all(revision: str) -> None:
+    async with asgi(adding_server(), auth=protected_settings()) as http:
+        http.fields["authorization"] = bearer(token_of())
+        message = await prepare_call(http, revision, a=1, b=2)
+        assert await text_of(http, revision, message) == "3"
+        http.fields["authorization"] = bearer(token_of(scope="other"))
+        refused = await http.post(message, **fields_of(revision, message))
+        assert refused.status == 403
+        assert challenge_in(refused).parameters["scope"] == "mcp:read"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize("arrives", [True, False], ids=["at once", "later"])
+async def test_a_call_that_its_client_cancels_is_not_made_again(
+    revision: str, arrives: bool
+) -> None:
+    server, calls = Server("waits"), list[str]()
+    is_ready = False
+
+    @server.tool()
+    async def add(a: int, b: int) -> str:
+        calls.append("begun")
+        try:
+            if is_ready:
+                await anyio.sleep_forever()
+        except BaseException:
+            calls.append("cancelled")
+            raise
+        return str(a + b)
+
+    sent = list[MutableMapping[str, Any]]()
+
+    async def send(each: MutableMapping[str, Any]) -> None:
+        sent.append(each)
+
+    app = server.asgi()
+    async with asgi(app) as http:
+        message = await prepare_call(http, revision, a=1, b=2)
+        calls.clear()
+        is_ready = True
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+        queue = asyncio.Queue[MutableMapping[str, Any]]()
+        body = parts(encode_message(message))[0]
+        if arrives:
+            queue.put_nowait(body)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(http.app, scope, queue.get, send)
+            await anyio.wait_all_tasks_blocked()
+            if not arrives:
+                queue.put_nowait(body)
+                await anyio.wait_all_tasks_blocked()
+            queue.put_nowait({"type": "http.disconnect"})
+        assert (calls, sent) == (["begun", "cancelled"], [])
+        assert app.counts["requests"] == 0
 
 
 def parts(*bodies: bytes) -> list[dict[str, Any]]:

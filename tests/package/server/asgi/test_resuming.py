@@ -393,6 +393,31 @@ async def test_events_of_finished_calls_and_lost_streams_are_dropped() -> None:
         assert len(store) == 0
 
 
+@pytest.mark.one_process
+async def test_the_last_calls_and_streams_of_a_session_can_be_resumed() -> None:
+    """As many calls as `Limits.per_session`, and four streams that the client opened by GET."""
+    revision, limits = "2025-11-25", Limits(per_session=3)
+    async with asgi(Steps().server, limits=limits) as http:
+        await http.initialize(revision)
+
+        async def is_resumable(event: str) -> bool:
+            async with http.stream("GET", fields={LAST: event}) as stream:
+                return stream.status == 200
+
+        calls = list[str]()
+        for id in range(6):
+            reply = await http.post(call(revision, "plain", id))
+            calls.append(str(reply.events[0].id))
+        assert [await is_resumable(each) for each in calls] == [False] * 3 + [True] * 3
+        streams = list[str]()
+        for _ in range(6):
+            async with http.stream("GET") as stream:
+                streams.append(str((await stream.event()).id))
+            await stream.finished.wait()
+        assert [await is_resumable(each) for each in streams[:3]] == [False, False, True]
+        assert [await is_resumable(each) for each in calls] == [False] * 3 + [True] * 3
+
+
 class Broken:
     """A store of events that fails."""
 

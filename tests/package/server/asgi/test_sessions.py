@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import logging
 import random
 from collections import Counter
@@ -16,6 +18,7 @@ from mcp_protocol.channel import RequestId
 from mcp_protocol.framing.http_headers import is_visible_ascii
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi
+from package.client.simulation import ASYNCIO
 from package.rules import revisions_holding
 from package.wire import (
     HANDSHAKE,
@@ -88,7 +91,7 @@ async def test_ids_are_long_distinct_and_not_from_a_seedable_source(
             random.seed(7)
             ids.append((await http.post(initialize(revision))).fields[SESSION])
     assert len(set(ids)) == 300
-    assert min(map(len, ids)) >= 32
+    assert {len(base64.urlsafe_b64decode(f"{each}=")) for each in ids} == {32}
     for place in range(8):  # no part of them counts or stays
         assert max(Counter(each[place] for each in ids).values()) < 60
 
@@ -349,6 +352,34 @@ async def test_a_session_with_an_open_stream_is_in_use_however_long() -> None:
             with anyio.fail_after(5):
                 await store.discarded.wait()
             assert (await one.ask("2025-06-18", "ping")).result == {}
+
+
+@pytest.mark.one_process
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+async def test_each_session_ends_so_many_seconds_after_its_last_use() -> None:
+    app, opened = server_of().asgi(limits=Limits(idle=60)), list[int]()
+
+    async def wait_until(seconds: float) -> None:
+        moment = anyio.Event()
+        asyncio.get_running_loop().call_at(seconds, moment.set)
+        await moment.wait()
+        opened.append(app.counts["sessions"])
+
+    async with asgi(app) as http:
+        await wait_until(100)  # nothing is looked for while there is no session
+        first, second, third = (http.another() for _ in range(3))
+        await first.initialize("2025-06-18")
+        await wait_until(110)
+        await second.initialize("2025-06-18")
+        await third.initialize("2025-06-18")
+        async with third.stream("GET"):
+            await wait_until(120)
+            assert (await second.ask("2025-06-18", "ping")).status == 200
+            for seconds in (159, 161, 179, 181, 500):
+                await wait_until(seconds)
+        for seconds in (559, 561):
+            await wait_until(seconds)
+    assert opened == [0, 1, 3, 3, 2, 2, 1, 1, 1, 0]
 
 
 @pytest.mark.one_process

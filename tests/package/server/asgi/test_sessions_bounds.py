@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import MutableMapping
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_protocol import Context, Server
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
 from mcp_protocol.server.asgi.quotas import (
     MemoryQuota,
     Quotas,
@@ -20,10 +23,19 @@ from mcp_protocol.server.asgi.quotas import (
 from mcp_protocol.server.asgi.request import network_of
 from mcp_protocol.server.asgi.response_writer import SseResponse
 from mcp_protocol.server.asgi.settings import Limits
-from package.asgi_client import SESSION, Http, asgi
+from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply
+from package.client.simulation import ASYNCIO
 from package.server.asgi.web import Web
-from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, encode_message, initialize, request
+from package.wire import (
+    INITIALIZED,
+    PER_REQUEST,
+    SESSIONS,
+    STREAMABLE,
+    encode_message,
+    initialize,
+    request,
+)
 
 STATELESS = PER_REQUEST[-1]
 ELICITING = "2025-06-18"
@@ -141,6 +153,19 @@ async def test_sessions_with_many_stored_bytes_make_room_for_new_ones(revision: 
 
 
 @sessions
+@pytest.mark.parametrize(("left", "is_ended"), [(0, False), (1, True)])
+async def test_an_idle_session_ends_if_it_keeps_more_than_is_needed(
+    revision: str, left: int, is_ended: bool
+) -> None:
+    size = decoded_size(encode_message(initialize_of_size(revision, 10_000)))
+    async with asgi(Web().server, limits=Limits(session_bytes=size + left)) as http:
+        first = await open_confirmed_session(http, revision)
+        reply = await http.post(initialize_of_size(revision, 10_000), **{SESSION: None})
+        assert (reply.status == 200) is is_ended
+        assert await is_open(http, revision, first) is not is_ended
+
+
+@sessions
 async def test_sessions_in_use_have_so_many_bytes_together(revision: str) -> None:
     limits = Limits(session_bytes=25_000)
     async with asgi(Web().server, limits=limits) as http:
@@ -176,9 +201,11 @@ async def test_some_may_be_about_to_confirm_though_all_others_are_idle(revision:
     async with asgi(Web().server, limits=Limits(sessions=200)) as http:
         for _ in range(200):
             await open_confirmed_session(http, revision)
-        one, other = await open_session(http, revision), await open_session(http, revision)
-        for each in (one, other):
+        opened = [await open_session(http, revision) for _ in range(3)]
+        for each in opened:
             assert (await http.post(INITIALIZED, **{SESSION: each})).status == 202
+        opened = [await open_session(http, revision) for _ in range(4)]  # 2 are a hundredth
+        assert [await is_open(http, revision, each) for each in opened] == [False, *[True] * 3]
 
 
 @sessions
@@ -200,6 +227,7 @@ async def test_the_address_that_has_most_sessions_makes_room(revision: str) -> N
         (("2001:db8:0:1::5", 1), "20010db800000001"),
         (("2001:db8:0:1:ffff::", 1), "20010db800000001"),
         (("testclient", 1), "testclient"),
+        (("unix:path", 1), "unix:path"),
         (None, ""),
     ],
 )
@@ -283,6 +311,84 @@ async def test_uris_that_sessions_follow_have_so_many_bytes_together(revision: s
         assert (await http.ask(revision, "ping", id=9)).status == 200
 
 
+@pytest.mark.one_process
+@sessions
+async def test_the_bytes_that_a_session_keeps_are_counted_exactly(revision: str) -> None:
+    app: Any = Web(subscribe=True).server.asgi()
+
+    def size_of(*sizes: int) -> int:
+        """The bytes of the longest `initialize`, of bodies of these sizes."""
+        bodies = [encode_message(initialize_of_size(revision, size)) for size in sizes]
+        return max(decoded_size(body) for body in [encode_message(initialize(revision)), *bodies])
+
+    async with asgi(app) as http:
+        [state] = app._states.values()
+        memory = state.quotas.memory
+        await http.initialize(revision)
+        assert memory.size == size_of()
+        for size in (2000, 3000, 3000, 1000):
+            assert (await http.post(initialize_of_size(revision, size))).status == 200
+        assert memory.size == size_of(3000)
+        other = http.another()
+        await other.initialize(revision)
+        assert memory.size == size_of(3000) + size_of()
+        uris = ["memo://one", "memo://\u00fcn\u00efcode"]
+        for count, (method, uri) in enumerate(
+            [(SUBSCRIBE, uris[0]), (SUBSCRIBE, uris[1]), (UNSUBSCRIBE, uris[0])]
+        ):
+            assert (await other.ask(revision, method, {"uri": uri}, id=count)).status == 200
+            kept = ([uris[0]], uris, [uris[1]])[count]
+            assert memory.size == size_of(3000) + size_of() + subscriptions_size(kept)
+        assert (await other.delete()).status == 200
+        assert memory.size == size_of(3000)
+        assert (await http.delete()).status == 200
+        assert memory.size == 0
+
+
+class SlowStore(MemoryEventStore):
+    """A store of events that lets other tasks run before it discards a stream."""
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
+        await anyio.lowlevel.checkpoint()
+        await super().discard(session, stream)
+
+
+@pytest.mark.one_process
+@sessions
+async def test_a_session_is_ended_whole_by_a_task_that_is_cancelled(revision: str) -> None:
+    store = SlowStore()
+    app: Any = Web().server.asgi(events=store, answers="sse")
+    async with asgi(app) as http:
+        await http.initialize(revision)
+        await http.ask(revision, "tools/call", {"name": "counts", "arguments": {"to": 1}})
+        [state] = app._states.values()
+        registry = state.sessions.registry
+        assert (len(store) > 0, len(registry)) == (True, 1)
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await registry.end(registry.all()[0])
+        assert (len(store), len(registry)) == (0, 0)
+        assert state.quotas.memory.size == 0
+
+
+@pytest.mark.one_process
+async def test_a_waiting_message_is_counted_until_it_is_sent() -> None:
+    app: Any = Asking().server.asgi(answers="json")
+    async with asgi(app) as http:
+        await http.initialize(ELICITING, {"elicitation": {}})
+        [state] = app._states.values()
+        before = state.quotas.memory.size
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call_asking_tool, http, 1, 6000)
+            await anyio.wait_all_tasks_blocked()
+            counted = state.quotas.memory.size - before
+            async with http.stream("GET") as stream:
+                while not (data := (await stream.event()).data):
+                    pass
+                assert (counted, state.quotas.memory.size) == (len(data), before)
+            tasks.cancel_scope.cancel()
+
+
 @sessions
 async def test_memory_of_a_session_is_free_after_its_end(revision: str) -> None:
     server = Web(subscribe=True).server
@@ -338,6 +444,50 @@ async def test_changes_that_nobody_follows_do_not_wait_in_sessions(revision: str
 # ---- the counters that all clients of one application share
 
 
+@pytest.mark.parametrize("revision", STREAMABLE)
+@pytest.mark.parametrize("arrives", ["with its head", "later"])
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_an_application_counts_what_is_open(revision: str, arrives: str) -> None:
+    server, may_end = Server("counts"), anyio.Event()
+
+    @server.tool()
+    async def wait() -> str:
+        await may_end.wait()
+        return "waited"
+
+    app = server.asgi()
+    message = request(revision, "tools/call", {"name": "wait", "arguments": {}})
+    part = {"type": "http.request", "body": encode_message(message)}
+    async with asgi(app) as http:
+        sessions = 0
+        if revision in SESSIONS:
+            await http.initialize(revision)
+            sessions = 1
+        for _ in range(2):  # the second call has a plan
+            may_end = anyio.Event()
+            queue = asyncio.Queue[MutableMapping[str, Any]]()
+            if arrives == "with its head":
+                queue.put_nowait(part)
+            scope = http.scope_of("POST", None, fields_of(revision, message))
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(app, scope, queue.get, drop)
+                await anyio.wait_all_tasks_blocked()
+                if arrives == "later":
+                    queue.put_nowait(part)
+                await anyio.wait_all_tasks_blocked()
+                assert app.counts == {"requests": 1, "sessions": sessions, "streams": 0}
+                may_end.set()
+            assert app.counts == {"requests": 0, "sessions": sessions, "streams": 0}
+        if revision in SESSIONS:
+            stream = http.stream("GET")
+        else:
+            params = {"notifications": {"toolsListChanged": True}}
+            stream = http.asking(revision, "subscriptions/listen", params)
+        async with stream:
+            assert app.counts == {"requests": 0, "sessions": sessions, "streams": 1}
+    assert app.counts == {"requests": 0, "sessions": 0, "streams": 0}
+
+
 async def never() -> MutableMapping[str, Any]:
     """Receive nothing from a client that stays connected."""
     await anyio.sleep_forever()
@@ -353,6 +503,44 @@ async def test_a_stream_that_opens_while_the_application_ends_is_ended() -> None
     streams.close()
     with anyio.fail_after(10):
         assert not await streams.hold(never, SseResponse(drop, 1), None, anyio.CancelScope())
+
+
+class Line:
+    """The receiving side of a client that leaves when `leave` is called."""
+
+    def __init__(self) -> None:
+        self._left = anyio.Event()
+
+    def leave(self) -> None:
+        self._left.set()
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@pytest.mark.parametrize(
+    ("end", "seconds", "disconnected"),
+    [("deadline", 70, False), ("close", 30, False), ("leave", 20, True), ("abort", 10, True)],
+)
+async def test_a_stream_is_open_until_one_side_ends_it(
+    end: str, seconds: float, disconnected: bool
+) -> None:
+    streams, line, loop = StreamQuota(limit=1), Line(), asyncio.get_running_loop()
+    response = SseResponse(drop, 1)
+    if end == "deadline":
+        streams.deadline = lambda: 70
+    else:
+        ends = {"close": streams.close, "leave": line.leave, "abort": response.abort}
+        loop.call_at(seconds, ends[end])
+    scope = anyio.CancelScope()
+    assert await streams.hold(line.receive, response, None, scope) is disconnected
+    assert anyio.current_time() == seconds
+    assert response.on_abort is None
+    was_cancelled = scope.cancel_called
+    streams.close()
+    assert scope.cancel_called is was_cancelled  # the stream is not known any more
 
 
 def test_so_many_streams_are_open_at_a_time() -> None:

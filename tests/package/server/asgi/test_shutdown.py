@@ -14,6 +14,7 @@ from mcp_protocol.server.toolkit.context import Context
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
+from package.client.simulation import ASYNCIO
 from package.server.raw_http import head, whole
 from package.server.web_process import Started, rest, start_server, until, write_server
 from package.wire import (
@@ -133,8 +134,8 @@ def test_a_call_on_the_older_transport_delays_no_shutdown(folder: Path, host: st
 class Endless:
     """A server with a tool that waits for ever, and says before that it begins."""
 
-    def __init__(self) -> None:
-        self.server = Server("endless", "1")
+    def __init__(self, drain: float = 5) -> None:
+        self.server = Server("endless", "1", drain=drain)
         self.cancelled = anyio.Event()
         self.server.tool()(self.wait)
 
@@ -189,6 +190,27 @@ async def test_calls_may_finish_while_the_application_drains(revision: str) -> N
                 await anyio.wait_all_tasks_blocked()
                 assert not endless.cancelled.is_set()
                 tasks.cancel_scope.cancel()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@every_revision
+async def test_calls_have_the_seconds_to_drain_and_then_fail(revision: str) -> None:
+    endless = Endless(drain=5)
+    app = endless.server.asgi()
+    async with asgi(app) as http:
+        fields = await open_session(http, revision)
+        async with http.stream("POST", call(revision), fields=fields) as stream:
+            await stream.message()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(app.drain)
+                await anyio.wait_all_tasks_blocked()
+                await app.drain()  # another does it
+                assert anyio.current_time() == 0
+            (answer,) = await stream.messages()
+            assert (answer["error"]["message"], anyio.current_time()) == (ENDING, 5)
+        assert endless.cancelled.is_set()
+        assert app.counts["sessions"] == 0
 
 
 @pytest.mark.anyio

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -291,3 +293,27 @@ async def test_there_are_only_so_many_streams_in_a_session() -> None:
         async with http.stream("GET"), http.stream("GET"):
             reply = await http.get()
             assert (reply.status, "Limits.per_session" in str(reply.json)) == (503, True)
+
+
+@pytest.mark.one_process
+@sessions
+async def test_a_trace_has_the_messages_of_streams_and_no_other_event(
+    revision: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "trace"
+    monkeypatch.setenv("MCP_TRACE", str(path))
+    kept = Kept()
+    async with asgi(kept.server, answers="sse", keep_alive=0.01) as http:
+        await http.initialize(revision)
+        async with http.stream("GET") as stream:
+            kept.change("now")
+            await stream.message()
+            await stream.until(b": ")  # a comment
+        assert (await http.delete()).status == 200
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [(each["direction"], each["message"].get("method")) for each in lines] == [
+        ("received", "initialize"),
+        ("sent", None),
+        ("received", "notifications/initialized"),
+        ("sent", LIST_CHANGED),
+    ]
