@@ -324,7 +324,7 @@ async def test_restarts_are_counted_for_some_seconds(
         if restarted:
             await list_no_tools(client, processes[2])
         else:
-            with pytest.raises(ConnectionClosedError, match="again 1 times within 10.5 s"):
+            with pytest.raises(ConnectionClosedError, match=r"again 1 times within 10\.5 s"):
                 await client.list_tools()
     assert times == [0, 0, 10][: 2 + restarted]
 
