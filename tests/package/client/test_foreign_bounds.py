@@ -10,8 +10,8 @@ import pytest
 from msgspec import Raw
 
 from mcp_protocol import Server
-from mcp_protocol.client.client_settings import ClientLimits, ClientSettings
-from mcp_protocol.client.server_state import ID_CHARACTERS, NoCache, ServerState
+from mcp_protocol.client.client_settings import Caching, ClientLimits, ClientSettings
+from mcp_protocol.client.server_state import ID_CHARACTERS, Key, NoCache, ServerState
 from mcp_protocol.client.tool_param_headers import ToolParamHeaders
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.protocol import client_features
@@ -192,11 +192,10 @@ def test_only_tools_that_say_so_are_called_again() -> None:
     assert not kept.retry_is_safe(READS, {"name": "b"})
     assert not kept.retry_is_safe(READS, {"name": ["a"]})
     assert not kept.retry_is_safe(READS, {})
-    listing, getting = (
-        REVISIONS[ALL[-1]].client_requests[each].facts for each in ("tools/list", "prompts/get")
-    )
+    listing = REVISIONS[ALL[-1]].client_requests["tools/list"].facts
     assert kept.retry_is_safe(listing, {})
-    assert kept.retry_is_safe(getting, {"name": "a"}) is getting.idempotent
+    other: Any = SimpleNamespace(idempotent=False, listed_by="prompts/list")
+    assert not kept.retry_is_safe(other, {"name": "a"})
 
 
 def test_a_tool_states_anew_whether_it_requires_a_task() -> None:
@@ -212,7 +211,9 @@ def test_a_tool_states_anew_whether_it_requires_a_task() -> None:
     assert not kept.requires_task(READS, SimpleNamespace(name="d"))
 
 
-async def test_requests_that_last_for_a_session_are_repeated_once() -> None:
+async def test_requests_that_last_for_a_session_are_repeated_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     session, sent = state().session, list[Any]()
 
     async def request(name: str, params: Any) -> None:
@@ -232,6 +233,7 @@ async def test_requests_that_last_for_a_session_are_repeated_once() -> None:
         await session.restore(request)
     lasting = [("resources/subscribe", {"uri": uri}) for uri in "bc"]
     assert sent == [("logging/setLevel", {"level": "error"}), *lasting]
+    assert caplog.messages == ["resources/subscribe b: not restored in the new session: no b"]
 
 
 def test_the_loss_of_a_session_or_of_its_stream_is_passed_on() -> None:
@@ -267,7 +269,30 @@ def test_elicitations_of_an_error_are_pending(data: Any, pending: list[str]) -> 
     assert not any(map(elicitations.complete, "ab"))
 
 
+def test_the_completion_of_an_elicitation_is_passed_on_once() -> None:
+    kept, params = state(), SimpleNamespace(elicitation_id="a")
+    complete: Any = SimpleNamespace(name="notifications/elicitation/complete")
+    assert not kept.invalidate(complete, params)
+    kept.elicitations.add("a")
+    assert [kept.invalidate(complete, params) for _ in range(2)] == [True, False]
+
+
+async def test_a_package_without_caching_keeps_nothing() -> None:
+    cache = NoCache(Caching())
+    key = Key("tools/list", b"{}")
+    cache.keep(key, None, {}, cache.drops)
+    assert (len(cache), await cache.recall(key), cache.key("x", {}, None, ())) == (0, None, None)
+
+    async def fields() -> dict[str, str]:
+        return {"a": "1"}
+
+    assert await cache.fields(fields)() == await cache.fields(lambda: {"a": "1"})() == {"a": "1"}
+
+
 def test_headers_are_of_tools_over_a_transport_with_headers() -> None:
+    unused = ToolParamHeaders(1)
+    unused.prefix = "x-"
+    assert not unused.in_use
     marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
     wrong = {"type": "object", "properties": {"a": {"type": "object", "x-mcp-header": "A"}}}
     headers = state().param_headers
