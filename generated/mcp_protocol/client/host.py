@@ -69,7 +69,6 @@ _COMBINING = ("allOf", "anyOf", "oneOf", "not", "enum")
 _IMAGES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
 _PDF = "application/pdf"
 
-_PORTS = {"https": 443, "http": 80}
 _IMAGE = "data:image/"
 
 _logger = logging.getLogger(__name__)
@@ -108,23 +107,17 @@ def _is_safe(src: str, server: str | None) -> bool:
     if src[: len(_IMAGE)].lower() == _IMAGE:
         return True
     origin = _origin(src)
-    return (
-        origin is not None
-        and origin[0] == "https"
-        and (server is None or origin == _origin(server))
-    )
+    return origin is not None and (server is None or origin == _origin(server))
 
 
-def _origin(url: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of an HTTP URL; `None` for other URIs."""
+def _origin(url: str) -> tuple[str, int] | None:
+    """Host and port of an `https:` URL; `None` for other URIs."""
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
     except ValueError:
         return None
-    if not host or parts.scheme not in _PORTS:
-        return None
-    return parts.scheme, host, port or _PORTS[parts.scheme]
+    return (host, port or 443) if host and parts.scheme == "https" else None
 
 
 class Requests(Protocol):
@@ -407,7 +400,7 @@ class Function:
     name: str
     description: str
     parameters: Mapping[str, Any]
-    is_deferred: bool = False
+    is_deferred: bool
     is_strict: bool = False
     notes: Sequence[str] = ()
 

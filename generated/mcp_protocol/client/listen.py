@@ -56,7 +56,6 @@ RETRY_SECONDS: Sequence[float] = (0.5, 1.0, 2.0, 4.0, 8.0)
 
 _LONGEST_FACTOR = 1.5  # pauses are random, so that clients do not reconnect at the same time
 
-_FLAGS = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
 _URIS = "resourceSubscriptions"
 
 _logger = logging.getLogger(__name__)
@@ -94,9 +93,11 @@ Change: TypeAlias = (
 )
 """A change that a server reports by a notification."""
 
-_LISTS: Mapping[str, Change] = dict(
-    zip(_FLAGS, (ToolsChanged(), PromptsChanged(), ResourcesChanged()), strict=True)
-)
+_LISTS: Mapping[str, Change] = {
+    "toolsListChanged": ToolsChanged(),
+    "promptsListChanged": PromptsChanged(),
+    "resourcesListChanged": ResourcesChanged(),
+}
 
 
 def change_of(member: str | None, params: Any) -> Change | None:
@@ -106,9 +107,7 @@ def change_of(member: str | None, params: Any) -> Change | None:
         member: The member of a filter that selects the notification.
         params: Its typed params.
     """
-    if member is None:
-        return None
-    return ResourceUpdated(params.uri) if member == _URIS else _LISTS.get(member)
+    return ResourceUpdated(params.uri) if member == _URIS else _LISTS.get(member or "")
 
 
 @dataclass(frozen=True)
@@ -129,8 +128,12 @@ class NotificationFilter:
 
     def wire(self) -> dict[str, Any]:
         """The filter as wire object."""
-        flags = (self.tools, self.prompts, self.resources)
-        wire: dict[str, Any] = {name: True for name, on in zip(_FLAGS, flags, strict=True) if on}
+        flags = {
+            "toolsListChanged": self.tools,
+            "promptsListChanged": self.prompts,
+            "resourcesListChanged": self.resources,
+        }
+        wire: dict[str, Any] = {name: True for name, selected in flags.items() if selected}
         if self.uris:
             wire[_URIS] = list(self.uris)
         return wire
@@ -138,7 +141,7 @@ class NotificationFilter:
     @classmethod
     def of(cls, wire: Mapping[str, Any]) -> Self:
         """Read a filter from a wire object."""
-        tools, prompts, resources = (wire.get(name) is True for name in _FLAGS)
+        tools, prompts, resources = (wire.get(name) is True for name in _LISTS)
         return cls(tools, prompts, resources, tuple(wire.get(_URIS) or ()))
 
     def missing(self, requested: NotificationFilter) -> list[str]:
@@ -148,17 +151,9 @@ class NotificationFilter:
 
     def has(self, change: Change) -> bool:
         """Whether a change is selected; a resource includes its parts."""
-        match change:
-            case ToolsChanged():
-                return self.tools
-            case PromptsChanged():
-                return self.prompts
-            case ResourcesChanged():
-                return self.resources
-            case ResourceUpdated(uri=uri):
-                return any(is_part(uri, whole) for whole in self.uris)
-            case ListeningAgain():
-                return True
+        if isinstance(change, ResourceUpdated):
+            return any(is_part(change.uri, whole) for whole in self.uris)
+        return any(_LISTS.get(name) == change for name in self.wire())
 
 
 class _Inbox:

@@ -60,7 +60,7 @@ class ResponseCache(NoCache):
 
     def __init__(self, settings: Caching | None) -> None:
         super().__init__(settings)
-        self._settings = settings or Caching(0, 0)
+        self._settings = settings or Caching(entries=0)
         self._entries: dict[Key, _Entry] = {}
         self._size = 0
         self.before_private: Callable[[], Awaitable[object]] | None = None
@@ -70,22 +70,18 @@ class ResponseCache(NoCache):
 
     def clear(self) -> None:
         """Drop all results."""
-        self.drops += 1
         self._drop(lambda key, entry: True)
 
     def forget(self, method: str) -> None:
         """Drop all results of one method, which includes every page of a list."""
-        self.drops += 1
         self._drop(lambda key, entry: key.method == method)
 
     def forget_private(self) -> None:
         """Drop all private results, since the client acts for another user from now on."""
-        self.drops += 1
         self._drop(lambda key, entry: entry.private)
 
     def forget_resource(self, uri: str) -> None:
         """Drop the contents of a resource, and of resources that it is a part of."""
-        self.drops += 1
         self._drop(lambda key, entry: entry.uri is not None and is_part(uri, entry.uri))
 
     def key(
@@ -162,6 +158,7 @@ class ResponseCache(NoCache):
             self._remove(next(iter(self._entries)))
 
     def _drop(self, stale: Callable[[Key, _Entry], bool]) -> None:
+        self.drops += 1
         for key in [key for key, entry in self._entries.items() if stale(key, entry)]:
             self._remove(key)
 

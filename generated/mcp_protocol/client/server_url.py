@@ -124,8 +124,6 @@ def _authorizer(
     Raises:
         ValueError: The text is not an access token.
     """
-    if auth is None:
-        return None, None
     from ..transports.http.http_client import Authorization
 
     if isinstance(auth, str):

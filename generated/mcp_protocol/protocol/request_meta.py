@@ -372,7 +372,7 @@ def with_kept_members(
             return replace(value, **changed) if changed else value
         return with_extra_members(value, changed, extra)
     if is_many(value):
-        return [with_kept_members(item, at, extra_of) for item, at in zip(value, wire, strict=True)]
+        return [with_kept_members(item, wire[at], extra_of) for at, item in enumerate(value)]
     if is_object(value):
         return {name: with_kept_members(item, wire[name], extra_of) for name, item in value.items()}
     return value

@@ -315,7 +315,10 @@ class Elicitations:
 
     def complete(self, identifier: Any) -> bool:
         """Remove an elicitation; returns whether it was pending."""
-        return self._pending.pop(identifier, False) is None
+        if identifier not in self._pending:
+            return False
+        del self._pending[identifier]
+        return True
 
 
 class OutputSchemas:

@@ -29,7 +29,7 @@ from ..tool_results import (
 )
 from ..values.value_types import ValueType, value_type
 
-_TEXTS: tuple[Any, ...] = (str, Any, object)
+_TEXTS: tuple[Any, ...] = (str, Any)
 """Types for which a text is not decoded, even if it is JSON."""
 
 

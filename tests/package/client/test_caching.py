@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
+from mcp_protocol._wire import encode
 from mcp_protocol.client.async_client import ClientHandlers, connect
 from mcp_protocol.client.client_settings import Caching
+from mcp_protocol.client.response_cache import ResponseCache, WatchedFields
 from mcp_protocol.errors import ConnectionClosedError, RemoteError
 from mcp_protocol.revisions import REVISIONS
 from package.client.cached import Clock, cacheable_result, names, tools
@@ -402,3 +405,76 @@ async def test_a_closed_client_answers_nothing_from_memory(revision: str) -> Non
         await client.close()
         with pytest.raises(ConnectionClosedError):
             await client.list_tools()
+
+
+class Timeless(msgspec.Struct):
+    """A result that states no lifetime."""
+
+    text: str = "x"
+
+
+class Lasting(Timeless):
+    """A result that states a lifetime."""
+
+    ttl_ms: int = 1000
+    cache_scope: str = "private"
+
+
+def keep_results(settings: Caching | None, *results: Any, first: int = 0) -> ResponseCache:
+    """A cache that was given results of one method with params of their own."""
+    cache = ResponseCache(settings)
+    for number, result in enumerate(results, first):
+        key = cache.key("resources/read", {"uri": f"m://{number}"}, None, ())
+        if key is not None:
+            cache.keep(key, f"m://{number}", result, cache.drops)
+    return cache
+
+
+@pytest.mark.parametrize(
+    ("entries", "spare", "kept"),
+    [(2, 0, 2), (1, 0, 1), (2, -1, 1), (5, 1, 2), (0, 0, 0)],
+)
+def test_a_cache_is_filled_up_to_each_of_its_bounds(entries: int, spare: int, kept: int) -> None:
+    size = 2 * len(encode(Lasting()))
+    cache = keep_results(Caching(entries, size + spare), Lasting(), Lasting())
+    assert len(cache) == kept
+    assert len(keep_results(Caching(5, size // 2), Lasting())) == 1
+    assert len(keep_results(Caching(5, size // 2 - 1), Lasting())) == 0
+
+
+def test_without_settings_or_lifetimes_nothing_is_cached() -> None:
+    assert len(keep_results(None, Lasting())) == 0
+    assert len(keep_results(Caching(), Timeless(), Lasting(ttl_ms=0), Lasting(ttl_ms=-1))) == 0
+    assert len(keep_results(Caching(), Lasting(ttl_ms=1), Lasting(ttl_ms=10**400))) == 2
+
+
+def test_a_result_that_is_replaced_leaves_its_room() -> None:
+    cache = ResponseCache(Caching(5, 2 * len(encode(Lasting()))))
+    keys = [cache.key("tools/list", {"cursor": each}, None, ()) for each in ("a", "b", "c")]
+    for key in (keys[0], keys[0], keys[1], keys[1], keys[2]):
+        assert key is not None
+        cache.keep(key, None, Lasting(), cache.drops)
+    assert [cache.find(key) is not None for key in keys if key] == [False, True, True]
+
+
+def test_a_key_leaves_out_metadata_that_changes_no_result() -> None:
+    cache = ResponseCache(Caching())
+    plain = cache.key("x", {"a": 1}, None, ("trace",))
+    assert plain == cache.key("x", {"a": 1, "_meta": {"b": 2}}, {"trace": "1"}, ("trace",))
+    assert plain != cache.key("x", {"a": 1}, {"other": "1"}, ("trace",))
+    assert cache.key("x", None, None, ()) == cache.key("x", {}, {}, ())
+    assert cache.key("x", {"a": object()}, None, ()) is None
+
+
+async def test_private_results_end_when_other_header_fields_are_sent() -> None:
+    fields = {"Authorization": "one", "TraceParent": "1"}
+    changes: list[str] = []
+    watched = WatchedFields(lambda: dict(fields), lambda: changes.append(fields["Authorization"]))
+    assert await watched() == fields
+    fields["TraceParent"] = "2"
+    assert await watched() == fields
+    assert changes == []
+    for name in ("two", "two", "one"):
+        fields["Authorization"] = name
+        await watched()
+    assert changes == ["two", "one"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import threading
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
@@ -20,6 +22,7 @@ from mcp_protocol import (
     connect,
     connect_sync,
 )
+from mcp_protocol.client.callbacks import StartedCall
 from package.http_script import Script
 from package.http_script import connect_scripted as over_http
 from package.http_server import Asked, Reply
@@ -120,6 +123,29 @@ async def test_a_call_that_is_open_at_the_end_of_the_session_fails(revision: str
         await call
 
 
+async def test_a_call_that_is_cancelled_before_its_start_is_never_run() -> None:
+    starts, work = list[Callable[[], Coroutine[Any, Any, None]]](), anyio.sleep(0)
+    call = StartedCall(work, starts.append)
+    call.cancel()
+    assert not call.done
+    await starts[0]()
+    assert call.done
+    assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
+    with pytest.raises(RequestCancelledError, match="the call was cancelled"):
+        await call
+
+
+async def test_a_call_fails_when_the_task_of_the_session_is_cancelled() -> None:
+    starts = list[Callable[[], Coroutine[Any, Any, None]]]()
+    call = StartedCall(anyio.sleep_forever(), starts.append)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await starts[0]()
+    assert scope.cancelled_caught
+    with pytest.raises(ConnectionClosedError, match="the connection is closed"):
+        await call
+
+
 @pytest.mark.requirement("http.client-cancels-by-closing", revisions=PER_REQUEST[-1:])
 async def test_over_http_the_cancellation_of_a_call_closes_its_stream() -> None:
     there = anyio.Event()
@@ -171,7 +197,7 @@ def test_a_thread_cancels_the_call_of_another(revision: str) -> None:
 @pytest.mark.requirement("logging.message-shape")
 @every
 async def test_functions_get_logs_and_progress_until_they_are_removed(
-    revision: str,
+    revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     kitchen, handler = Kitchen(), Noting()
     logged, later, steps = list[str](), list[Any](), list[float]()
@@ -201,6 +227,9 @@ async def test_functions_get_logs_and_progress_until_they_are_removed(
         assert (own, steps) == ([1, 2, 3], [1, 2, 3] * 2)
         tokens = ["progressToken" in params.get("_meta", {}) for params in record.sent_as(CALL)]
         assert tokens == [True, True, False]
+    failures = [line for line in caplog.messages if line.endswith(" failed")]
+    assert len(failures) == 9
+    assert "failing" in failures[0]
 
 
 async def test_a_function_removed_while_it_runs_gets_no_more() -> None:
@@ -249,8 +278,12 @@ async def test_requests_ask_for_logs_while_a_function_wants_them() -> None:
         with client.on_log(print):
             await client.call_tool("serve", {"dish": "tea"})
         await client.call_tool("serve", {"dish": "tea"})
+        client.ask_for_logs("error")  # as the first function did, which is removed
+        with client.on_log(print):
+            pass
+        await client.call_tool("serve", {"dish": "tea"})
         levels = [params["_meta"].get(key) for params in record.sent_as(CALL)]
-    assert levels == ["error", None, "notice", "notice"]
+    assert levels == ["error", None, "notice", "notice", "error"]
 
 
 @both

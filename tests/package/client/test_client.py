@@ -3,13 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import InvalidParamsError, MethodNotFoundError, RemoteError, RevisionError
+from mcp_protocol.channel import OutgoingMessage
+from mcp_protocol.client.async_client import Client, ClientHandlers, connect
+from mcp_protocol.client.base import ClientApplication
+from mcp_protocol.client.client_settings import Identity
+from mcp_protocol.client.connect import (
+    explain_error,
+    in_memory,
+    is_config_path,
+    new_peer,
+    run_concurrently,
+)
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    InvalidParamsError,
+    LocalProtocolError,
+    MethodNotFoundError,
+    RemoteError,
+    RequestTimeoutError,
+    ResponseLostError,
+    RevisionError,
+    ServerStartError,
+)
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.server import Server
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
@@ -220,3 +242,224 @@ async def test_a_gateway_sends_by_wire_name_and_keeps_unknown_members(revision: 
         name: value for name, value in params.items() if name != "_meta"
     }
     assert type(sent["arguments"]["a"]) is float
+
+
+URL = "https://user:secret@host:8/mcp?key=secret"
+COMMAND = ["serve", "--token=secret", "x"]
+
+
+@pytest.mark.parametrize(
+    ("target", "more", "text"),
+    [
+        (URL, "", "opening: no answer within 5 s"),
+        (COMMAND, "no probe", "opening: no answer within 5 s; no probe"),
+        (Server("x"), "no probe", "opening: no answer within 5 s; no probe"),
+    ],
+    ids=["url", "command", "server"],
+)
+def test_an_error_of_opening_names_its_target_without_secrets(
+    target: Any, more: str, text: str
+) -> None:
+    error = explain_error(RequestTimeoutError("opening", 1.0), target, 5.0, more)
+    named = {str: " with https://host:8/mcp", list: " with 'serve --token=*** x'"}
+    at = named.get(type(target), "")
+    assert str(error) == text.replace("opening", f"opening{at}")
+
+
+def test_other_errors_of_opening_have_further_text() -> None:
+    ended, start = ConnectionClosedError("ended"), ServerStartError("serve", ["serve"], 3, ())
+    assert explain_error(ended, COMMAND, 5.0, "") is ended
+    assert str(explain_error(ended, COMMAND, 5.0, "no probe")) == "ended; no probe"
+    text = "server 'serve' ended with exit code 3; no probe"
+    assert str(explain_error(start, COMMAND, 5.0, "no probe")) == text
+
+
+@pytest.mark.parametrize(
+    ("revision", "advised"), [(None, True), (HANDSHAKE[-1], False), (PER_REQUEST[-1], False)]
+)
+async def test_a_server_that_ends_after_the_probe_is_explained(
+    revision: str | None, advised: bool
+) -> None:
+    class Ending(FakeServer):
+        async def send(self, message: OutgoingMessage) -> None:
+            await self.hang_up()
+
+    with pytest.raises(ConnectionClosedError) as ended:
+        async with connect(Ending(None), revision=revision):
+            pytest.fail("it has ended")
+    assert ("leaves out the probe" in str(ended.value)) is advised
+
+
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [
+        (ValueError("broken"), ValueError),
+        (ConnectionClosedError("broken"), ConnectionClosedError),
+        (ResponseLostError("broken"), ResponseLostError),
+    ],
+    ids=repr,
+)
+async def test_a_message_of_opening_that_cannot_be_sent_fails_it(
+    failure: Exception, raised: type[Exception]
+) -> None:
+    class Broken(FakeServer):
+        async def send(self, message: OutgoingMessage) -> None:
+            if isinstance(failure, ConnectionClosedError):
+                await self.hang_up()
+            raise failure
+
+    with anyio.fail_after(5), pytest.raises(raised) as error:
+        async with connect(Broken(None), revision=HANDSHAKE[-1]):
+            pytest.fail("nothing was sent")
+    assert (error.value is failure) is (raised is not ConnectionClosedError)
+
+
+async def test_work_beside_a_cancelled_body_is_ended_first() -> None:
+    steps, over = list[str](), anyio.Event()
+
+    async def work() -> None:
+        await over.wait()
+        steps.append("worked")
+
+    async def end() -> None:
+        await anyio.lowlevel.checkpoint()
+        steps.append("ended")
+
+    with anyio.CancelScope() as scope:
+        async with run_concurrently(work, end):
+            scope.cancel()
+            await anyio.lowlevel.checkpoint()
+    assert scope.cancelled_caught
+    assert steps == ["ended"]
+
+
+async def test_a_server_that_returns_closes_its_channel() -> None:
+    class Returning:
+        async def serve(self, channel: Any) -> None:
+            await channel.send(OutgoingMessage(b"last"))
+
+    with anyio.fail_after(5):
+        async with in_memory(Returning()) as channel:
+            assert await channel.receive() == b"last"
+            with pytest.raises(ConnectionClosedError):
+                while True:
+                    await channel.send(OutgoingMessage(b"x"))
+                    await anyio.lowlevel.checkpoint()
+
+
+def test_a_path_without_the_suffix_of_a_script_is_a_configuration(tmp_path: Any) -> None:
+    names = ("mcp.json", "server.py", "server.mjs", "server.js", "servers")
+    paths = [is_config_path(tmp_path / name) for name in names]
+    assert paths == [True, False, False, False, True]
+    assert not is_config_path("mcp.json")
+
+
+def application_of(
+    handlers: Any = None, capabilities: Mapping[str, Any] | None = None
+) -> ClientApplication:
+    """An application that describes itself."""
+    info = {"name": "me", "version": "1", "future": 5}
+    return ClientApplication(handlers, Identity(info, capabilities or {}))
+
+
+async def test_a_client_needs_an_open_session() -> None:
+    application = application_of()
+    peer = new_peer(FakeServer(ALL[-1]), REVISIONS, application)
+    with pytest.raises(LocalProtocolError, match="nothing was agreed"):
+        Client(peer, application)
+    unopened = object.__new__(Client)
+    with pytest.raises(AttributeError, match=r"^session$"):
+        unopened.session  # noqa: B018 - the access is what is tested
+
+
+@pytest.mark.parametrize(
+    ("info", "shown"),
+    [
+        ({"name": "a\x1b", "version": "2"}, r"a\x1b 2"),
+        ({"name": "a", "version": ""}, "a"),
+        ({"name": "", "version": ""}, "unnamed server"),
+    ],
+)
+async def test_a_client_is_shown_with_its_server(info: dict[str, str], shown: str) -> None:
+    class Named(FakeServer):
+        async def answer(self, request: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+            await super().answer(request, {**result, "serverInfo": info})
+
+    async with connect(Named(HANDSHAKE[-1]), revision=HANDSHAKE[-1]) as client:
+        assert repr(client) == f"<Client of {shown}, {HANDSHAKE[-1]} over Named>"
+        client.input_rounds = 3
+        assert client.input_rounds == 3
+
+
+@pytest.mark.parametrize("revision", [HANDSHAKE[-1], PER_REQUEST[-1]])
+def test_capabilities_are_those_of_handlers_and_of_the_user(revision: str) -> None:
+    class Rooted(ClientHandlers):
+        async def list_roots(self, params: Any, ctx: Any) -> Any:
+            return {"roots": []}
+
+    user = {"roots": {"listChanged": True}, "experimental": {"x": {"listChanged": 1}}}
+    application = application_of(Rooted(), user)
+    own = application.describe(REVISIONS[revision])
+    assert application.describe(REVISIONS[revision]) is own
+    roots = {"listChanged": True} if revision in HANDSHAKE else {}
+    assert own.capabilities == {"roots": roots, "experimental": {"x": {"listChanged": 1}}}
+    assert user["roots"] == {"listChanged": True}
+    assert own.info == {"name": "me", "version": "1"}
+    alone = application_of(Rooted()).describe(REVISIONS[revision])
+    assert alone.capabilities == {"roots": {}}
+    assert application_of().describe(REVISIONS[revision]).capabilities == {}
+
+
+@pytest.mark.parametrize(
+    ("identifiers", "own", "declared"),
+    [
+        ((), {}, {}),
+        (("a.b/c",), {}, {"a.b/c": {}}),
+        (("a.b/c", "a.b/d"), {"a.b/c": {"x": 1}}, {"a.b/c": {"x": 1}, "a.b/d": {}}),
+    ],
+)
+def test_extensions_of_a_client_are_added_to_those_of_its_user(
+    identifiers: tuple[str, ...], own: dict[str, Any], declared: dict[str, Any]
+) -> None:
+    application = application_of(capabilities={"extensions": own})
+    application.declare_extensions(identifiers)
+    capabilities = application.describe(REVISIONS[PER_REQUEST[-1]]).capabilities
+    assert capabilities["extensions"] == declared
+
+
+def test_malformed_extensions_of_a_user_are_refused_not_replaced() -> None:
+    application = application_of(capabilities={"extensions": 5})
+    application.declare_extensions(("a.b/c",))
+    with pytest.raises(ValueError, match="expected an object, got 5"):
+        application.describe(REVISIONS[PER_REQUEST[-1]])
+
+
+async def test_a_request_without_a_handler_is_refused() -> None:
+    method = REVISIONS[HANDSHAKE[-1]].server_requests["roots/list"]
+    context: Any = SimpleNamespace(method=method, revision=REVISIONS[HANDSHAKE[-1]])
+    for handlers in (None, ClientHandlers()):
+        with pytest.raises(MethodNotFoundError, match="roots/list"):
+            await application_of(handlers).handle(context)
+
+
+async def test_an_extension_counts_if_both_sides_declare_it() -> None:
+    server = {"tools": {}, "extensions": {"a.b/c": {"x": 1}, "a.b/d": {}}}
+    revision = PER_REQUEST[-1]
+    own = {"extensions": {"a.b/c": {}, "a.b/e": {}}}
+    target = FakeServer(revision, server)
+    async with connect(target, revision=revision, capabilities=own) as client:
+        names = ("a.b/c", "a.b/d", "a.b/e")
+        assert [client.extension(name) for name in names] == [{"x": 1}, None, None]
+
+
+async def test_a_notification_of_an_undeclared_capability_is_not_sent() -> None:
+    server = FakeServer(HANDSHAKE[-1])
+    changed = "notifications/roots/list_changed"
+    async with connect(server, revision=HANDSHAKE[-1]) as client:
+        with pytest.raises(LocalProtocolError, match=r"did not declare roots\.listChanged"):
+            await client.notify(changed)
+    assert server.heard == []
+    own = {"roots": {"listChanged": True}}
+    async with connect(server := FakeServer(HANDSHAKE[-1]), capabilities=own) as client:
+        await client.notify(changed)
+    assert [said["method"] for said in server.heard] == [changed]

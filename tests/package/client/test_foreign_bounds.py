@@ -7,10 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from mcp_protocol import Server
-from mcp_protocol.client.client_settings import ClientLimits, ClientSettings
-from mcp_protocol.client.server_state import ID_CHARACTERS, NoCache, ServerState
+from mcp_protocol.client.client_settings import Caching, ClientLimits, ClientSettings
+from mcp_protocol.client.server_state import ID_CHARACTERS, Key, NoCache, ServerState
 from mcp_protocol.client.tool_param_headers import ToolParamHeaders
 from mcp_protocol.errors import RemoteProtocolError
 from mcp_protocol.protocol import client_features
@@ -153,6 +154,171 @@ def test_state_kept_of_tools_is_bounded() -> None:
     assert headers.headers_for("5", {"a": "1"}) == {"x-A": "1"}
     assert not kept.retry_is_safe(call, {"name": "4"})
     assert kept.retry_is_safe(call, {"name": "5"})
+
+
+def deep_schema() -> dict[str, Any]:
+    """A new schema that is too deep to be compared."""
+    schema: dict[str, Any] = {"type": "object"}
+    for _ in range(100_000):
+        schema = {"not": schema}
+    return schema
+
+
+@pytest.mark.parametrize("same", [True, False])
+async def test_a_validator_is_kept_while_its_schema_is_listed(same: bool) -> None:
+    outputs = state().output_schemas
+    outputs.store([tool("a", output_schema={"type": "object"} if same else deep_schema())])
+    stored = outputs._tools["a"]
+    stored.complaint = lambda value: None
+    outputs.store([tool("a", output_schema={"type": "object"} if same else deep_schema())])
+    assert (outputs._tools["a"] is stored) is same
+
+
+READS = REVISIONS[ALL[-1]].client_requests["tools/call"].facts
+
+
+def test_only_tools_that_say_so_are_called_again() -> None:
+    kept = state()
+    for read_only, idempotent, safe in (
+        (True, None, True),
+        (None, True, True),
+        (None, None, False),
+    ):
+        hints = SimpleNamespace(read_only_hint=read_only, idempotent_hint=idempotent)
+        kept.store_tools([tool("a", input_schema={}, annotations=hints)])
+        assert kept.retry_is_safe(READS, {"name": "a"}) is safe
+        assert kept.retry_is_safe(READS, SimpleNamespace(name="a")) is safe
+    kept.store_tools([tool("a", input_schema={}, annotations=READ_ONLY)])
+    assert not kept.retry_is_safe(READS, {"name": "b"})
+    assert not kept.retry_is_safe(READS, {"name": ["a"]})
+    assert not kept.retry_is_safe(READS, {})
+    listing = REVISIONS[ALL[-1]].client_requests["tools/list"].facts
+    assert kept.retry_is_safe(listing, {})
+    other: Any = SimpleNamespace(idempotent=False, listed_by="prompts/list")
+    assert not kept.retry_is_safe(other, {"name": "a"})
+
+
+def test_a_tool_states_anew_whether_it_requires_a_task() -> None:
+    kept = state(tools=2)
+    supports = {"a": "required", "b": "optional", "c": "forbidden", "d": "required"}
+    for name, support in supports.items():
+        execution = SimpleNamespace(task_support=support)
+        kept.store_tools([tool(name, input_schema={}, annotations=None, execution=execution)])
+    assert kept.task_support == {"b": "optional", "d": "required"}
+    assert not kept.requires_task(READS, SimpleNamespace(name="a"))
+    assert kept.requires_task(READS, SimpleNamespace(name="d"))
+    kept.store_tools([tool("d", input_schema={}, annotations=None)])
+    assert not kept.requires_task(READS, SimpleNamespace(name="d"))
+
+
+async def test_requests_that_last_for_a_session_are_repeated_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    session, sent = state().session, list[Any]()
+
+    async def request(name: str, params: Any) -> None:
+        sent.append((name, params))
+        if params.get("uri") == "b":
+            raise RemoteProtocolError("no b")
+
+    session.record_request("logging/setLevel", Raw(b'{"level":"info"}'))
+    session.record_request("logging/setLevel", {"level": "error"})
+    for uri in "abc":
+        session.record_request("resources/subscribe", {"uri": uri})
+    session.record_request("resources/unsubscribe", {"uri": "a"})
+    await session.restore(request)
+    assert sent == []
+    session.lose()
+    for _ in range(2):
+        await session.restore(request)
+    lasting = [("resources/subscribe", {"uri": uri}) for uri in "bc"]
+    assert sent == [("logging/setLevel", {"level": "error"}), *lasting]
+    assert caplog.messages == ["resources/subscribe b: not restored in the new session: no b"]
+
+
+def test_the_loss_of_a_session_or_of_its_stream_is_passed_on() -> None:
+    kept, calls = state(), list[Any]()
+    kept.output_schemas.store([tool("a", output_schema={})])
+    kept.session.on_loss.add(lambda: calls.append("lost"))
+    kept.session.on_stream_failure.add(calls.append)
+    kept.session.stream_changed(None)
+    assert calls == []
+    failure = RemoteProtocolError("gone")
+    kept.session.stream_changed(failure)
+    assert kept.session.stream_failure is failure
+    kept.session_lost()
+    assert calls == [failure, "lost"]
+    assert kept.session.lost
+    assert not kept.output_schemas.has_schema("a")
+    kept.session.stream_changed(None)
+    assert kept.session.stream_failure is None
+
+
+@pytest.mark.parametrize(
+    ("data", "pending"),
+    [
+        ({"elicitations": [{"elicitationId": "a"}, {"elicitationId": "b"}]}, ["a", "b"]),
+        ({"elicitations": [5, {}, {"elicitationId": 1}, {"elicitationId": "b"}]}, ["b"]),
+        *((data, []) for data in ({"elicitations": {"a": 1}}, {}, [], None)),
+    ],
+)
+def test_elicitations_of_an_error_are_pending(data: Any, pending: list[str]) -> None:
+    elicitations = state().elicitations
+    elicitations.add_from_error(data)
+    assert [each for each in "ab" if elicitations.complete(each)] == pending
+    assert not any(map(elicitations.complete, "ab"))
+
+
+def test_the_completion_of_an_elicitation_is_passed_on_once() -> None:
+    kept, params = state(), SimpleNamespace(elicitation_id="a")
+    complete: Any = SimpleNamespace(name="notifications/elicitation/complete")
+    assert not kept.invalidate(complete, params)
+    kept.elicitations.add("a")
+    assert [kept.invalidate(complete, params) for _ in range(2)] == [True, False]
+
+
+async def test_a_package_without_caching_keeps_nothing() -> None:
+    cache = NoCache(Caching())
+    key = Key("tools/list", b"{}")
+    cache.keep(key, None, {}, cache.drops)
+    assert (len(cache), await cache.recall(key), cache.key("x", {}, None, ())) == (0, None, None)
+
+    async def fields() -> dict[str, str]:
+        return {"a": "1"}
+
+    assert await cache.fields(fields)() == await cache.fields(lambda: {"a": "1"})() == {"a": "1"}
+
+
+def test_headers_are_of_tools_over_a_transport_with_headers() -> None:
+    unused = ToolParamHeaders(1)
+    unused.prefix = "x-"
+    assert not unused.in_use
+    marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
+    wrong = {"type": "object", "properties": {"a": {"type": "object", "x-mcp-header": "A"}}}
+    headers = state().param_headers
+    assert headers.store([tool("a", input_schema=marked)]) != []
+    assert headers.headers_for("a", {"a": "1"}) == {"x-A": "1"}
+    assert headers.headers_for("a", {"b": "1"}) == headers.headers_for("b", {"a": "1"}) == {}
+    assert headers.store([tool("a", input_schema=wrong), tool("b", input_schema={})])[0].name == "b"
+    assert headers.headers_for("a", {"a": "1"}) == {}
+    for mirrored, prefix in ((False, "x-"), (True, None)):
+        headers.store([tool("a", input_schema=marked)])
+        headers.mirrored, headers.prefix = mirrored, prefix
+        assert headers.headers_for("a", {"a": "1"}) == {}
+        assert len(headers.store([tool("a", input_schema=wrong)])) == 1
+        headers.mirrored, headers.prefix = True, "x-"
+
+
+def test_a_tool_with_wrong_headers_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    headers = state(tools=1).param_headers
+    one, other = (
+        {"properties": {"a": {"type": "object", "x-mcp-header": h}}} for h in ("A", "x y")
+    )
+    for schema in (one, one, other, other):
+        assert headers.store([tool("a", input_schema=schema)]) == []
+    assert len(caplog.records) == 2
+    headers.store([tool("b", input_schema=one), tool("a", input_schema=other)])
+    assert len(caplog.records) == 4  # texts of so many tools are compared
 
 
 def test_a_tool_that_is_left_out_is_named_in_short(caplog: pytest.LogCaptureFixture) -> None:

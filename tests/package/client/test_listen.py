@@ -22,6 +22,7 @@ from mcp_protocol.client.listen import (
     ResourcesChanged,
     ResourceUpdated,
     ToolsChanged,
+    change_of,
 )
 from mcp_protocol.errors import (
     ConnectFailedError,
@@ -93,6 +94,37 @@ async def test_one_listens_in_the_same_way_in_every_revision(revision: str) -> N
         server.resource_updated("memo://one")
         await client.list_tools()
     assert [message["uri"] for message in record.received_as(UPDATED)] == ["memo://one"]
+
+
+WIRE: dict[str, Any] = {
+    "toolsListChanged": True,
+    "promptsListChanged": True,
+    "resourcesListChanged": True,
+    "resourceSubscriptions": ["memo://one"],
+}
+CHANGES = [ToolsChanged(), PromptsChanged(), ResourcesChanged(), ResourceUpdated("memo://one/a")]
+
+
+@pytest.mark.parametrize("chosen", [(), (0,), (1,), (2,), (3,), (0, 1, 2, 3)])
+def test_a_filter_selects_the_changes_that_its_members_name(chosen: tuple[int, ...]) -> None:
+    members = [*WIRE]
+    wire = {members[at]: WIRE[members[at]] for at in chosen}
+    flags = [at in chosen for at in range(3)]
+    requested = NotificationFilter(*flags, uris=("memo://one",) if 3 in chosen else ())
+    assert requested.wire() == wire
+    assert NotificationFilter.of(wire) == requested
+    assert NotificationFilter.of(dict.fromkeys(WIRE)) == NotificationFilter()
+    assert [requested.has(change) for change in CHANGES] == [at in chosen for at in range(4)]
+    lacking = [[*WIRE, "memo://one"][at + (at == 3)] for at in chosen]
+    assert NotificationFilter().missing(requested) == lacking
+    assert requested.missing(requested) == []
+
+
+def test_a_change_is_that_of_the_member_that_selects_it() -> None:
+    changes = [change_of(member, ResourceUpdated("memo://one/a")) for member in WIRE]
+    assert changes == CHANGES
+    assert change_of(None, None) is None
+    assert change_of("taskIds", None) is None
 
 
 @every

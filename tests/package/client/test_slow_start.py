@@ -1,22 +1,40 @@
-"""Server processes that are slow to start, and write to standard error meanwhile."""
+"""Server processes that are slow to start, or end and are restarted, on a virtual clock."""
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from mcp_protocol import McpError, RequestTimeoutError, Restart, Server, Timeouts, connect
+from mcp_protocol import (
+    ConnectionClosedError,
+    McpError,
+    RequestTimeoutError,
+    ResponseLostError,
+    Restart,
+    Server,
+    Timeouts,
+    connect,
+)
 from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.client.client_settings import ClientSettings
+from mcp_protocol.client.base import ClientApplication
+from mcp_protocol.client.client_settings import ClientSettings, Identity
+from mcp_protocol.client.connect import new_peer
+from mcp_protocol.client.restart import RestartingChannel
+from mcp_protocol.errors import EndOfChannel
+from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports import process
 from mcp_protocol.transports.memory import memory_pair
 from mcp_protocol.transports.process import BRIEF, open_process
-from package.client.simulation import simulate
-from package.wire import ALL
+from package.client.simulation import ASYNCIO, simulate
+from package.live import FakeServer
+from package.wire import ALL, HANDSHAKE
 
 DEFAULTS = ClientSettings().timeouts
 LIMITS = Timeouts(opening=60.0, longest_opening=300.0)
@@ -193,6 +211,262 @@ def test_a_call_made_as_the_process_ends_goes_to_the_next_one(
     restart = Restart(pauses=(0.0,))
     times = open_and_restart(monkeypatch, backend, [silent_for(1.0)] * 3, restart=restart)
     assert times == pytest.approx([1.0, 2.0, 3.0])
+
+
+class Process(FakeServer):
+    """A process in memory.
+
+    Args:
+        answers: Whether it answers `initialize`.
+        early: Sent before that answer.
+        revision: What it speaks.
+    """
+
+    timeouts, stderr_tail, took_input = BRIEF, (), False
+
+    def __init__(
+        self,
+        *,
+        answers: bool = True,
+        early: Sequence[Mapping[str, Any]] = (),
+        revision: str = HANDSHAKE[-1],
+    ) -> None:
+        super().__init__(revision)
+        self._answers = answers
+        self._early = early
+
+    async def follow_stderr(self, on_output: Callable[[], object]) -> None:
+        """See `ProcessChannel.follow_stderr`."""
+        await anyio.sleep_forever()
+
+    async def close(self) -> None:
+        await anyio.lowlevel.checkpoint()
+        await super().close()
+
+    async def _agree(self, message: Mapping[str, Any]) -> None:
+        for each in self._early if message["method"] == "initialize" else ():
+            await self.say(each)
+        if self._answers:
+            await super()._agree(message)
+
+
+virtual = pytest.mark.parametrize("anyio_backend", [ASYNCIO], ids=["asyncio"])
+
+
+@asynccontextmanager
+async def restarting(
+    monkeypatch: pytest.MonkeyPatch, processes: Sequence[Process], restart: Restart, **how: Any
+) -> AsyncIterator[tuple[Any, list[float]]]:
+    """A client of the first process, and the times at which processes were started."""
+    times: list[float] = []
+
+    async def start(*_: Any, **__: Any) -> Process:
+        times.append(anyio.current_time())
+        return processes[len(times) - 1]
+
+    monkeypatch.setattr(process, "open_process", start)
+    opening: Any = connect(["x"], revision=HANDSHAKE[-1], restart=restart, **how)
+    async with opening as client:
+        yield client, times
+
+
+async def lose(client: Any, process: Process) -> None:
+    """End a process that has read a request."""
+    call = client.start_call(client.call_tool, "work")
+    await process.next()
+    await process.hang_up()
+    with pytest.raises(ResponseLostError, match="the process is started again"):
+        await call
+
+
+async def list_no_tools(client: Any, process: Process) -> None:
+    """Request a list from a process, which has none."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(client.list_tools)
+        await process.answer(await process.next(), {"tools": []})
+
+
+@virtual
+@pytest.mark.parametrize(
+    ("pauses", "expected"),
+    [
+        ((), [0, 0, 0, 0]),
+        ((1.0, 3.0), [0, 1, 4, 7]),
+        ((0.0, 0.5, 1.0, 2.0, 5.0), [0, 0, 0.5, 1.5]),
+    ],
+)
+async def test_restarts_have_the_pauses_of_their_number(
+    monkeypatch: pytest.MonkeyPatch, pauses: tuple[float, ...], expected: list[float], caplog: Any
+) -> None:
+    processes = [Process() for _ in expected]
+    async with restarting(monkeypatch, processes, Restart(pauses=pauses)) as (client, times):
+        for each in processes[:-1]:
+            await lose(client, each)
+        await list_no_tools(client, processes[-1])
+    assert times == expected
+    logged = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len([text for text in logged if text.endswith("; it was started again")]) == 3
+
+
+@virtual
+@pytest.mark.parametrize(("seconds", "restarted"), [(10.0, True), (10.5, False)])
+async def test_restarts_are_counted_for_some_seconds(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, restarted: bool
+) -> None:
+    processes = [Process(), Process(), Process()]
+    restart = Restart(limit=1, seconds=seconds, pauses=())
+    async with restarting(monkeypatch, processes, restart) as (client, times):
+        await lose(client, processes[0])
+        await list_no_tools(client, processes[1])
+        with anyio.move_on_after(10.0):
+            await anyio.sleep_forever()
+        await lose(client, processes[1])
+        if restarted:
+            await list_no_tools(client, processes[2])
+        else:
+            with pytest.raises(ConnectionClosedError, match=r"again 1 times within 10\.5 s"):
+                await client.list_tools()
+    assert times == [0, 0, 10][: 2 + restarted]
+
+
+@virtual
+async def test_messages_sent_during_negotiation_are_received_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def log(data: str) -> dict[str, Any]:
+        params = {"level": "error", "data": data}
+        return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+
+    processes = [
+        Process(),
+        Process(answers=False, early=[log("dropped")]),
+        Process(early=[log("first"), log("second")]),
+    ]
+    timeouts, logged = Timeouts(opening=1.25), list[str]()
+    async with restarting(monkeypatch, processes, Restart(pauses=()), timeouts=timeouts) as (
+        client,
+        times,
+    ):
+        client.on_log(lambda message: logged.append(message.data))
+        await lose(client, processes[0])
+        await list_no_tools(client, processes[2])
+    assert logged == ["first", "second"]
+    assert times == [0, 0, 1.25]
+
+
+@virtual
+@pytest.mark.parametrize(
+    ("second", "reason", "seconds"),
+    [
+        ({"answers": False}, r"opening the session: no answer within 1.2 s", 1.25),
+        ({"revision": HANDSHAKE[0]}, HANDSHAKE[0], 0.0),
+    ],
+    ids=["silent", "older"],
+)
+async def test_a_process_that_opens_no_session_is_closed(
+    monkeypatch: pytest.MonkeyPatch, second: dict[str, Any], reason: str, seconds: float
+) -> None:
+    processes = [Process(), Process(**second)]
+    restart, timeouts = Restart(limit=1, pauses=()), Timeouts(opening=1.25)
+    async with restarting(monkeypatch, processes, restart, timeouts=timeouts) as (client, _):
+        await lose(client, processes[0])
+        with pytest.raises(ConnectionClosedError, match=f"{reason}.*started again 1 times"):
+            await client.list_tools()
+        assert anyio.current_time() == seconds
+        assert processes[1].closed
+
+
+@virtual
+async def test_a_client_closed_during_a_restart_ends_the_new_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    processes = [Process(), Process(answers=False)]
+    async with restarting(monkeypatch, processes, Restart(pauses=())) as (client, times):
+        await lose(client, processes[0])
+        await anyio.wait_all_tasks_blocked()
+        assert processes[1].opening
+    assert processes[1].closed
+    assert len(times) == 2
+
+
+@asynccontextmanager
+async def open_channel(
+    first: Process, start: Callable[[], Any]
+) -> AsyncIterator[tuple[RestartingChannel, list[BaseException]]]:
+    """A channel with an open session that is read until its end, and the end."""
+    application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
+    opened: Any = first
+    channel = RestartingChannel(application, Restart(pauses=()), opened, start)
+    peer = new_peer(channel, REVISIONS.only(HANDSHAKE[-1]), application)
+    channel.session_opened(peer)
+    ends: list[BaseException] = []
+
+    async def read() -> None:
+        try:
+            await channel.receive()
+        except McpError as error:
+            ends.append(error)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        yield channel, ends
+
+
+@virtual
+async def test_a_process_started_for_a_closed_channel_is_ended_at_once() -> None:
+    first, second, may_start = Process(), Process(), anyio.Event()
+
+    async def start() -> Process:
+        await may_start.wait()
+        return second
+
+    async with open_channel(first, start) as (channel, ends):
+        await first.hang_up()
+        await anyio.wait_all_tasks_blocked()
+        await channel.close()
+        may_start.set()
+    assert second.closed
+    assert [str(end) for end in ends] == ["the channel is closed"]
+    assert isinstance(ends[0], EndOfChannel)
+
+
+@virtual
+async def test_only_requests_wait_for_the_next_process() -> None:
+    first, second, may_start = Process(), Process(), anyio.Event()
+
+    async def start() -> Process:
+        await may_start.wait()
+        return second
+
+    messages = {
+        "request": OutgoingMessage(b'{"method":"tools/list","id":1}', "request", 1, "tools/list"),
+        "response": OutgoingMessage(b'{"id":5}', "response", 5),
+        "notification": OutgoingMessage(b'{"method":"x"}'),
+    }
+    async with open_channel(first, start) as (channel, _), anyio.create_task_group() as tasks:
+        for message in messages.values():
+            await channel.send(message)
+        assert len(first.heard) == 3
+        await first.hang_up()
+        await anyio.wait_all_tasks_blocked()
+        await channel.send(messages["response"])
+        await channel.send(messages["notification"])
+        tasks.start_soon(channel.send, messages["request"])
+        await anyio.wait_all_tasks_blocked()
+        may_start.set()
+        assert await second.next() == {"method": "tools/list", "id": 1}
+        await channel.close()
+    assert len(second.heard) == 1
+
+
+@virtual
+async def test_before_the_session_is_open_no_process_is_restarted() -> None:
+    application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
+    first: Any = Process()
+    channel = RestartingChannel(application, Restart(), first, pytest.fail)
+    await first.hang_up()
+    with pytest.raises(EndOfChannel):
+        await channel.receive()
 
 
 async def test_each_output_on_standard_error_is_reported() -> None:

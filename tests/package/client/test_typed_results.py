@@ -125,6 +125,13 @@ async def test_a_result_is_read_as_the_type_that_the_caller_names(revision: str)
         assert await client.call_tool("nested", returns=dict[str, int]) == {"result": 5}
 
 
+async def test_a_text_is_taken_as_it_is_by_types_that_texts_have() -> None:
+    async with connect_scripted(ALL[0], rest=[text("[1]")] * 8) as (client, _):
+        for returns in (str, Any, Annotated[Any, "x"], Annotated[str, {"unit": "m"}]):
+            assert await client.call_tool("greet", returns=returns) == "[1]"
+        assert await client.call_tool("greet", returns=Annotated[list[int], {"a": 1}]) == [1]
+
+
 async def test_type_checkers_report_a_variable_of_another_type() -> None:
     async with connect(weather()) as client:
         # mypy reports an ignored error that does not occur.
