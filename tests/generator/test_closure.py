@@ -70,8 +70,8 @@ def test_relative_imports_count_wherever_they_stand(text: str, expected: list[st
 
 
 def test_a_module_that_is_missing_is_named_with_its_line() -> None:
-    text = "import re\n\nfrom .gone import x\n"
-    with pytest.raises(LookupError, match=r"^'?start\.py:3: there is no module gone"):
+    text = "\nimport re\n\nfrom .gone import x\n"
+    with pytest.raises(LookupError, match=r"^'?start\.py:4: there is no module gone"):
         list(closure.imported_files("start.py", text, MODULES))
 
 

@@ -405,6 +405,11 @@ def test_the_contents_of_a_package_follow_from_its_choice(
             " tasks+mutual+server tasks+server types",
         ),
         (
+            Selection(("server",), ("stdio",), features=()),
+            (LAST_WITH_SESSIONS,),
+            "partial peer protocol server stdio types",
+        ),
+        (
             Selection(("client",), ("http+sse",), features=("trace",)),
             (OLDEST,),
             "client client+http http partial peer protocol trace trace+client types",
@@ -469,6 +474,50 @@ def test_what_a_selection_could_have_is_what_it_lacks() -> None:
     for name in ("mount", "auth"):
         chosen = selection(("server",), ("http",), features=(*none, name))
         assert features(chosen, known).finds_resources
+
+
+def test_bases_and_handlers_are_those_of_chosen_features() -> None:
+    newest = [facts.load(NEWEST)]
+    words = ("none", "resources", "prompts", "visibility")
+    chosen = features(selection(("server",), ("stdio",), features=words), newest)
+    bases = (("prompts", "PromptDecorator"), ("resources", "ResourceDecorator"))
+    assert chosen.server_bases == bases
+    assert chosen.context_bases == (("visibility", "SessionVisibility"),)
+    assert chosen.item_handlers == ("prompts", "resources")
+
+
+def test_an_installed_runtime_has_every_feature_that_is_not_rendered() -> None:
+    newest = [facts.load(NEWEST)]
+    chosen = selection(("client",), ("stdio",), features=("none",), runtime="installed")
+    rendered_ones = {each.name for each in parts.FEATURES if each.is_rendered}
+    contents = features(chosen, newest)
+    assert {each.name for each in contents.absent} == rendered_ones == {"groups"}
+    with pytest.raises(UsageError, match="pydantic"):
+        features(selection(models="pydantic", runtime="installed"), newest)
+
+
+def test_a_feature_brings_those_of_the_features_that_it_brings() -> None:
+    chosen = features(selection(features=("none", "inspector")), [facts.load(NEWEST)]).chosen
+    assert chosen == {"apps", "commands", "inspector", "resources", "subscriptions", "trace"}
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("models", "--models: expected msgspec or pydantic, got 'attrs'"),
+        ("runtime", "--runtime: expected vendored or installed, got 'attrs'"),
+    ],
+)
+def test_an_unknown_library_or_form_is_refused(option: str, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        selection(**{option: "attrs"})
+    assert str(caught.value) == text
+
+
+def test_types_alone_have_no_features_to_choose() -> None:
+    for words in ((), ("none",), ("-prompts",)):
+        assert selection(("types",), features=words).features == ("all",)
+    assert selection(("types",), features=("auth",)).features == ("auth",)
 
 
 def test_transports_are_those_of_clients_and_servers_alone() -> None:
