@@ -70,6 +70,34 @@ def test_relative_imports_count_wherever_they_stand(text: str, expected: list[st
 
 
 def test_a_module_that_is_missing_is_named_with_its_line() -> None:
-    text = "import re\n\nfrom .gone import x\n"
-    with pytest.raises(LookupError, match=r"^'?start\.py:3: there is no module gone"):
+    text = "\nimport re\n\nfrom .gone import x\n"
+    with pytest.raises(LookupError, match=r"^'?start\.py:4: there is no module gone"):
         list(closure.imported_files("start.py", text, MODULES))
+
+
+def test_every_file_that_is_no_module_is_needed_without_imports() -> None:
+    files = {"py.typed": "from . import gone", "__init__.py": "from . import gone"}
+    assert closure.needed_files(files, files, files.__getitem__) == {"py.typed": files["py.typed"]}
+
+
+@pytest.mark.parametrize(
+    ("files", "always", "over_http"),
+    [
+        ({"a.py": "import msgspec\nfrom anyio.abc import X\nimport os\n"}, "msgspec anyio", ""),
+        ({"a.txt": "import msgspec\n", "b.pyi": "import msgspec\n"}, "", ""),
+        ({"a.py": "    import uvicorn\n    import rich\n    import os\n"}, "", "uvicorn"),
+        ({"a.py": "import aiohttp\n    from httpx2 import Client\n"}, "aiohttp", "httpx2"),
+        ({"server/auth/a.py": "    import httpx2\n    import uvicorn\n"}, "", "uvicorn"),
+        ({"server/a.py": "    import httpx2\n    import aiohttp\n"}, "", "aiohttp httpx2"),
+        (
+            {"a.py": "import pydantic\nimport pydantic_core\n", "b.py": "import typing_extensions"},
+            "pydantic",
+            "",
+        ),
+        ({"a.py": "import typing_extensions\nimport msgspec"}, "typing_extensions msgspec", ""),
+    ],
+)
+def test_the_dependencies_are_those_of_every_use_and_of_http(
+    files: dict[str, str], always: str, over_http: str
+) -> None:
+    assert closure.dependencies(files) == (always.split(), over_http.split())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -106,6 +107,12 @@ def test_a_check_reads_nothing_through_a_linked_directory(target: Path, elsewher
         check(target)
 
 
+def test_the_texts_of_a_package_are_those_of_its_manifest(target: Path, elsewhere: Path) -> None:
+    (target / "mine.py").write_text("x\n")
+    assert directory.texts(target) == FIRST
+    assert directory.texts(elsewhere) == {}
+
+
 def test_a_user_file_in_place_of_a_new_directory_is_kept(target: Path) -> None:
     (target / "r2").write_text("mine\n")
     with pytest.raises(OutputError, match="nothing was written: File exists: r2"):
@@ -181,6 +188,15 @@ def test_a_check_also_undoes_a_run_that_died_between_renames(target: Path) -> No
     left_over(target, "new")
     assert check(target).edited == ()
     assert names(target.parent) == ["pkg"]
+
+
+def test_a_link_is_no_package_of_a_run_that_died(target: Path, elsewhere: Path) -> None:
+    shutil.rmtree(target)
+    left_over(target, "new")
+    target.with_name(f".pkg.{MARK}.old").symlink_to(elsewhere)
+    output.write(target, package(SECOND))
+    assert names(target.parent) == [f".pkg.{MARK}.old", "pkg"]
+    assert names(elsewhere) == ["models.py"]
 
 
 def test_both_packages_stay_if_the_user_restored_the_lost_one(target: Path) -> None:

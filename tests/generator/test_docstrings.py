@@ -25,6 +25,28 @@ def test_a_short_text_stays_on_its_line() -> None:
     assert docstring(["Short.", ""], 4) == '"""Short."""'
 
 
+@pytest.mark.parametrize("indent", [0, 8])
+def test_a_text_has_one_line_if_it_fits_with_its_quotes(indent: int) -> None:
+    text = "x" * (100 - indent - 6)
+    assert docstring([text], indent) == f'"""{text}"""'
+    assert docstring([f"{text}x"], indent) == f'"""{text}x\n{" " * indent}"""'
+
+
+@pytest.mark.parametrize(
+    ("length", "others", "limit"),
+    [(20_000, 0, 10_000), (10_000, 198, 10_000), (10_000, 199, 5_000), (10_001, 198, 10_000)],
+)
+def test_descriptions_are_cut_to_what_a_schema_may_have(
+    length: int, others: int, limit: int
+) -> None:
+    normal = normal_of(Tool=obj(x=TEXT))
+    prose = {f"/$defs/{number}": "x" * 5_000 for number in range(others)}
+    prose["/$defs/Tool"] = "x" * length
+    texts = Texts(replace(normal.schema, prose=prose), Docs({}, {}))
+    cut = f" ... (cut, of {length} characters)" if length > limit else ""
+    assert texts.summary(normal.definitions["Tool"]) == "x" * limit + cut
+
+
 def test_a_long_text_is_wrapped_and_closes_on_a_line_of_its_own() -> None:
     lines = docstring([LONG.strip()], 8).split("\n")
     assert len(lines[0]) <= 100 - 8

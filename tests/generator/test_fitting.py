@@ -6,6 +6,7 @@ import copy
 import json
 import tomllib
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from generator.schemas import COUNT, TEXT, any_of, const, obj, ref
 from mcpgen import schema
 from mcpgen.errors import FactsError
 from mcpgen.model import schema_facts, schema_sources
-from mcpgen.model.fitting import FittedFacts
+from mcpgen.model.fitting import FittedFacts, Guess
 from mcpgen.package import pipeline
 from mcpgen.schema import facts
 
@@ -194,6 +195,76 @@ def test_structured_content_is_what_its_schema_allows(tmp_path: Path) -> None:
     assert fit_facts(tmp_path, definitions).facts.behaviour.structured_content == "any"
     del members["structuredContent"]
     assert fit_facts(tmp_path, definitions).facts.behaviour.structured_content == "none"
+
+
+@pytest.mark.parametrize(
+    ("names", "members", "lacks", "found"),
+    [
+        (("Outcome",), (), (), True),
+        (("Outcome",), ("x",), (), True),
+        (("Outcome",), ("x", "y"), (), False),
+        (("Outcome",), (), ("nextCursor",), False),
+        (("Outcome",), ("x",), ("prompts",), False),
+        (("Outcome", "Other"), (), (), False),
+    ],
+    ids=["all", "three of four", "three of five", "two of three", "not required", "two alike"],
+)
+def test_a_renamed_result_has_most_of_its_members(
+    tmp_path: Path,
+    names: tuple[str, ...],
+    members: tuple[str, ...],
+    lacks: tuple[str, ...],
+    found: bool,
+) -> None:
+    text = json.dumps(definitions_of(WITH_EMPTY)).replace("ListPromptsResult", "Outcome")
+    definitions = json.loads(text)
+    outcome = definitions["Outcome"]
+    outcome["properties"] |= dict.fromkeys(members, TEXT)
+    for wire in lacks:
+        del outcome["properties"][wire]
+    definitions |= dict.fromkeys(names, outcome)
+    definitions |= {"Nothing": {"type": "object"}, "Empty": obj()}
+    fit = fit_facts(tmp_path, definitions)
+    result = "Outcome" if found else "EmptyResult"
+    assert fit.facts.results.client["prompts/list"] == (result,)
+
+
+def test_a_guess_names_its_revision_and_its_reason() -> None:
+    guess = Guess("/http/accepted", 202, "2030-01-01", "")
+    assert str(guess) == "/http/accepted = 202, carried over from 2030-01-01"
+    reasoned = replace(guess, value="a", why="so")
+    assert str(reasoned) == '/http/accepted = "a", beside the facts of 2030-01-01: so'
+
+
+def test_another_lifecycle_makes_what_depends_on_it_a_guess(tmp_path: Path) -> None:
+    definitions = definitions_of(WITH_EMPTY)
+    members = definitions["ClientRequest"]["anyOf"]
+    definitions["ClientRequest"]["anyOf"] = [
+        one for one in members if "Initialize" not in one["$ref"]
+    ]
+    carried = facts.load(WITH_EMPTY)
+    why = "the lifecycle is another one than that of the revision"
+    assert [guess for guess in fit_facts(tmp_path, definitions).guesses if guess.why == why] == [
+        Guess("/transports/streamable_http", carried.transports.streamable_http, WITH_EMPTY, why),
+        Guess("/http/cancellation", carried.http.cancellation, WITH_EMPTY, why),
+    ]
+
+
+def test_a_known_method_gets_no_capability_by_its_name(tmp_path: Path) -> None:
+    definitions = definitions_of(WITH_EMPTY)
+    definitions["ServerCapabilities"]["properties"]["ping"] = obj()
+    fit = fit_facts(tmp_path, definitions)
+    assert fit.facts.capability("ping") == ()
+    names = [*fit.facts.capabilities]
+    assert names == sorted(names, key=lambda name: (name.startswith("notifications"), name))
+
+
+def test_codes_of_errors_are_those_of_definitions_named_so(tmp_path: Path) -> None:
+    definitions = definitions_of(NAMES[-1])
+    definitions["HeaderMismatch"] = obj("code", code=const(-32055))
+    definitions["UnsupportedProtocolVersionError"] = obj("message", message=TEXT)
+    before = facts.load(NAMES[-1]).errors
+    assert fit_facts(tmp_path, definitions).facts.errors == before
 
 
 def test_a_file_states_what_differs_and_its_facts_are_no_guesses(tmp_path: Path) -> None:

@@ -125,6 +125,9 @@ def test_the_fingerprint_of_files_depends_on_names_not_on_order(tmp_path: Path) 
     [
         ("templates/package/new.py", True),
         ("templates/package/__pycache__/new.pyc", False),
+        ("templates/package/__pycache__/new.txt", False),
+        ("templates/_data/new.py", False),
+        ("templates/package/_data/new.py", True),
         ("schema/docs.toml", True),
         ("schema/facts.toml", True),
         ("schema/revisions.toml", False),

@@ -46,6 +46,19 @@ def test_a_package_is_written_where_nothing_was(tmp_path: Path) -> None:
     assert [path.name for path in place.parent.iterdir()] == ["pkg"]
 
 
+def test_a_file_may_lie_some_folders_deep(tmp_path: Path) -> None:
+    files = package({"r1/tasks/models.py": "class A: ...\n", "r1/tasks/client.py": "x = 1\n"})
+    output.write(tmp_path / "pkg", files)
+    assert tree(tmp_path / "pkg").keys() == files.keys() - {manifest.NAME}
+
+
+def test_a_directory_is_judged_before_anything_is_made_for_it(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(OutputError, match="expected an empty directory or a package"):
+        output.expect_own(tmp_path)
+    output.expect_own(tmp_path / "new")
+
+
 def test_an_empty_directory_is_taken(tmp_path: Path) -> None:
     output.write(tmp_path, package(FIRST))
     assert tree(tmp_path) == FIRST
@@ -73,7 +86,8 @@ def test_the_same_package_again_touches_nothing(target: Path) -> None:
 
 
 def test_files_of_the_user_move_along(target: Path) -> None:
-    own = {"mine.py": "x = 1\n", "r1/more.py": "y = 2\n"}
+    own = {"mine.py": "x = 1\n", "r1/more.py": "y = 2\n", "own/deep/er.py": "z = 3\n"}
+    (target / "own/deep").mkdir(parents=True)
     for path, text in own.items():
         (target / path).write_text(text)
     (target / "link").symlink_to("mine.py")
@@ -140,12 +154,13 @@ def test_a_user_file_in_the_way_of_a_new_one_is_named_and_kept(target: Path) -> 
     assert tree(target) == {**FIRST, "r2/models.py": "mine\n"}
 
 
-def test_many_edited_files_are_counted(tmp_path: Path) -> None:
-    files = {f"m{number}.py": "\n" for number in range(8)}
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more"), (8, " and 3 more")])
+def test_many_edited_files_are_counted(tmp_path: Path, count: int, more: str) -> None:
+    files = {f"m{number}.py": "\n" for number in range(count)}
     output.write(tmp_path / "pkg", package(files))
     for path in files:
         (tmp_path / "pkg" / path).write_text("mine\n")
-    with pytest.raises(OutputError, match=r"m0\.py, m1\.py, m2\.py, m3\.py, m4\.py and 3 more;"):
+    with pytest.raises(OutputError, match=rf"m0\.py, m1\.py, m2\.py, m3\.py, m4\.py{more};"):
         output.write(tmp_path / "pkg", package(SECOND))
 
 

@@ -6,12 +6,14 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from generator.selections import (
+    LAST_WITH_SESSIONS,
     MIDDLE,
     NAMES,
     NEWEST,
@@ -344,6 +346,185 @@ def test_http_with_sse_includes_streamable_http_where_it_exists() -> None:
     assert features(selection((), ("http+sse",)), both).http
     assert not features(selection((), ("http+sse",)), both[:1]).http
     assert not features(selection((), ("http",)), both).http_sse
+
+
+TASKS, OTHER = "io.modelcontextprotocol/tasks", "com.example/other"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "revisions", "expected"),
+    [
+        (Selection(("types",)), (NEWEST,), "per_request"),
+        (Selection(("protocol",)), (OLDEST, NEWEST), "protocol per_request several"),
+        (Selection(("client",), ("stdio",)), (MIDDLE,), "protocol client stdio"),
+        (
+            Selection(("client",), ("http",)),
+            (NEWEST,),
+            "protocol client http http_stateless per_request param_headers",
+        ),
+        (
+            Selection(("server",), ("http",)),
+            (LAST_WITH_SESSIONS,),
+            "protocol server http http_sessions draft_headers tasks tasks_both_ways",
+        ),
+        (Selection(("server",), ("http+sse",)), (OLDEST,), "protocol server http_sse"),
+        (
+            Selection(("server",), ("http+sse",)),
+            (OLDEST, MIDDLE),
+            "protocol server http http_sse http_sessions several",
+        ),
+        (
+            Selection(("client", "server"), ("stdio",), runtime="installed"),
+            (OLDEST, LAST_WITH_SESSIONS),
+            "protocol client server stdio several tasks tasks_both_ways installed",
+        ),
+    ],
+)
+def test_the_contents_of_a_package_follow_from_its_choice(
+    chosen: Selection, revisions: tuple[str, ...], expected: str
+) -> None:
+    contents = features(replace(chosen, features=()), [facts.load(name) for name in revisions])
+    flags = [name for name, value in asdict(contents).items() if value is True]
+    assert flags == expected.split()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "revisions", "expected"),
+    [
+        (Selection(("types",), features=()), (NEWEST,), "types"),
+        (Selection(("protocol",), features=()), (NEWEST,), "connection protocol types"),
+        (
+            Selection(("client",), ("stdio",), features=("trace",)),
+            (MIDDLE, NEWEST),
+            "client client+stdio partial peer protocol several stdio trace trace+client types",
+        ),
+        (
+            Selection(("server",), ("http",), features=("tasks",)),
+            (LAST_WITH_SESSIONS,),
+            "elicitation elicitation+server http partial peer protocol server server+http tasks"
+            " tasks+mutual+server tasks+server types",
+        ),
+        (
+            Selection(("server",), ("stdio",), features=()),
+            (LAST_WITH_SESSIONS,),
+            "partial peer protocol server stdio types",
+        ),
+        (
+            Selection(("client",), ("http+sse",), features=("trace",)),
+            (OLDEST,),
+            "client client+http http partial peer protocol trace trace+client types",
+        ),
+    ],
+)
+def test_the_parts_of_a_package_are_named_with_their_sides(
+    chosen: Selection, revisions: tuple[str, ...], expected: str
+) -> None:
+    removed = tuple(f"-{each.name}" for each in parts.FEATURES if each.is_default)
+    chosen = replace(chosen, features=(*chosen.features, *removed))
+    contents = features(chosen, [facts.load(name) for name in revisions])
+    assert sorted(contents.parts) == expected.split()
+
+
+def test_extensions_bring_features_of_their_own_and_of_any() -> None:
+    newest, some = [facts.load(NEWEST)], selection(("server",), ("stdio",), features=("none",))
+    assert features(some, newest).chosen == frozenset()
+    tasks = features(some, newest, (TASKS,))
+    assert tasks.chosen == {"elicitation", "methods", "tasks"}
+    assert (tasks.tasks, tasks.tasks_both_ways, tasks.mutual_tasks) == (True, False, False)
+    assert features(some, newest, (OTHER,)).chosen == {"methods"}
+    assert f"{OTHER}+server" in features(some, newest, (OTHER,)).parts
+    assert f"{OTHER}+client" not in features(some, newest, (OTHER,)).parts
+    clients = features(selection(("client",), ("stdio",), features=("none",)), newest, (OTHER,))
+    assert clients.chosen == frozenset()
+
+
+def test_a_package_is_a_runtime_if_it_has_everything() -> None:
+    every = [facts.load(name) for name in NAMES]
+    assert features(parts.EVERYTHING, every).is_runtime
+    others: list[tuple[Selection, list[facts.Facts]]] = [
+        (parts.EVERYTHING, every[:1]),
+        (parts.EVERYTHING, every[-1:]),
+        (parts.EVERYTHING, every[:-1]),
+        (parts.EVERYTHING, every[1:]),
+        (Selection(models="pydantic"), every),
+        (Selection(runtime="installed"), every),
+        (Selection(features=("all", "-groups")), every),
+        (Selection(transports=("http", "http+sse"), features=("all",)), every),
+        (Selection(("server",)), every),
+        (Selection(("client",)), every),
+    ]
+    assert [features(*each).is_runtime for each in others] == [False] * len(others)
+
+
+def test_what_a_selection_could_have_is_what_it_lacks() -> None:
+    known = [facts.load(LAST_WITH_SESSIONS)]
+    none = ("none",)
+    client = features(selection(("client",), ("stdio",), features=none), known)
+    assert client.lacks("restart")
+    assert not client.lacks("auth")
+    assert not client.lacks("mount")
+    assert client.lacks_client_members
+    assert not features(selection(("client",), features=("all",)), known).lacks_client_members
+    server = features(selection(("server",), ("stdio",), features=("visibility",)), known)
+    assert not server.lacks("visibility")
+    assert server.lacks_context_members
+    assert not features(selection(("server",), features=("all",)), known).lacks_context_members
+    assert not features(selection(("types",)), known).absent
+    assert not server.finds_resources
+    for name in ("mount", "auth"):
+        chosen = selection(("server",), ("http",), features=(*none, name))
+        assert features(chosen, known).finds_resources
+
+
+def test_bases_and_handlers_are_those_of_chosen_features() -> None:
+    newest = [facts.load(NEWEST)]
+    words = ("none", "resources", "prompts", "visibility")
+    chosen = features(selection(("server",), ("stdio",), features=words), newest)
+    bases = (("prompts", "PromptDecorator"), ("resources", "ResourceDecorator"))
+    assert chosen.server_bases == bases
+    assert chosen.context_bases == (("visibility", "SessionVisibility"),)
+    assert chosen.item_handlers == ("prompts", "resources")
+
+
+def test_an_installed_runtime_has_every_feature_that_is_not_rendered() -> None:
+    newest = [facts.load(NEWEST)]
+    chosen = selection(("client",), ("stdio",), features=("none",), runtime="installed")
+    rendered_ones = {each.name for each in parts.FEATURES if each.is_rendered}
+    contents = features(chosen, newest)
+    assert {each.name for each in contents.absent} == rendered_ones == {"groups"}
+    with pytest.raises(UsageError, match="pydantic"):
+        features(selection(models="pydantic", runtime="installed"), newest)
+
+
+def test_a_feature_brings_those_of_the_features_that_it_brings() -> None:
+    chosen = features(selection(features=("none", "inspector")), [facts.load(NEWEST)]).chosen
+    assert chosen == {"apps", "commands", "inspector", "resources", "subscriptions", "trace"}
+
+
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("models", "--models: expected msgspec or pydantic, got 'attrs'"),
+        ("runtime", "--runtime: expected vendored or installed, got 'attrs'"),
+    ],
+)
+def test_an_unknown_library_or_form_is_refused(option: str, text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        selection(**{option: "attrs"})
+    assert str(caught.value) == text
+
+
+def test_types_alone_have_no_features_to_choose() -> None:
+    for words in ((), ("none",), ("-prompts",)):
+        assert selection(("types",), features=words).features == ("all",)
+    assert selection(("types",), features=("auth",)).features == ("auth",)
+
+
+def test_transports_are_those_of_clients_and_servers_alone() -> None:
+    assert features(Selection(("protocol",), features=()), [facts.load(NEWEST)]).any_http is False
+    assert features(Selection(transports=("http+sse",)), [facts.load(OLDEST)]).any_http
+    with pytest.raises(UsageError, match=r"has \(stdio, http\), got 'http\+sse'"):
+        features(selection((), ("http+sse",)), [facts.load(NEWEST)])
 
 
 ONE_CLASS = """

@@ -14,7 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
 from mcpgen import schema
-from mcpgen.errors import PatchError
+from mcpgen.errors import PatchError, UsageError
 from mcpgen.package import manifest, patches
 from mcpgen.package.patches import Patch
 
@@ -409,7 +409,54 @@ def test_a_conflict_shows_forty_lines_of_each_side(removed: int, note: bool) -> 
     with pytest.raises(PatchError) as caught:
         patches.apply_patch(patch, {"m.py": "other\n"}, pytest.fail)
     assert ("\n... 1 more lines\n" in caught.value.details) is note
+    assert caught.value.details.endswith("\n======= as mcpgen writes it now\nother\n>>>>>>>")
     assert f"line {min(removed + 2, 39)}\n" in caught.value.details
+
+
+@pytest.mark.parametrize(
+    ("edited", "changed", "fits"),
+    [
+        *((0, 3, True), (0, 2, True), (0, 1, False)),
+        *((1, 0, False), (1, 4, True), (1, 3, True), (1, 2, False)),
+        *((9, 6, True), (9, 7, True), (9, 8, False)),
+        *((8, 9, False), (8, 5, True), (8, 6, True), (8, 7, False)),
+    ],
+)
+def test_a_hunk_at_either_end_needs_its_neighbours(edited: int, changed: int, fits: bool) -> None:
+    before = [f"line {number}\n" for number in range(10)]
+    mine, now = [*before], [*before]
+    mine[edited], now[changed] = "mine\n", "theirs\n"
+    patch = patch_of(patches.difference({"m.py": "".join(before)}, {"m.py": "".join(mine)}))
+    if fits:
+        now_mine = [*now]
+        now_mine[edited] = "mine\n"
+        merged = patches.apply_patch(patch, {"m.py": "".join(now)}, pytest.fail)
+        assert merged == {"m.py": "".join(now_mine)}
+    else:
+        with pytest.raises(PatchError, match="fit one place"):
+            patches.apply_patch(patch, {"m.py": "".join(now)}, pytest.fail)
+
+
+def test_edits_of_one_file_do_not_move_each_other() -> None:
+    mine = NUMBERED.replace("line 20\n", "line 20\nmore\n").replace("line 150\n", "mine\n")
+    patch = patch_of(patches.difference({"m.py": NUMBERED}, {"m.py": mine}))
+    assert patches.apply_patch(patch, {"m.py": NUMBERED}, pytest.fail) == {"m.py": mine}
+
+
+def test_equal_lines_in_a_row_are_several_places() -> None:
+    patch = patch_of("--- a/m.py\n+++ b/m.py\n@@ -1 +1 @@\n-\n+x\n")
+    with pytest.raises(PatchError) as caught:
+        patches.apply_patch(patch, {"m.py": "\n\n"}, pytest.fail)
+    assert "m.py: the hunk for line 1 fits several places\n" in caught.value.details
+
+
+def test_a_conflict_shows_the_lines_that_are_most_alike() -> None:
+    before = "same\n" * 3 + "old\n" + "same\n" * 3
+    patch = patch_of(patches.difference({"m.py": before}, {"m.py": before.replace("old", "new")}))
+    with pytest.raises(PatchError) as caught:
+        patches.apply_patch(patch, {"m.py": NUMBERED + "same\n" * 100}, pytest.fail)
+    now = caught.value.details.partition("======= as mcpgen writes it now\n")[2]
+    assert now == "same\n" * 7 + ">>>>>>>"
 
 
 def test_a_patch_has_two_thousand_hunks_at_most() -> None:
@@ -436,6 +483,13 @@ def test_a_hostile_patch_is_refused_in_one_short_line(case: str) -> None:
 
 def test_a_patch_of_many_bytes_is_not_read(tmp_path: Path) -> None:
     path = tmp_path / "large.patch"
-    path.write_bytes(b"x" * (patches.MAX_BYTES + 1))
+    path.write_bytes(b"x" * 1_048_576)
+    assert len(patches.read(path, tmp_path).text) == 1_048_576
+    path.write_bytes(b"x" * 1_048_577)
     with pytest.raises(PatchError, match="bytes at most, got a larger one"):
         patches.read(path, tmp_path)
+
+
+def test_a_patch_that_is_no_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected a patch, got no file"):
+        patches.read(tmp_path, tmp_path)

@@ -27,7 +27,7 @@ from mcpgen import paths, schema
 from mcpgen.adding import facts_text
 from mcpgen.adding import folder as folders
 from mcpgen.adding.revision import addition
-from mcpgen.errors import OutputError
+from mcpgen.errors import OutputError, UsageError
 from mcpgen.schema import docs, facts
 from mcpgen.schema.revisions import RevisionEntry, read_revisions
 
@@ -259,7 +259,9 @@ def test_a_revision_that_is_added_anew_keeps_its_facts(own: Path) -> None:
         f"mcpgen: error: {own} has revision {NAME}; --force writes it anew\n",
     )
     assert path.read_text() == edited
-    assert add_draft(own.parent, "--force").code == 0
+    forced = add_draft(own.parent, "--force")
+    assert forced.code == 0
+    assert f"\nnext: mcpgen diff {BASE} {NAME}" in forced.out
     assert facts.load(NAME).http.accepted == 204
     assert facts.load(NAME).capabilities["tools/paint"] == "tools"
 
@@ -347,6 +349,43 @@ def test_files_left_by_a_killed_run_are_removed(tmp_path: Path) -> None:
     (left / NAME).mkdir(parents=True)
     folders.write(tmp_path, ROW, {"schema.json": "{}"})
     assert tree(tmp_path).keys() == {"revisions.toml", NAME, f"{NAME}/schema.json"}
+
+
+def test_a_revision_is_written_once_unless_it_is_forced(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "own"
+    folders.write(folder, ROW, {"schema.json": "{}"})
+    before = tree(tmp_path)
+    with pytest.raises(UsageError, match=f"own has revision {NAME}; --force writes it anew"):
+        folders.write(folder, ROW, {})
+    assert tree(tmp_path) == before
+
+
+def test_a_folder_that_was_made_for_nothing_is_removed(tmp_path: Path) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        folders.write(tmp_path / "own", ROW, {"schema.json": "\ud800"})
+    assert tree(tmp_path) == {}
+
+
+def test_the_files_of_a_revision_have_short_lines_of_utf_8(tmp_path: Path) -> None:
+    definitions = definitions_of(BASE)
+    definitions["Tool"]["properties"]["name"]["pattern"] = "[a-z\u00e5]"
+    definitions["Tool"]["properties"]["name"].pop("description", None)
+    text = addition(save_schema(tmp_path, definitions), NAME, "final").files["schema.json"]
+    assert text.startswith('{\n  "$')
+    assert '          "pattern": "[a-z\u00e5]"' in text
+    assert text.endswith("\n}\n")
+
+
+def test_facts_that_a_revision_lacks_are_false_in_its_file() -> None:
+    methods = {
+        "prompts/get": replace(facts.shared_methods()["prompts/get"], named_by=None),
+        "tools/list": replace(facts.shared_methods()["tools/list"], invalidates=("ping",)),
+    }
+    text = facts_text.text(replace(facts.load(BASE), methods=methods), BASE, ())
+    assert tomllib.loads(text)["methods"] == {
+        "prompts/get": {"named_by": False},
+        "tools/list": {"invalidates": ["ping"]},
+    }
 
 
 def test_rows_are_added_in_order_and_leave_the_others(tmp_path: Path) -> None:

@@ -51,6 +51,8 @@ def test_an_argument_may_be_any_list_and_any_map() -> None:
         (["a", "b"], "a | b"),
         (["a | b", "b | c"], "a | b | c"),
         (["list[a | b]", "a | list[a | b]"], "list[a | b] | a"),
+        (["list[a | b]", "dict[c | b]"], "list[a | b] | dict[c | b]"),
+        (["list[a | None]", "None", "b"], "list[a | None] | b | None"),
         (["dict[str, a | list[b | c]] | None", "None"], "dict[str, a | list[b | c]] | None"),
         ([], ""),
     ],

@@ -198,6 +198,52 @@ def test_requiring_what_most_members_have_tells_none_apart() -> None:
     assert order.index("Ended") > max(order.index("Prompts"), order.index("Tools"))
 
 
+def test_what_half_of_the_members_have_tells_those_that_require_it() -> None:
+    normal = normal_of(
+        Empty=obj("", z=TEXT),
+        More=obj("", h=TEXT, y=TEXT),
+        Other=obj("", x=TEXT),
+        Half=obj("h", h=TEXT),
+        U=any_of("Empty", "More", "Other", "Half"),
+    )
+    order = [variant.type for variant in decide_all(normal).tests["U"]]
+    assert order == ["Half", "Empty", "More", "Other"]
+
+
+@pytest.mark.parametrize("levels", [64, 65])
+def test_unions_are_nested_in_sixty_four_levels_at_most(levels: int) -> None:
+    references = {f"R{number}": ref(f"R{number - 1}") for number in range(2, levels + 1)}
+    normal = normal_of(R1=A, **references, Message=obj(content=ref(f"R{levels}")))
+    if levels == 64:
+        assert decide_all(normal).normal == normal
+        return
+    with pytest.raises(SchemaError) as caught:
+        decide_all(normal)
+    assert caught.value.pointer == "/$defs/R65"
+    assert caught.value.expected == "unions in at most 64 levels, with at most 2000 ways down"
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_union_has_two_thousand_ways_down_at_most(more: int) -> None:
+    below = [f"A{number}" for number in range(5)]
+    definitions = {name: obj(name, **{name: TEXT}) for name in below}
+    for level, copies in enumerate((5, 5, 2, 2, 2, 2)):  # 5, 25, 125, 250, 500, 1000 ways each
+        names = [f"U{level}{number}" for number in range(copies)]
+        definitions |= {name: any_of(*below) for name in names}
+        below = names
+    normal = normal_of(
+        **definitions, U=any_of(*below, *["A0"] * more), Message=obj(content=ref("U"))
+    )
+    if not more:
+        assert set(decide_all(normal).tests) == normal.definitions.keys() - {"Message", *"ABCDE"} - {
+            f"A{number}" for number in range(5)
+        }
+        return
+    with pytest.raises(SchemaError, match="2000 ways down") as caught:
+        decide_all(normal)
+    assert caught.value.pointer == "/$defs/U"
+
+
 def test_a_union_around_an_undecided_one_also_takes_any_json() -> None:
     normal = normal_of(
         Inner={"anyOf": [TEXTS, COUNTS]},

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mcpgen import paths, schema
-from mcpgen.package import commands, watching
+from mcpgen.errors import UsageError
+from mcpgen.package import commands, manifest, watching
 
 SMALLEST = schema.revisions()[0]
 
@@ -86,3 +88,97 @@ def test_inputs_of_an_update_are_those_of_the_manifest(root: Path, tmp_path: Pat
         check=True,
     )
     assert draft.resolve() in watching.inputs(commands.PackageOptions(), tmp_path / "pkg")
+
+
+RECORD = manifest.Manifest(
+    "1.0",
+    "",
+    "pkg",
+    manifest.Options(errata=True),
+    {
+        "2030-01-01": manifest.Origin("file", "", "", "../a.json", "../a.toml"),
+        "2030-01-02": manifest.Origin("mcpgen", "", ""),
+    },
+    {
+        "com.example/paint": manifest.ExtensionOrigin("../paint.json", ""),
+        "io.modelcontextprotocol/none": manifest.ExtensionOrigin("", ""),
+    },
+    {},
+    manifest.Templates("../templates"),
+    manifest.PatchOrigin("../pkg.patch"),
+)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, "a.json a.toml templates pkg.patch paint.json none"),
+        ({"patch": Path("own.patch")}, "a.json a.toml templates own.patch paint.json none"),
+        ({"schemas": (Path("b.json"),)}, "b.json pkg.patch paint.json none"),
+        ({"facts": Path("b.toml")}, "b.toml pkg.patch paint.json none"),
+        ({"templates": Path("own")}, "own pkg.patch paint.json none"),
+        ({"extensions": ("tasks",)}, "a.json a.toml templates pkg.patch tasks.ts"),
+    ],
+)
+def test_options_replace_the_inputs_that_a_manifest_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: dict[str, Any], expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "pkg" / manifest.NAME).write_text(RECORD.text())
+    with paths.own_schemas(tmp_path):
+        inputs = watching.inputs(commands.PackageOptions(**chosen), Path("pkg"))
+    own, others = inputs[:3], inputs[3:]
+    assert own == (paths.schema_dir(), paths.templates_dir(), tmp_path.resolve())
+    assert [path.name for path in others] == expected.split()
+    assert all(path.is_absolute() for path in others)
+
+
+def test_a_run_follows_each_change_of_an_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "templates" / "package").mkdir(parents=True)
+    (tmp_path / "a.json").touch()
+    watched = (tmp_path / "a.json", tmp_path / "templates")
+    runs: list[list[str]] = []
+    folders: list[Path] = []
+    files = {
+        "templates/package/b.jinja": True,
+        "templates": True,
+        "a.json": True,
+        "c.json": False,
+        "a.json.tmp": False,
+    }
+
+    def changes(*places: Path, watch_filter: Any, **options: Any) -> Iterator[set[Any]]:
+        assert options["yield_on_timeout"]
+        assert not options["raise_interrupt"]
+        assert not options["recursive"]
+        folders.extend(places)
+        noticed = {name: watch_filter(None, str(tmp_path / name)) for name in files}
+        assert noticed == files
+        assert not runs  # changes during the first run are noticed too
+        yield set()
+        yield {(1, str(tmp_path / "templates/b.jinja")), (1, str(tmp_path / "a.json"))}
+        yield set()
+        raise KeyboardInterrupt
+
+    def record_run(command: list[str], *, check: bool) -> None:
+        assert not check
+        runs.append(command)
+
+    monkeypatch.setattr("watchfiles.watch", changes)
+    monkeypatch.setattr("subprocess.run", record_run)
+    watching.watch(["-r", "latest", "--watch"], watched)
+    assert folders == [tmp_path, tmp_path / "templates", tmp_path / "templates/package"]
+    assert runs == [[sys.executable, "-m", "mcpgen", "-r", "latest"]] * 2
+    assert capsys.readouterr() == (
+        "",
+        "waiting for changes; Ctrl-C ends this\nchanged: a.json, b.jinja\n",
+    )
+
+
+def test_watching_names_the_library_that_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "watchfiles", None)
+    with pytest.raises(UsageError, match="--watch needs watchfiles: pip install watchfiles"):
+        watching.watch([], [])

@@ -39,9 +39,9 @@ class Options:
 
     schema: Path
     revision: str
-    draft: bool = False
-    facts: Path | None = None
-    force: bool = False
+    draft: bool
+    facts: Path | None
+    force: bool
 
 
 def add(console: Console, options: Options) -> None:
@@ -133,7 +133,8 @@ def _missing(names: tuple[str, ...]) -> str:
     if not names:
         return "every type and field is described"
     listed = ", ".join(safe_text(name) for name in names[:_NAMES])
-    more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+    rest = len(names[_NAMES:])
+    more = f" and {rest} more" if rest else ""
     return f"{len(names)} types and fields are not described: {listed}{more}"
 
 

@@ -338,12 +338,12 @@ class Features:
     param_headers: bool
     draft_headers: bool
     several: bool
-    tasks: bool = False
-    tasks_both_ways: bool = False
-    extensions: frozenset[str] = frozenset()
-    models: Library = "msgspec"
-    chosen: frozenset[str] = frozenset()
-    installed: bool = False
+    tasks: bool
+    tasks_both_ways: bool
+    extensions: frozenset[str]
+    models: Library
+    chosen: frozenset[str]
+    installed: bool
 
     @property
     def is_runtime(self) -> bool:
@@ -660,6 +660,7 @@ def features(
         tasks_both_ways=both_ways,
         extensions=frozenset(extensions),
         models=chosen.models,
+        chosen=frozenset(),
         installed=chosen.runtime == "installed",
     )
     check_form(chosen.runtime, chosen.models)

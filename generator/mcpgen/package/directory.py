@@ -15,8 +15,9 @@ import os
 import re
 import stat
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 
 from mcpgen.errors import OutputError
@@ -143,7 +144,7 @@ def refuse_links(target: Path, paths: Iterable[str]) -> None:
     Raises:
         OutputError: There is a link; its target is not part of the package.
     """
-    places = {path[:end] for path in paths for end in _ends_of_parts(path)}
+    places = {place for path in paths for place in accumulate(path.split("/"), "{}/{}".format)}
     links = sorted(place for place in places if _is_link(target / place))
     if links:
         raise OutputError(
@@ -152,13 +153,8 @@ def refuse_links(target: Path, paths: Iterable[str]) -> None:
         )
 
 
-def _ends_of_parts(path: str) -> Iterator[int]:
-    """The indices at which the folders of a path end, and the end of the path."""
-    return (end for end in range(1, len(path) + 1) if path[end : end + 1] in ("/", ""))
-
-
 def _is_link(path: Path) -> bool:
-    if sys.platform == "win32" and os.path.lexists(path):
-        tag = path.lstat().st_reparse_tag
-        return tag in (stat.IO_REPARSE_TAG_SYMLINK, stat.IO_REPARSE_TAG_MOUNT_POINT)
+    if sys.platform == "win32":
+        tags = (stat.IO_REPARSE_TAG_SYMLINK, stat.IO_REPARSE_TAG_MOUNT_POINT)
+        return os.path.lexists(path) and path.lstat().st_reparse_tag in tags
     return path.is_symlink()

@@ -128,7 +128,8 @@ def _refuse_edited(target: Path, old: Mapping[str, str], files: Mapping[str, str
     lost = [path for path in suspects if _differs(target / path, files.get(path))]
     if lost:
         named = ", ".join(sorted(lost)[:_SHOWN])
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        rest = len(lost[_SHOWN:])
+        more = f" and {rest} more" if rest else ""
         raise OutputError(
             f"{target}: edited by hand: {named}{more}; keep the changes with mcpgen patch,"
             " move them to files of your own, or overwrite them with --force"
@@ -155,7 +156,6 @@ def _replace(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> 
 
     fresh, aside = directories.temporary_folders(target)
     try:
-        fresh.mkdir()
         # Written before the user's files are copied, so that no link can redirect a write.
         for path, text in files.items():
             _write_file(fresh / path, text)
@@ -190,14 +190,10 @@ def _write_file(path: Path, text: str) -> None:
 
 
 def _swap(target: Path, fresh: Path, aside: Path) -> None:
-    """Replace `target` by `fresh`; an old `target` is moved to `aside`."""
-    if not target.exists():
-        fresh.rename(target)
-        return
-    try:
+    """Replace `target` by `fresh`; an old `target` is moved to `aside`.
+
+    On failure, `clean_up` moves it back.
+    """
+    if target.exists():
         target.rename(aside)
-        fresh.rename(target)
-    except BaseException:
-        if aside.exists() and not target.exists():
-            aside.rename(target)
-        raise
+    fresh.rename(target)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from unidiff.errors import UnidiffParseError
@@ -53,7 +53,7 @@ class Patch:
     path: Path
     recorded: str
     digest: str
-    text: str = field(repr=False, compare=False)
+    text: str
 
     @classmethod
     def of(cls, path: Path, directory: Path, text: str) -> Patch:
@@ -309,5 +309,5 @@ def _conflict(patch: Patch, path: str, hunk: Hunk, why: str, text: str) -> str:
 
 def _excerpt(lines: Sequence[str]) -> Iterator[str]:
     yield from (safe_text(line.removesuffix("\n")) for line in lines[:_SHOWN])
-    if len(lines) > _SHOWN:
-        yield f"... {len(lines) - _SHOWN} more lines"
+    if rest := len(lines[_SHOWN:]):
+        yield f"... {rest} more lines"

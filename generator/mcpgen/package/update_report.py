@@ -66,7 +66,8 @@ class Report:
         words = {"new": self.new, "gone": self.gone, "changed": self.changed}
         for word, kinds in words.items():
             for kind, names in kinds.items():
-                more = f" and {len(names) - _NAMES} more" if len(names) > _NAMES else ""
+                rest = len(names[_NAMES:])
+                more = f" and {rest} more" if rest else ""
                 shown = ", ".join(safe_text(name) for name in names[:_NAMES])
                 yield f"  {word} {kind}: {shown}{more}"
 
@@ -121,9 +122,9 @@ def _renamed_inline(side: _Side) -> dict[str, str]:
 def _renamed_below(old: Node, new: Node) -> Iterator[tuple[str, str]]:
     """The pairs of different type names in two schemas of the same values."""
     if "$ref" in old and "$ref" in new:
-        names = target(old), target(new)
-        if names[0] != names[1]:
-            yield names
+        one, other = target(old), target(new)
+        if one != other:
+            yield one, other
         return
     for part in ("items", "additionalProperties"):
         if old.get(part) and new.get(part):
@@ -171,7 +172,7 @@ def _pairs(before: Manifest, after: Mapping[str, Source]) -> list[tuple[str, str
     """The revisions to compare: each revision of both with itself, and the newest ones."""
     pairs = [(name, name) for name in before.revisions if name in after]
     newest = max(before.revisions), max(after)
-    return pairs if newest[0] == newest[1] else [*pairs, newest]
+    return [*dict.fromkeys([*pairs, newest])]
 
 
 @dataclass(frozen=True)

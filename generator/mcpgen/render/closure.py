@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import accumulate
 
 _INIT = "__init__.py"
 
@@ -84,9 +85,8 @@ def importers(files: Mapping[str, str]) -> dict[str, str]:
 
 def _packages(path: str) -> Iterator[str]:
     """The `__init__.py` of each folder that a file lies in."""
-    folders = path.split("/")[:-1]
-    for depth in range(1, len(folders) + 1):
-        yield "/".join((*folders[:depth], _INIT))
+    for folder in accumulate(path.split("/")[:-1], "{}/{}".format):
+        yield f"{folder}/{_INIT}"
 
 
 def imported_files(path: str, text: str, available: Collection[str]) -> Iterator[str]:
