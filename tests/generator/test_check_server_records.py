@@ -6,15 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-import anyio
 import pytest
 
-from generator.checked_in_memory import MemoryConnection, MemoryServer
-from mcpgen.check_server.connections import Received, Reply
-from mcpgen.check_server.outcomes import BrokenRuleError, NotApplicableError
-from mcpgen.check_server.runner import CHECKS
-from mcpgen.check_server.session import Session
-from mcpgen.explain.revision import revision
+from generator.checked_in_memory import judgement, session_with
+from mcpgen.check_server.connections import Received
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
@@ -30,23 +25,11 @@ def received(message: Any) -> Received:
     return Received(json.dumps(message).encode(), message)
 
 
-def judgement(rule: str, name: str, *records: Sequence[Received], capabilities: Any = None) -> str:
+def judged(rule: str, name: str, *records: Sequence[Received], capabilities: Any = None) -> str:
     """What a check says of the records of some sessions; empty if the rule is kept."""
-
-    def begin() -> MemoryConnection:
-        return MemoryConnection(lambda line: [], [])
-
-    session = Session(MemoryServer(begin, ["raw"]), revision(name), begin(), [])
-    session.opening = Reply(answer={"result": {"capabilities": capabilities or {}}})
+    session = session_with(name, capabilities=capabilities or {})
     session.records += map(list, records)
-    [check] = [check for check in CHECKS if check.id == rule]
-    try:
-        anyio.run(check.run, session)
-    except BrokenRuleError as broken:
-        return str(broken)
-    except NotApplicableError as reason:
-        return f"not applicable: {reason}"
-    return ""
+    return judgement(rule, session)
 
 
 def failed(code: Any, message: Any = "m") -> dict[str, Any]:
@@ -179,7 +162,7 @@ CASES = [
 @pytest.mark.parametrize(("rule", "name", "message", "said"), CASES)
 def test_each_message_is_judged(rule: str, name: str, message: Any, said: str) -> None:
     others = [received(5), received(CHANGED), received(b"no JSON")]
-    assert judgement(rule, name, others, [received(message)]) == said
+    assert judged(rule, name, others, [received(message)]) == said
 
 
 @pytest.mark.parametrize(
@@ -192,25 +175,31 @@ def test_each_message_is_judged(rule: str, name: str, message: Any, said: str) -
 def test_a_server_that_logs_declares_it(rule: str, name: str) -> None:
     log, changed = received(LOG), received(CHANGED)
     expected = "expected the capability logging of a server that logs, got {}"
-    assert judgement(rule, name, [changed], [changed, log]) == expected
-    assert judgement(rule, name, [changed, log], capabilities={"logging": {}}) == ""
-    assert judgement(rule, name, [changed]) == ""
+    assert judged(rule, name, [changed], [changed, log]) == expected
+    assert judged(rule, name, [changed, log], capabilities={"logging": {}}) == ""
+    assert judged(rule, name, [changed]) == ""
+
+
+def test_one_unwanted_log_message_is_shown() -> None:
+    log = {"method": "notifications/message"}
+    said = judged("logging.per-request-level", NEW, [received(log)] * 2)
+    assert said.endswith(f", got {json.dumps([log])}")
 
 
 def test_an_id_of_an_event_is_unique_in_its_session() -> None:
     a, b, c, none = [Received(b"", event_id=id) for id in ("a", "b", "c", None)]
     rule = "http.event-id-unique"
-    assert judgement(rule, OLD, [a, b, none, none], [b, a]) == ""
+    assert judged(rule, OLD, [a, b, none, none], [b, a]) == ""
     expected = 'expected each event id once in a session, got ["b", "c"] again'
-    assert judgement(rule, OLD, [a], [c, b, a, b, c]) == expected
+    assert judged(rule, OLD, [a], [c, b, a, b, c]) == expected
 
 
 def test_events_without_sessions_have_no_ids() -> None:
     events = [Received(b"", event_id=id) for id in (None, "a", "b", "c", "d")]
     rule, expected = "http.no-resumability", "expected no ids of events, got "
-    assert judgement(rule, NEW, events[:1], events[:1]) == ""
-    assert judgement(rule, NEW, events[:1], events[:2]) == expected + '["a"]'
-    assert judgement(rule, NEW, events) == expected + '["a", "b", "c"]'
+    assert judged(rule, NEW, events[:1], events[:1]) == ""
+    assert judged(rule, NEW, events[:1], events[:2]) == expected + '["a"]'
+    assert judged(rule, NEW, events) == expected + '["a", "b", "c"]'
 
 
 LINE = "expected each message on one line, got a message over several lines"
@@ -234,5 +223,5 @@ def test_standard_output_has_messages_in_lines(
     lines: list[Any], on_one_line: str, alone: str
 ) -> None:
     parts = [received(CHANGED)], [received(line) for line in lines]
-    assert judgement("stdio.no-embedded-newline", OLD, *parts) == on_one_line
-    assert judgement("stdio.stdout-only-messages", OLD, *parts) == alone
+    assert judged("stdio.no-embedded-newline", OLD, *parts) == on_one_line
+    assert judged("stdio.stdout-only-messages", OLD, *parts) == alone
