@@ -50,6 +50,7 @@ JSONRPC: list[tuple[str, str, list[Any], str]] = [
     ("jsonrpc.response-same-id", OLD, [refused(1), refused(2)], ""),
     ("jsonrpc.response-same-id", OLD, [numbered(7001)], f'{SAME}"7001", got id 7001'),
     ("jsonrpc.response-same-id", OLD, [OK, numbered("7001")], f'{SAME}7001, got id "7001"'),
+    ("jsonrpc.response-same-id", OLD, [OK, numbered(7001.0)], f"{SAME}7001, got id 7001.0"),
     ("jsonrpc.response-same-id", OLD, [None], f'{SAME}"7001", got no answer'),
     ("jsonrpc.response-same-id", OLD, [anonymous(1)], f'{SAME}"7001", got a response without id'),
     ("jsonrpc.request-id-not-null", OLD, [None], ""),
