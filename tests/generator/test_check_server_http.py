@@ -241,8 +241,10 @@ RESPONSES: list[Case] = [
         "cancellation.invalid-ignored",
         OLD,
         [(399, {"jsonrpc": "2.0", "error": {"code": 1}})],
-        'expected no answer to a cancellation with the params {"requestId": 999999}, '
-        "got status 399 with error 1 (null)",
+        (
+            'expected no answer to a cancellation with the params {"requestId": 999999}, '
+            "got status 399 with error 1 (null)"
+        ),
     ),
 ]
 
@@ -276,15 +278,19 @@ FIELDS: list[Case] = [
         "http.version-unsupported",
         NEW,
         [failed(200, VERSION)],
-        "expected status 400 with error -32022 for the version 1900-01-01, "
-        'got status 200 with error -32022 ("no")',
+        (
+            "expected status 400 with error -32022 for the version 1900-01-01, "
+            'got status 200 with error -32022 ("no")'
+        ),
     ),
     (
         "http.version-unsupported",
         NEW,
         [failed(400, CODE)],
-        "expected status 400 with error -32022 for the version 1900-01-01, "
-        'got status 400 with error -32020 ("no")',
+        (
+            "expected status 400 with error -32022 for the version 1900-01-01, "
+            'got status 400 with error -32020 ("no")'
+        ),
     ),
     (
         "headers.server-validates",
@@ -306,8 +312,10 @@ FIELDS: list[Case] = [
         "headers.mismatch-code",
         NEW,
         [failed(400, VERSION)],
-        "expected error -32020 for another method in the header, "
-        'got status 400 with error -32022 ("no")',
+        (
+            "expected error -32020 for another method in the header, "
+            'got status 400 with error -32022 ("no")'
+        ),
     ),
     (
         "headers.names-case-insensitive",
@@ -325,8 +333,10 @@ FIELDS: list[Case] = [
         "headers.decode-before-compare",
         NEW,
         [failed(400, CODE)],
-        "expected a name in Base64 to be decoded and compared, "
-        'got status 400 with error -32020 ("no")',
+        (
+            "expected a name in Base64 to be decoded and compared, "
+            'got status 400 with error -32020 ("no")'
+        ),
     ),
     ("headers.decode-before-compare", NEW, [failed(400, VERSION)], ""),
     ("headers.undecodable-base64", NEW, [failed(400, CODE)], ""),
@@ -335,8 +345,10 @@ FIELDS: list[Case] = [
             "headers.undecodable-base64",
             NEW,
             [answer],
-            "expected status 400 with error -32020 for a name that is no Base64, "
-            f'got status {answer[0]} with error {answer[1]["error"]["code"]} ("no")',
+            (
+                "expected status 400 with error -32020 for a name that is no Base64, "
+                f'got status {answer[0]} with error {answer[1]["error"]["code"]} ("no")'
+            ),
         )
         for answer in (failed(400, VERSION), failed(200, CODE))
     ),
@@ -358,15 +370,19 @@ FIELDS: list[Case] = [
         "meta.missing-required-rejected",
         NEW,
         [failed(400, CODE)],
-        "expected error -32602 without io.modelcontextprotocol/clientCapabilities in _meta, "
-        'got status 400 with error -32020 ("no")',
+        (
+            "expected error -32602 without io.modelcontextprotocol/clientCapabilities in _meta, "
+            'got status 400 with error -32020 ("no")'
+        ),
     ),
     (
         "meta.missing-required-rejected",
         NEW,
         [failed(400, -32602), failed(400, VERSION)],
-        "expected error -32602 or -32020 without io.modelcontextprotocol/protocolVersion in "
-        '_meta, got status 400 with error -32022 ("no")',
+        (
+            "expected error -32602 or -32020 without io.modelcontextprotocol/protocolVersion in "
+            '_meta, got status 400 with error -32022 ("no")'
+        ),
     ),
     (
         "jsonrpc.code-invalid-params",

@@ -153,8 +153,10 @@ CASES = [
         "logging.per-request-level",
         NEW,
         LOG,
-        "expected no log messages, as no request asks for them, got "
-        '[{"jsonrpc": "2.0", "method": "notifications/message", "p...',
+        (
+            "expected no log messages, as no request asks for them, got "
+            '[{"jsonrpc": "2.0", "method": "notifications/message", "p...'
+        ),
     ),
 ]
 

@@ -158,8 +158,10 @@ JSONRPC: list[tuple[str, str, list[Any], str]] = [
         "jsonrpc.batch-removed",
         OLD,
         [numbered(1)],
-        'expected no result for the request of a batch, got {"jsonrpc": "2.0", "id": 1, '
-        '"result": {}}',
+        (
+            'expected no result for the request of a batch, got {"jsonrpc": "2.0", "id": 1, '
+            '"result": {}}'
+        ),
     ),
     ("cancellation.invalid-ignored", OLD, [None, OK, None, OK, None, OK, OK], ""),
     *(
