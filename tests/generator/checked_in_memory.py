@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterable, Sequence
 from http.client import HTTPResponse
 from http.server import HTTPServer
@@ -24,8 +25,9 @@ from mcpgen.check_server.connections import (
     refusal,
 )
 from mcpgen.check_server.http_connection import HttpConnection
-from mcpgen.check_server.runner import Findings, Run
-from mcpgen.check_server.session import Server
+from mcpgen.check_server.outcomes import BrokenRuleError, NotApplicableError
+from mcpgen.check_server.runner import CHECKS, Findings, Run
+from mcpgen.check_server.session import Server, Session
 from mcpgen.check_server.table import Check
 from mcpgen.explain.revision import revision
 from mcpgen.json_types import Json, is_object
@@ -178,6 +180,99 @@ def checked_over_http(
         return HttpConnection(client, address, {}, 1.0)
 
     return findings_of(begin, address, name, checks), sent
+
+
+def session_with(
+    name: str,
+    answers: Iterable[Any] = (),
+    *,
+    spoken: Iterable[str] = (),
+    begin: Callable[[], Connection] | None = None,
+    **result: Any,
+) -> Session:
+    """A session in this process, with a result of its first request.
+
+    Args:
+        name: The revision.
+        answers: What the server sends for each line: members of a response, a message with
+            `jsonrpc`, bytes, a list of these, or nothing for `None`; then empty results.
+        spoken: The revisions that the server speaks.
+        begin: Opens a connection in place of one that gives these answers.
+        result: The result.
+    """
+    rest = iter(answers)
+
+    def respond(line: bytes) -> Iterable[bytes]:
+        answer = next(rest, {"result": {}})
+        return (
+            [line_of(each, line) for each in answer]
+            if isinstance(answer, list)
+            else ([] if answer is None else [line_of(answer, line)])
+        )
+
+    connect = begin or (lambda: MemoryConnection(respond, []))
+    server = MemoryServer(connect, ["raw"])
+    server.spoken += map(revision, spoken)
+    session = Session(server, revision(name), connect(), [])
+    session.opening = Reply(answer={"result": result})
+    return session
+
+
+def line_of(answer: Any, request: bytes) -> bytes:
+    """A line of an answer; members of a response get the id of the request."""
+    if isinstance(answer, bytes):
+        return answer
+    if isinstance(answer, dict) and "jsonrpc" not in answer:
+        answer = {"jsonrpc": "2.0", "id": json.loads(request)["id"], **answer}
+    return json.dumps(answer, ensure_ascii=False).encode()
+
+
+def session_over_http(
+    name: str, answers: Iterable[Any] = (), *, session_id: str | None = None, **how: Any
+) -> Session:
+    """A session over HTTP in this process; see `session_with`.
+
+    Args:
+        name: The revision.
+        answers: A response for each request: its status, its message or bytes if it has any, and
+            its header fields; or an error. Then empty results.
+        session_id: The session id that the server assigned.
+        how: See `session_with`.
+    """
+    rest = iter(answers)
+
+    def handle(request: httpx2.Request) -> httpx2.Response:
+        answer = next(rest, (200, {"result": {}}))
+        if isinstance(answer, Exception):
+            raise answer
+        status, message, fields = (*answer, *(None, {})[len(answer) - 1 :])
+        if message is None or isinstance(message, bytes):
+            return httpx2.Response(status, headers=fields, content=message)
+        body = line_of(message, request.content)
+        return httpx2.Response(
+            status, headers={"content-type": "application/json", **fields}, content=body
+        )
+
+    def begin() -> Connection:
+        client = httpx2.AsyncClient(transport=httpx2.MockTransport(handle))
+        return HttpConnection(client, "http://127.0.0.1/mcp", {}, 1.0)
+
+    session = session_with(name, begin=begin, **how)
+    if session_id is not None:
+        session.opening.fields = {session.session_field.lower(): session_id}
+    return session
+
+
+def judgement(rule: str, session: Session) -> str:
+    """What the check of a rule says of a session; empty if the rule is kept."""
+    [check] = [check for check in CHECKS if check.id == rule]
+    try:
+        anyio.run(check.run, session)
+    except BrokenRuleError as broken:
+        return str(broken)
+    except NotApplicableError as reason:
+        return f"not applicable: {reason}"
+    return ""
 
 
 def ignore(text: str) -> None:

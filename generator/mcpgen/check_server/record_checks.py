@@ -14,8 +14,8 @@ from mcpgen.json_types import Json, Node, is_object
 
 TABLE = Table()
 
-_RESERVED = range(-32099, -32019)
 _LEGACY = range(-32019, -31999)
+_RESERVED = range(-32099, _LEGACY.start)
 _SENT_TOKENS = ("mcpgen", 0)
 """The progress tokens that checks send."""
 
