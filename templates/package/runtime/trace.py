@@ -7,7 +7,6 @@ line is one append.
 from __future__ import annotations
 
 import errno
-import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -18,12 +17,10 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 from .._wire import encode, is_many, is_object
-from ..channel import Channel, OutgoingMessage, RequestId
+from ..channel import Channel, OutgoingMessage, RequestId, logger
 from ..errors import EndOfChannel, FrameError, RequestLost, TransportError
 
 VARIABLE = "MCP_TRACE"
-
-_logger = logging.getLogger(__name__.partition(".")[0])
 
 SecretNames: TypeAlias = Callable[[str], Collection[str]]
 """Returns the secret arguments of a tool: names of arguments, and of members within."""
@@ -165,7 +162,7 @@ class _TraceFile:
             os.close(file)
 
     def _stop(self, error: OSError) -> None:
-        _logger.warning(
+        logger.warning(
             "%s: nothing more is recorded in %r: %s", VARIABLE, self._path, error.strerror
         )
 

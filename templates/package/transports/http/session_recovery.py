@@ -8,12 +8,11 @@ Source: basic/transports (session management, listening for messages from the se
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import anyio
 
-from ...channel import OutgoingMessage
+from ...channel import OutgoingMessage, logger
 from ...errors import HttpStatusError, McpError, ResponseLostError, SessionLostError
 from ...facts import Revisions
 from ...framing.http_headers import JSON
@@ -23,8 +22,6 @@ from .event_stream import EventStream, OnMessage, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response, Secrets
 from .session import Endpoint, ServerSessionState, session_of
-
-logger = logging.getLogger(__name__.partition(".")[0])
 
 
 class Sessions:
