@@ -14,6 +14,7 @@ from mcp_protocol.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
+    LocalProtocolError,
     ResponseLostError,
 )
 from mcp_protocol.revisions import REVISIONS
@@ -191,6 +192,69 @@ def test_a_permanent_redirect_is_remembered(
     assert asked_for == targets
 
 
+@pytest.mark.parametrize("redirects", [4, 5])
+def test_four_redirects_are_followed(redirects: int, reach: Callable[[Handler], None]) -> None:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        number = int(asked.target[2:] or 0)
+        if number < redirects:
+            await reply.whole(307, b"", Location=f"/a{number + 1}")
+        else:
+            await reply.whole(200)
+
+    async def main() -> str:
+        return (await HttpRequests().open("POST", URL, POSTED, b"{}")).url
+
+    reach(handler)
+    if redirects == 4:
+        assert simulate("asyncio", 0, main) == f"{URL}4"
+    else:
+        with pytest.raises(ConnectFailedError, match=f"to {URL}5: more than 5 redirects$"):
+            simulate("asyncio", 0, main)
+
+
+@pytest.mark.parametrize(
+    ("kind", "came"), [({}, "no content type"), ({"Content_Type": "a/b; c=d"}, "a/b")]
+)
+def test_an_unexpected_type_of_content_is_named(
+    kind: dict[str, str], came: str, reach: Callable[[Handler], None]
+) -> None:
+    async def main() -> str:
+        requests = HttpRequests()
+        response = await requests.open("POST", URL, POSTED, b"{}")
+        return str(await requests.unexpected_response(response, "text"))
+
+    reach(respond(201, **kind))
+    assert simulate("asyncio", 0, main) == f"{URL}: expected text, came HTTP 201, {came}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sent"),
+    [("X-Own", "a b", True), ("X-Own", "a\nb", False), ("X Own", "a b", False), ("", "a", False)],
+)
+def test_a_field_of_the_user_has_a_name_and_a_value(
+    name: str, value: str, sent: bool, reach: Callable[[Handler], None]
+) -> None:
+    fields: list[dict[str, str]] = []
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        fields.append(asked.fields)
+        await reply.whole(200)
+
+    async def make_fields() -> dict[str, str]:
+        return {name: value}
+
+    async def main() -> None:
+        await HttpRequests(make_fields).open("POST", URL, {"Accept": "b"}, b"{}")
+
+    reach(handler)
+    if sent:
+        simulate("asyncio", 0, main)
+        assert fields == [{"accept": "b", name.lower(): value}]
+    else:
+        with pytest.raises(LocalProtocolError, match=r"^headers: a header field can't be sent$"):
+            simulate("asyncio", 0, main)
+
+
 CHALLENGES = ", ".join(f'A{n} realm="r", error_description="reason {n}"' for n in (1, 1, 2, 3))
 REASONS = "the server's reason: reason 1"
 SIGN_IN = "auth=OAuth('Name of the client') signs in, auth='...' sends a token"
@@ -224,6 +288,17 @@ def test_a_refusal_has_the_reasons_of_the_server_and_advice(
     assert text == f"POST {URL} answered HTTP {status}" + (f"; {advice}" if advice else "")
 
 
+def test_a_reason_in_the_body_of_a_refusal_is_not_repeated(
+    reach: Callable[[Handler], None],
+) -> None:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        challenge = 'A error_description="expired", B error="other"'
+        await reply.whole(403, b"it is expired", WWW_Authenticate=challenge)
+
+    reach(handler)
+    assert str(refusal_of()).endswith(": it is expired; the server's reason: other")
+
+
 @pytest.mark.parametrize(
     ("status", "attempts", "renewed"), [(401, 0, True), (401, 1, False), (403, 0, False)]
 )
@@ -239,6 +314,7 @@ async def test_a_token_is_renewed_once_for_a_request(
     assert await authorizer.wants_retry(response, sent, request, attempts) is renewed
     shown = "second" if renewed else "first"
     assert await authorizer.fields("POST", URL) == {"Authorization": f"Bearer {shown}"}
+    assert await authorizer.fields("GET", f"{URL}/b") == {"Authorization": f"Bearer {shown}"}
     assert await authorizer.fields("GET", "https://other.example/a") == {}
 
 
