@@ -95,6 +95,11 @@ def test_an_origin_is_scheme_host_and_port(other: str, same: bool) -> None:
     assert same_origin(other, "https://host/a") is same
 
 
+def test_the_default_port_of_http_is_80() -> None:
+    assert same_origin("http://host", "http://host:80")
+    assert not same_origin("http://host", "http://host:81")
+
+
 def raised_from(error: Exception, cause: Exception | None) -> Exception:
     """An error that was raised for another one, or beside it."""
     error.__cause__ = cause
