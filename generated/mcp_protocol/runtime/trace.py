@@ -30,6 +30,7 @@ VARIABLE = "MCP_TRACE"
 SecretNames: TypeAlias = Callable[[str], Collection[str]]
 """Returns the secret arguments of a tool: names of arguments, and of members within."""
 
+_CLOSED = -1  # in place of a descriptor
 _DISK_FAILURES = {errno.EIO, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
@@ -138,7 +139,7 @@ class _TraceFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = -1
+        self._file = _CLOSED
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
@@ -150,7 +151,7 @@ class _TraceFile:
 
     @property
     def closed(self) -> bool:
-        return self._file < 0
+        return self._file == _CLOSED
 
     def write(self, record: Mapping[str, Any]) -> None:
         rest = memoryview(encode(record) + b"\n")
@@ -162,7 +163,7 @@ class _TraceFile:
             self.close()
 
     def close(self) -> None:
-        file, self._file = self._file, -1
+        file, self._file = self._file, _CLOSED
         with suppress(OSError):  # already closed, or a failed write of a network file system
             os.close(file)
 

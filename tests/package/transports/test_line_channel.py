@@ -16,7 +16,12 @@ from anyio import wait_all_tasks_blocked
 from anyio.abc import ByteStream, Listener, SocketAttribute
 
 from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, LocalProtocolError
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    EndOfChannel,
+    FrameError,
+    LocalProtocolError,
+)
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.line_channel import (
     AsyncioSink,
@@ -421,3 +426,84 @@ async def test_a_closed_sink_leaves_the_blocking_mode_to_others(ends: Ends) -> N
     finally:
         os.close(other)
         os.close(reading)
+
+
+class Memory:
+    """A source of given bytes, and a sink that keeps what is written."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self._chunks = list(chunks)
+        self.written: list[tuple[bytes, bool]] = []
+
+    async def read(self) -> bytes:
+        return self._chunks.pop(0) if self._chunks else b""
+
+    def interrupt(self) -> None:
+        """Nobody waits."""
+
+    async def write(self, data: bytes, *, more: bool) -> None:
+        self.written.append((data, more))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def received(channel: LineChannel) -> list[bytes | str]:
+    """What a channel still gives: messages, and errors by their types."""
+    got: list[bytes | str] = []
+    while True:
+        try:
+            got.append(await channel.receive())
+        except FrameError:
+            got.append("too long")
+        except EndOfChannel:
+            return got
+
+
+@pytest.mark.parametrize(
+    ("lines", "refused", "taken", "unread"),
+    [
+        (b"1\n2\n3\n", None, [b"1", b"2", b"3"], []),
+        (b"1\n2\n3\n", b"1", [b"1"], [b"1", b"2", b"3"]),
+        (b"1\n2\n3\n", b"2", [b"1", b"2"], [b"2", b"3"]),
+        (b"1\nlong\n3\n", None, [b"1"], ["too long", b"3"]),
+        (b"long\n2\n", None, [], ["too long", b"2"]),
+        (b"\r\n \n1\n2", None, [b"1"], [b"2"]),
+    ],
+)
+async def test_messages_are_settled_on_arrival_up_to_one_that_is_not(
+    lines: bytes, refused: bytes | None, taken: list[bytes], unread: list[bytes | str]
+) -> None:
+    def take(message: bytes) -> bool:
+        seen.append(bytes(message))
+        return message != refused
+
+    seen: list[bytes] = []
+    ends = Memory(lines)
+    channel = LineChannel(ends, ends, 3)
+    channel.settle_by(take)
+    assert await received(channel) == unread
+    assert seen == taken
+
+
+async def test_unread_messages_are_dropped_when_receiving_ends() -> None:
+    ends = Memory(b"1\n2\n3\n")
+    channel = LineChannel(ends, ends)
+    assert await channel.receive() == b"1"
+    channel.end_receiving()
+    assert await received(channel) == []
+
+
+async def test_a_response_is_written_with_others_while_requests_are_unread() -> None:
+    ends = Memory(b"1\n2\n", b"3\n")
+    channel = LineChannel(ends, ends)
+    for number in range(1, 4):
+        await channel.receive()
+        await channel.send(OutgoingMessage(b"%d" % number))
+    assert ends.written == [(b"1\n", True), (b"2\n", False), (b"3\n", False)]
+
+
+async def test_a_source_is_drained_to_its_end() -> None:
+    ends = Memory(b"1\n", b"2\n")
+    await LineChannel(ends, ends).drain()
+    assert await ends.read() == b""

@@ -189,8 +189,8 @@ def test_a_message_ends_the_growth_of_pauses() -> None:
     empty, message = StreamResponse(), StreamResponse(b"data: x\n\n")
     server = Server(empty, message, empty, empty, refused(404))
     with pytest.raises(ResponseLostError):
-        follow(server, StreamResponse(b"id: 1\nretry: 300\n\n"))
-    assert server.pauses() == [0.3, 0.3, 0.3, 0.3, 1]
+        follow(server, StreamResponse(b"id: 1\nretry: 0\n\n"))
+    assert server.pauses() == [0.1, 0.2, 0.1, 0.1, 1]
 
 
 def test_the_pause_of_the_server_holds_until_a_second_failure() -> None:
