@@ -210,8 +210,7 @@ class _Masking:
             return text
         size, limit = len(text), self._left
         self._left = max(0, limit - size)
-        if size > limit:
-            text, lower = text[:limit], lower[:limit]
+        text, lower = text[:limit], lower[:limit]
         if assigned:
             text = _mask_assignments(text, lower)
         for shape in shapes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -19,7 +20,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import StatusCode
 
 from mcp_protocol import log_requests, measure_application, measure_requests, trace_requests
-from mcp_protocol.errors import InvalidParamsError, RemoteError, RequestTimeoutError
+from mcp_protocol.errors import (
+    InvalidParamsError,
+    MissingExtraError,
+    RemoteError,
+    RequestTimeoutError,
+)
 from mcp_protocol.facts import Role
 
 pytestmark = pytest.mark.anyio
@@ -66,10 +72,17 @@ async def run(middleware: Any, call: Call, outcome: Any = None) -> None:
             raise outcome
         return outcome
 
-    try:
-        await middleware(call, handle)
-    except BaseException as error:
-        assert error is outcome  # noqa: PT017 - any exception has to pass unchanged
+    await expect(middleware, call, handle, outcome)
+
+
+async def expect(middleware: Any, call: Call, handle: Any, outcome: Any) -> None:
+    """Check that middleware passes on the outcome of a handler unchanged."""
+    if isinstance(outcome, BaseException):
+        with pytest.raises(type(outcome)) as caught:
+            await middleware(call, handle)
+        assert caught.value is outcome
+    else:
+        assert await middleware(call, handle) is outcome
 
 
 REFUSED = RemoteError(-32000, "no", None, "tools/call")
@@ -242,10 +255,7 @@ async def test_a_message_is_measured_while_and_after_it_is_handled(
 
     clock = iter([10.0, 12.5])
     monkeypatch.setattr(time, "perf_counter", lambda: next(clock))
-    try:
-        await middleware(Call(role, session_id="session", transport="stdio"), handle)
-    except BaseException as error:
-        assert error is outcome  # noqa: PT017 - any exception has to pass unchanged
+    await expect(middleware, Call(role, session_id="session", transport="stdio"), handle, outcome)
     monkeypatch.undo()
     assert active == [(1, {"mcp.method.name": "tools/call"})]
     metrics = metrics_in(reader)
@@ -277,3 +287,12 @@ def test_gauges_count_what_is_open() -> None:
         "mcp.server.open_sessions": ("{session}", "Open sessions", [2]),
         "mcp.server.open_streams": ("{stream}", "Open streams", [1]),
     }
+
+
+@pytest.mark.parametrize("enable", [trace_requests, measure_requests, measure_application])
+def test_without_opentelemetry_its_package_is_named(
+    enable: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "opentelemetry", None)
+    with pytest.raises(MissingExtraError, match="opentelemetry-api"):
+        enable(*([Application({})] if enable is measure_application else []))

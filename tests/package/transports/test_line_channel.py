@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,9 @@ from mcp_protocol.transports.line_channel import (
     ThreadedSource,
     open_sink,
     open_source,
+    unread_bytes,
 )
+from package.client.simulation import ASYNCIO
 from package.transports.streams import stream_channel
 from package.wire import ALL, encode_message, request
 from requirements import EVERY_REVISION
@@ -487,7 +490,7 @@ async def test_messages_are_settled_on_arrival_up_to_one_that_is_not(
 
 
 async def test_unread_messages_are_dropped_when_receiving_ends() -> None:
-    ends = Memory(b"1\n2\n3\n")
+    ends = Memory(b"1\n2\n3\n", b"4\n")
     channel = LineChannel(ends, ends)
     assert await channel.receive() == b"1"
     channel.end_receiving()
@@ -507,3 +510,34 @@ async def test_a_source_is_drained_to_its_end() -> None:
     ends = Memory(b"1\n", b"2\n")
     await LineChannel(ends, ends).drain()
     assert await ends.read() == b""
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize(("second", "waiting"), [(1047, 0), (1048, 0), (1049, 2049)])
+async def test_messages_of_one_turn_wait_for_its_end_up_to_2_kib(second: int, waiting: int) -> None:
+    reading, writing = os.pipe()
+    sink = open_sink(writing)
+    await sink.write(b"a" * 1000, more=True)
+    await sink.write(b"b" * second, more=True)
+    assert unread_bytes(reading) == waiting
+    await wait_all_tasks_blocked()
+    assert os.read(reading, 4096) == b"a" * 1000 + b"b" * second
+    await sink.close()
+    os.close(reading)
+    assert unread_bytes(reading) == 0  # the number is unknown
+
+
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+async def test_closing_waits_half_a_second_for_a_slow_reader(ends: Ends) -> None:
+    reading, writing = os.pipe()
+    sink = ends[1](writing)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(sink.write, BIG, more=False))
+        await wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    before = anyio.current_time()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await sink.close()
+    assert anyio.current_time() - before == pytest.approx(0.5)
+    os.close(reading)
