@@ -225,7 +225,7 @@ class HttpChannel(Channel):
         patterns = facts_over_http(offered, offered, self._revisions).http.fallback
         if not any(_matches(status, pattern) for pattern in patterns):
             return False
-        failure = ParsedMessage.of(refusal.body, False).error_response()
+        failure = ParsedMessage.of(refusal.body).error_response()
         if failure is None:
             return True
         for modern in self._revisions.of(Lifecycle.PER_REQUEST).values():
@@ -242,7 +242,7 @@ class HttpChannel(Channel):
         An error without a request id and with a temporary status describes the server's state, so
         the refusal is raised.
         """
-        body = ParsedMessage.of(refusal.body, False)
+        body = ParsedMessage.of(refusal.body)
         failure = None if refusal.wants_credentials else body.error_response()
         if failure is None or message.kind != "request":
             raise refusal

@@ -208,8 +208,9 @@ class HttpSse:
         initialize = self._initialize
         if initialize is None:
             return data
-        message = ParsedMessage.of(data, False)
-        result = message.results().get(initialize.id or 0)
+        message = ParsedMessage.of(data)
+        assert initialize.id is not None
+        result = message.results().get(initialize.id)
         if result is None:
             return message
         session = session_of(initialize, result, _no_header, self._revisions)

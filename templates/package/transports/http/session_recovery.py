@@ -174,9 +174,10 @@ class Sessions:
         """Open a session; the response may be JSON or an event of a stream."""
         response = await self._endpoint.post(initialize, None)
         requests, identifier = self._endpoint.requests, initialize.id
+        assert identifier is not None
 
         async def on_message(data: bytes) -> None:
-            result = ParsedMessage.of(data, False).results().get(identifier or 0)
+            result = ParsedMessage.of(data).results().get(identifier)
             if result is not None:
                 self.store_session(initialize, result, response)
                 stream.scope.cancel()
