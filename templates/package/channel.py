@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ RequestId: TypeAlias = int | str
 
 MessageKind: TypeAlias = Literal["request", "notification", "response", "error"]
 """The kinds of JSON-RPC messages; `response` is a success response."""
+
+logger = logging.getLogger(__name__.partition(".")[0])
+"""The logger of the package."""
 
 MESSAGE_LIMIT = 64 * 1024 * 1024
 """Longest message accepted by default, in bytes: room for a large blob in Base64."""

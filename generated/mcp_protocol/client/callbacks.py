@@ -22,20 +22,18 @@ Source: server/utilities/logging, basic/utilities/progress, basic/utilities/canc
 from __future__ import annotations
 
 import inspect
-import logging
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 import anyio
 from anyio import to_thread
 
+from ..channel import logger
 from ..errors import ConnectionClosedError, RequestCancelledError
 
 if TYPE_CHECKING:
     from ..protocol.connection import Connection
     from ..runtime.pending_requests import OnProgress
-
-_logger = logging.getLogger(__name__.partition(".")[0])
 
 
 class LogMessage(Protocol):
@@ -97,7 +95,7 @@ class Callback:
                 if inspect.isawaitable(returned):
                     await returned
             except Exception:
-                _logger.exception("%r failed", self._function)
+                logger.exception("%r failed", self._function)
 
 
 class Callbacks:

@@ -210,8 +210,7 @@ class _Masking:
             return text
         size, limit = len(text), self._left
         self._left = max(0, limit - size)
-        if size > limit:
-            text, lower = text[:limit], lower[:limit]
+        text, lower = text[:limit], lower[:limit]
         if assigned:
             text = _mask_assignments(text, lower)
         for shape in shapes:
@@ -301,9 +300,7 @@ def _value_span(text: str, assigned: re.Match[str]) -> tuple[int, int]:
     start = assigned.end()
     if assigned["tag"]:
         return start, _element_end(text, assigned)
-    if not assigned["sign"] and not _is_option(
-        text, max(0, assigned.start() - 64), assigned.end("name")
-    ):
+    if not assigned["sign"] and not _is_option(text, assigned.start() - 64, assigned.end("name")):
         return start, start
     quote = _opening_quote(text, start)
     if quote is not None:
@@ -314,9 +311,9 @@ def _value_span(text: str, assigned: re.Match[str]) -> tuple[int, int]:
     start = _behind_scheme(text, start, assigned)
     if not _WHOLE_LINE(assigned["name"]):
         return start, _match_end(_word, text, start, len(text))
-    before = text[max(0, assigned.start() - 1) : assigned.start()]
+    before = text[assigned.start() - 1 : assigned.start()]
     close = text.find(before, start) if before in _QUOTES else -1  # as in -H "name: value"
-    return start, _match_end(_rest_of_line, text, start, len(text) if close < 0 else close)
+    return start, _match_end(_rest_of_line, text, start, len(text) if close == -1 else close)
 
 
 def _element_end(text: str, assigned: re.Match[str]) -> int:
@@ -325,7 +322,7 @@ def _element_end(text: str, assigned: re.Match[str]) -> int:
         return assigned.end()
     limit = assigned.end() + _ELEMENT_LIMIT
     close = text.find("<", assigned.end(), limit)
-    return close if close >= 0 else min(limit, len(text))
+    return min(limit, len(text)) if close == -1 else close
 
 
 def _behind_scheme(text: str, start: int, assigned: re.Match[str]) -> int:
@@ -343,7 +340,7 @@ def _closing_quote(text: str, start: int, opening: str) -> int:
     """The end of a quoted value: a quote with at most as many backslashes as the opening quote."""
     quote, escapes = opening[-1], len(opening) - 1
     at = text.find(quote, start)
-    while at >= 0:
+    while at != -1:
         run = at
         while run > start and text[run - 1] == "\\":
             run -= 1

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
-from ..channel import Channel, OutgoingMessage, RequestId
+from ..channel import Channel, OutgoingMessage, RequestId, logger
 from ..errors import (
     ConnectionClosedError,
     FrameError,
@@ -56,8 +56,6 @@ from .request_context import Application, context_of
 
 if TYPE_CHECKING:
     import anyio.abc
-
-logger = logging.getLogger(__name__.partition(".")[0])
 
 CONCURRENT_REQUESTS = 256
 """Most suspended handlers of a connection, by default."""

@@ -12,7 +12,6 @@ stops waiting before that cancels the request.
 from __future__ import annotations
 
 import inspect
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext, suppress
@@ -22,13 +21,11 @@ import anyio
 import msgspec
 from msgspec import Raw
 
-from ..channel import Channel, OutgoingMessage, RequestId
+from ..channel import Channel, OutgoingMessage, RequestId, logger
 from ..errors import McpError, RequestTimeoutError
 from ..protocol.connection import Connection
 from ..protocol.receiver import NotificationReceived, ProgressReceived, ResponseReceived
 from .concurrency import OneShotEvent, event_type
-
-logger = logging.getLogger(__name__.partition(".")[0])
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None] | None]
 """Called with progress, total and message, in the task that waits for the result."""

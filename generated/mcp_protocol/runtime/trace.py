@@ -12,7 +12,6 @@ line is one append.
 from __future__ import annotations
 
 import errno
-import logging
 import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
@@ -23,16 +22,15 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 from .._wire import encode, is_many, is_object
-from ..channel import Channel, OutgoingMessage, RequestId
+from ..channel import Channel, OutgoingMessage, RequestId, logger
 from ..errors import EndOfChannel, FrameError, RequestLost, TransportError
 
 VARIABLE = "MCP_TRACE"
 
-_logger = logging.getLogger(__name__.partition(".")[0])
-
 SecretNames: TypeAlias = Callable[[str], Collection[str]]
 """Returns the secret arguments of a tool: names of arguments, and of members within."""
 
+_CLOSED = -1  # in place of a descriptor
 _DISK_FAILURES = {errno.EIO, errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)}
 
 
@@ -141,7 +139,7 @@ class _TraceFile:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._file = -1
+        self._file = _CLOSED
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         except OSError as error:
@@ -153,7 +151,7 @@ class _TraceFile:
 
     @property
     def closed(self) -> bool:
-        return self._file < 0
+        return self._file == _CLOSED
 
     def write(self, record: Mapping[str, Any]) -> None:
         rest = memoryview(encode(record) + b"\n")
@@ -165,12 +163,12 @@ class _TraceFile:
             self.close()
 
     def close(self) -> None:
-        file, self._file = self._file, -1
+        file, self._file = self._file, _CLOSED
         with suppress(OSError):  # already closed, or a failed write of a network file system
             os.close(file)
 
     def _stop(self, error: OSError) -> None:
-        _logger.warning(
+        logger.warning(
             "%s: nothing more is recorded in %r: %s", VARIABLE, self._path, error.strerror
         )
 

@@ -421,7 +421,7 @@ def _pydantic_value(adapter: Any, value: Any, strict: bool) -> Any:
             return adapter.validate_json(msgspec.json.encode(value), strict=True)
         return adapter.validate_python(value)
     except pydantic.ValidationError as error:
-        details = error.errors(include_url=False, include_context=False)
+        details = error.errors()
         texts = [_pydantic_error(each) for each in details[:_SHOWN_ERRORS]]
         if len(details) > _SHOWN_ERRORS:
             texts.append(f"and {len(details) - _SHOWN_ERRORS} more")

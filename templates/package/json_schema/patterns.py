@@ -205,7 +205,7 @@ class _Parser:
         return parts[0] if len(parts) == 1 else _join_parts(parts)
 
     def _repeat(self, inner: _Part, token: re.Match[str]) -> _Part:
-        least, most = _SIGNS.get(token[0][0], (int(token["least"] or 0), None))
+        least, most = _SIGNS.get(token[0][0]) or (int(token["least"]), None)
         if token["least"] is not None and token["most"] is not None:
             most = int(token["most"])
         elif token["least"] is not None and token["comma"] is None:

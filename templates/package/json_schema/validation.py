@@ -244,7 +244,7 @@ async def _in_time(work: Callable[[], Result], end: float) -> Result:
     except LookupError:
         limiter = anyio.CapacityLimiter(THREADS)
         _limiter.set(limiter)
-    with anyio.move_on_after(max(end - time.monotonic(), 0.0)):
+    with anyio.move_on_after(end - time.monotonic()):
         return await anyio.to_thread.run_sync(run_limited, limiter=limiter, abandon_on_cancel=True)
     raise _OutOfTimeError
 

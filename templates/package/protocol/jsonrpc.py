@@ -215,7 +215,7 @@ class ParsedMessage(bytes):
     is_batch: bool
 
     @classmethod
-    def of(cls, data: bytes, batching: bool) -> ParsedMessage:
+    def of(cls, data: bytes, batching: bool = False) -> ParsedMessage:
         """Parse a message, or a batch where the revision has batches."""
         parsed = cls(data)
         parsed.is_batch = batching and is_batch(data)

@@ -41,8 +41,6 @@ class TableRow(NamedTuple):
 
 def printable(text: str) -> str:
     """An untrusted text for a terminal: control characters except newlines and tabs are escaped."""
-    if text.isprintable():
-        return text
     return "".join(
         char if char.isprintable() or char in "\n\t" else repr(char)[1:-1] for char in text
     )
@@ -153,7 +151,7 @@ class _StyledOutput(PlainOutput):
 
         options = self._console.options
         if not wrap:
-            options = options.update(no_wrap=True, overflow="ignore")
+            options = options.update(overflow="ignore")
         segments = [
             Segment(printable(segment.text), segment.style)
             for segment in self._console.render(shown, options)
@@ -173,7 +171,7 @@ def output() -> PlainOutput:
         from rich.console import Console
     except ModuleNotFoundError:
         return PlainOutput()
-    return _StyledOutput(Console(markup=False, emoji=False, highlight=False))
+    return _StyledOutput(Console())
 
 
 def _indent_json(text: str) -> str | None:

@@ -168,6 +168,7 @@ class LineChannel(Channel):
         self._ready += messages[taken:] if taken else messages
 
 
+_CLOSED = -1  # in place of a descriptor
 _BATCH = 2048  # most bytes of a batch; with larger batches, both ends would alternately wait
 
 
@@ -247,7 +248,7 @@ class PolledSource:
 
     async def read(self) -> bytes:
         """Some bytes; empty at the end, when interrupted and when the other end broke."""
-        while self._fd >= 0 and self._waits:
+        while self._fd != _CLOSED and self._waits:
             try:
                 await wait_readable(self._fd)
             except (ClosedResourceError, OSError):
@@ -255,11 +256,11 @@ class PolledSource:
             chunk = _read_some(self._fd)
             if chunk is not None:
                 return chunk
-        return b"" if self._fd < 0 or self._waits else _read_some(self._fd) or b""
+        return b"" if self._fd == _CLOSED or self._waits else _read_some(self._fd) or b""
 
     def interrupt(self) -> None:
         """Wake a waiting reader."""
-        if self._fd >= 0:
+        if self._fd != _CLOSED:
             notify_closing(self._fd)
 
     def stop_waiting(self) -> None:
@@ -271,8 +272,8 @@ class PolledSource:
     async def close(self) -> None:
         """Close the descriptor."""
         self.interrupt()
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:
             os.close(fd)
 
 
@@ -299,7 +300,7 @@ class AsyncioSource(PolledSource):
             await self._waiter
         # Not stored in the waiter: a reader that is cancelled now must not lose bytes.
         chunk, self._chunk = self._chunk, None
-        if chunk is not None or self._waits or self._fd < 0:
+        if chunk is not None or self._waits or self._fd == _CLOSED:
             return chunk or b""
         return _read_some(self._fd) or b""
 
@@ -375,14 +376,14 @@ class PolledSink:
 
     async def close(self) -> None:
         """Complete a message that is being written, within a time limit, and close."""
-        if self._fd < 0:
+        if self._fd == _CLOSED:
             return
         if self._rest:
             with move_on_after(FLUSH_SECONDS, shield=True), suppress(ConnectionClosedError):
                 async with self._lock:
                     await self._write_rest()
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:
             notify_closing(fd)
             _set_blocking(fd, self._was_blocking)
             os.close(fd)
@@ -396,7 +397,7 @@ class PolledSink:
             self._rest = self._rest[self._write_some(self._rest) :]
 
     def _write_some(self, data: bytes | memoryview) -> int:
-        if self._fd < 0:
+        if self._fd == _CLOSED:
             raise ConnectionClosedError("the channel is closed; nothing more can be sent")
         try:
             return os.write(self._fd, data)
@@ -436,7 +437,7 @@ class AsyncioSink(PolledSink):
         if not self._in_turn:
             self._in_turn = True
             self._loop.call_soon(self._end_turn)
-        blocked = self._fd < 0 or self._rest or self._lock.locked()
+        blocked = self._fd == _CLOSED or self._rest or self._lock.locked()
         if joined and not blocked and len(self._batch) + len(data) <= _BATCH:
             self._batch += data
             return
@@ -502,9 +503,9 @@ class ThreadedSource:
 
     async def close(self) -> None:
         """Stop reading. The thread, if any, closes the descriptor when its read returns."""
-        if self._thread is None and self._fd >= 0:
+        if self._thread is None and self._fd != _CLOSED:
             os.close(self._fd)
-            self._fd = -1
+            self._fd = _CLOSED
         self._ended = True
         self._chunks.clear()
         self._room.release()

@@ -130,7 +130,7 @@ def test_a_message_that_is_no_object_is_answerable(data: bytes) -> None:
 def test_a_batch_begins_with_a_bracket(data: bytes, expected: bool) -> None:
     assert is_batch(data) is expected
     assert ParsedMessage.of(data, True).is_batch is expected
-    assert ParsedMessage.of(data, False).is_batch is False
+    assert ParsedMessage.of(data).is_batch is False
 
 
 def test_a_batch_has_a_hundred_messages_at_most() -> None:

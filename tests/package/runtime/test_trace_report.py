@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -109,3 +110,132 @@ def test_a_file_that_is_not_there_ends_with_1(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report_lines(capsys, str(tmp_path / "none"), code=1) == []
+
+
+START = "2026-01-01T10:00:00"
+
+
+def row(time: str, direction: str, message: Any, **members: Any) -> str:
+    """A line of a trace."""
+    head = {"time": f"{START}{time}", "direction": direction, "channel": "c", "pid": 1}
+    return json.dumps({**head, **({} if message is None else {"message": message}), **members})
+
+
+def request(id: Any, method: str = "ping", **params: Any) -> dict[str, Any]:
+    return {"id": id, "method": method, **({"params": params} if params else {})}
+
+
+LINES = [
+    row(".5+00:00", "sent", request(1, "tools/call", name="add")),
+    row(".25+00:00", "received", request(1)),
+    row(".75+00:00", "sent", {"id": 1, "result": {}}),
+    row(".750001+00:00", "received", {"id": 1, "result": {"isError": True}}),
+    row("x", "sent", request("1")),
+    row("+00:00", "received", {"id": "1", "error": {"code": 1}}),
+    row("", "sent", {"method": "progress", "params": "a" * 130}),
+    row("", "sent", {"id": 2, "result": {"isError": 1}}, channel="d"),
+    row("", "received", None, error="lost it", pid=2),
+    row("", "received", {"id": 3}),
+    row("", "sent", request(4)),
+    row("", "sent", request(4, "pong")),
+    row("", "received", {"id": 4, "result": 7}),
+    row("", "received", {"id": 4, "result": [{}]}, pid=2),
+    row("", "received", {"id": 4, "result": "b"}, channel="d"),
+]
+SHOWN = [
+    '10:00:00.5 c -> tools/call #1  {"name": "add"}',
+    "10:00:00.25 c <- ping #1",
+    "10:00:00.75 c -> result of ping #1 (500 ms)  {}",
+    '10:00:00.750001 c <- ! result of tools/call #1 (250.001 ms)  {"isError": true}',
+    "10:00:00x c -> ping #1",
+    '10:00:00 c <- ! error of ping #1  {"code": 1}',
+    f"10:00:00 c -> progress  {'a' * 120}... (130 characters)",
+    '10:00:00 d -> result #2  {"isError": 1}',
+    "10:00:00 c <- ! lost  lost it",
+    "10:00:00 c <- ! invalid #3",
+    "10:00:00 c -> ping #4",
+    "10:00:00 c -> pong #4",
+    "10:00:00 c <- result of ping #4 (0 ms)  7",
+    "10:00:00 c <- result #4  [{}]",
+    "10:00:00 d <- result #4  b",
+]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A file with these lines."""
+    path = tmp_path / "trace.jsonl"
+    path.write_text("\n".join(LINES))
+    return str(path)
+
+
+def test_a_line_has_time_channel_method_id_and_duration(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *lines, last = report_lines(capsys, file)
+    assert lines == SHOWN
+    assert last == "15 messages, 4 errors, 1 requests without answer"
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("--method", "p*g"), [1, 2, 4, 5, 10, 11, 12]),
+        (("--method", "ping", "--direction", "received"), [1, 5, 12]),
+        (("--id", "1"), [0, 1, 2, 3, 4, 5]),
+        (("--id", "None"), [6, 8]),
+        (("--channel", "d"), [7, 14]),
+        (("--errors",), [3, 5, 8, 9]),
+        (("--errors", "--method", "tools/call"), [3]),
+    ],
+)
+def test_several_conditions_must_all_hold(
+    words: tuple[str, ...], shown: list[int], file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    *lines, last = report_lines(capsys, file, *words)
+    assert lines == [line for number, line in enumerate(SHOWN) if number in shown]
+    assert last.startswith("15 messages, 4 errors")
+    assert len(report_lines(capsys, file, *words, "--json")) == len(shown)
+
+
+def test_a_row_for_programs_leaves_out_what_is_absent(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [json.loads(line) for line in report_lines(capsys, file, "--json")]
+    head = {"time": START, "direction": "received", "channel": "c", "pid": 1}
+    assert rows[12] == {
+        **head,
+        "kind": "result",
+        "method": "ping",
+        "id": 4,
+        "ms": 0.0,
+        "message": {"id": 4, "result": 7},
+    }
+    assert rows[8] == {**head, "pid": 2, "kind": "lost", "failed": True, "message": "lost it"}
+    assert "ms" not in rows[5]
+
+
+def test_standard_input_is_a_file_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(LINES[1] + "\n"))
+    assert report_lines(capsys, "-") == [
+        SHOWN[1],
+        "1 messages, 0 errors, 1 requests without answer",
+    ]
+
+
+def test_a_message_is_shown_as_a_whole_on_request(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = report_lines(capsys, file, "--id", "3", "--full")
+    assert lines[:4] == ["10:00:00 c <- ! invalid #3", "{", '  "id": 3', "}"]
+
+
+def test_a_file_that_cannot_be_read_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["trace", str(tmp_path)])
+    assert ended.value.code == 1
+    assert capsys.readouterr().err == f"error: {tmp_path}: Is a directory\n"

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,12 @@ from anyio import wait_all_tasks_blocked
 from anyio.abc import ByteStream, Listener, SocketAttribute
 
 from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, LocalProtocolError
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    EndOfChannel,
+    FrameError,
+    LocalProtocolError,
+)
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.line_channel import (
     AsyncioSink,
@@ -30,7 +36,9 @@ from mcp_protocol.transports.line_channel import (
     ThreadedSource,
     open_sink,
     open_source,
+    unread_bytes,
 )
+from package.client.simulation import ASYNCIO
 from package.transports.streams import stream_channel
 from package.wire import ALL, encode_message, request
 from requirements import EVERY_REVISION
@@ -421,3 +429,115 @@ async def test_a_closed_sink_leaves_the_blocking_mode_to_others(ends: Ends) -> N
     finally:
         os.close(other)
         os.close(reading)
+
+
+class Memory:
+    """A source of given bytes, and a sink that keeps what is written."""
+
+    def __init__(self, *chunks: bytes) -> None:
+        self._chunks = list(chunks)
+        self.written: list[tuple[bytes, bool]] = []
+
+    async def read(self) -> bytes:
+        return self._chunks.pop(0) if self._chunks else b""
+
+    def interrupt(self) -> None:
+        """Nobody waits."""
+
+    async def write(self, data: bytes, *, more: bool) -> None:
+        self.written.append((data, more))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+async def received(channel: LineChannel) -> list[bytes | str]:
+    """What a channel still gives: messages, and errors by their types."""
+    got: list[bytes | str] = []
+    while True:
+        try:
+            got.append(await channel.receive())
+        except FrameError:
+            got.append("too long")
+        except EndOfChannel:
+            return got
+
+
+@pytest.mark.parametrize(
+    ("lines", "refused", "taken", "unread"),
+    [
+        (b"1\n2\n3\n", None, [b"1", b"2", b"3"], []),
+        (b"1\n2\n3\n", b"1", [b"1"], [b"1", b"2", b"3"]),
+        (b"1\n2\n3\n", b"2", [b"1", b"2"], [b"2", b"3"]),
+        (b"1\nlong\n3\n", None, [b"1"], ["too long", b"3"]),
+        (b"long\n2\n", None, [], ["too long", b"2"]),
+        (b"\r\n \n1\n2", None, [b"1"], [b"2"]),
+    ],
+)
+async def test_messages_are_settled_on_arrival_up_to_one_that_is_not(
+    lines: bytes, refused: bytes | None, taken: list[bytes], unread: list[bytes | str]
+) -> None:
+    def take(message: bytes) -> bool:
+        seen.append(bytes(message))
+        return message != refused
+
+    seen: list[bytes] = []
+    ends = Memory(lines)
+    channel = LineChannel(ends, ends, 3)
+    channel.settle_by(take)
+    assert await received(channel) == unread
+    assert seen == taken
+
+
+async def test_unread_messages_are_dropped_when_receiving_ends() -> None:
+    ends = Memory(b"1\n2\n3\n", b"4\n")
+    channel = LineChannel(ends, ends)
+    assert await channel.receive() == b"1"
+    channel.end_receiving()
+    assert await received(channel) == []
+
+
+async def test_a_response_is_written_with_others_while_requests_are_unread() -> None:
+    ends = Memory(b"1\n2\n", b"3\n")
+    channel = LineChannel(ends, ends)
+    for number in range(1, 4):
+        await channel.receive()
+        await channel.send(OutgoingMessage(b"%d" % number))
+    assert ends.written == [(b"1\n", True), (b"2\n", False), (b"3\n", False)]
+
+
+async def test_a_source_is_drained_to_its_end() -> None:
+    ends = Memory(b"1\n", b"2\n")
+    await LineChannel(ends, ends).drain()
+    assert await ends.read() == b""
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize(("second", "waiting"), [(1047, 0), (1048, 0), (1049, 2049)])
+async def test_messages_of_one_turn_wait_for_its_end_up_to_2_kib(second: int, waiting: int) -> None:
+    reading, writing = os.pipe()
+    sink = open_sink(writing)
+    await sink.write(b"a" * 1000, more=True)
+    await sink.write(b"b" * second, more=True)
+    assert unread_bytes(reading) == waiting
+    await wait_all_tasks_blocked()
+    assert os.read(reading, 4096) == b"a" * 1000 + b"b" * second
+    await sink.close()
+    os.close(reading)
+    assert unread_bytes(reading) == 0  # the number is unknown
+
+
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+async def test_closing_waits_half_a_second_for_a_slow_reader(ends: Ends) -> None:
+    reading, writing = os.pipe()
+    sink = ends[1](writing)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(sink.write, BIG, more=False))
+        await wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    before = anyio.current_time()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await sink.close()
+    assert anyio.current_time() - before == pytest.approx(0.5)
+    os.close(reading)

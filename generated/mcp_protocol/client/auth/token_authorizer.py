@@ -14,7 +14,6 @@ Source: basic/authorization (access token usage, refresh tokens, step-up authori
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,6 +44,7 @@ from ...auth.token_endpoint import (
     grant_key,
     refresh_grant,
 )
+from ...channel import logger
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
 from ...runtime.time_limits import pause_limits
@@ -55,8 +55,6 @@ from .stores import Store
 
 if TYPE_CHECKING:
     from ...transports.http.http_libraries import Response
-
-logger = logging.getLogger(__name__.partition(".")[0])
 
 ATTEMPTS = 5
 """Times that one request is sent again, for any reason."""

@@ -19,7 +19,6 @@ basic/transports/streamable-http.
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Protocol, TypeAlias
@@ -27,7 +26,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import anyio
 import anyio.abc
 
-from ...channel import Channel, OutgoingMessage, RequestId
+from ...channel import Channel, OutgoingMessage, RequestId, logger
 from ...errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
@@ -51,8 +50,6 @@ from .http_client import HttpRequests, Posts, content_type
 from .http_libraries import Response, checked_url
 from .older_revisions import HAS_SSE, Sessions, open_http_sse
 from .session import Endpoint, ParamHeaders, ServerSessionState, facts_over_http
-
-_logger = logging.getLogger(__name__.partition(".")[0])
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 """The transports over HTTP: Streamable HTTP, and HTTP+SSE of older revisions."""
@@ -228,7 +225,7 @@ class HttpChannel(Channel):
         patterns = facts_over_http(offered, offered, self._revisions).http.fallback
         if not any(_matches(status, pattern) for pattern in patterns):
             return False
-        failure = ParsedMessage.of(refusal.body, False).error_response()
+        failure = ParsedMessage.of(refusal.body).error_response()
         if failure is None:
             return True
         for modern in self._revisions.of(Lifecycle.PER_REQUEST).values():
@@ -245,7 +242,7 @@ class HttpChannel(Channel):
         An error without a request id and with a temporary status describes the server's state, so
         the refusal is raised.
         """
-        body = ParsedMessage.of(refusal.body, False)
+        body = ParsedMessage.of(refusal.body)
         failure = None if refusal.wants_credentials else body.error_response()
         if failure is None or message.kind != "request":
             raise refusal
@@ -441,7 +438,7 @@ class _StreamableHttp:
                 await self._sessions.renew_if_lost(session, error.__cause__)
                 self._received.put_error(RequestLost(identifier, error))
             except Exception as error:
-                _logger.exception("a stream of events failed")
+                logger.exception("a stream of events failed")
                 lost = ResponseLostError(f"{self._endpoint}: {safe_text(str(error))}")
                 self._received.put_error(RequestLost(identifier, lost))
         if self._streams.get(identifier) is stream:

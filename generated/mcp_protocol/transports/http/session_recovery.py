@@ -13,12 +13,11 @@ Source: basic/transports (session management, listening for messages from the se
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 import anyio
 
-from ...channel import OutgoingMessage
+from ...channel import OutgoingMessage, logger
 from ...errors import HttpStatusError, McpError, ResponseLostError, SessionLostError
 from ...facts import Revisions
 from ...framing.http_headers import JSON
@@ -28,8 +27,6 @@ from .event_stream import EventStream, OnMessage, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response, Secrets
 from .session import Endpoint, ServerSessionState, session_of
-
-logger = logging.getLogger(__name__.partition(".")[0])
 
 
 class Sessions:
@@ -182,9 +179,10 @@ class Sessions:
         """Open a session; the response may be JSON or an event of a stream."""
         response = await self._endpoint.post(initialize, None)
         requests, identifier = self._endpoint.requests, initialize.id
+        assert identifier is not None
 
         async def on_message(data: bytes) -> None:
-            result = ParsedMessage.of(data, False).results().get(identifier or 0)
+            result = ParsedMessage.of(data).results().get(identifier)
             if result is not None:
                 self.store_session(initialize, result, response)
                 stream.scope.cancel()

@@ -10,13 +10,12 @@ Source: basic/transports (sending, listening, resumability and redelivery).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 import anyio
 
-from ...channel import RequestId, TooLong
+from ...channel import RequestId, TooLong, logger
 from ...errors import (
     ConnectFailedError,
     HttpStatusError,
@@ -45,8 +44,6 @@ OnStream: TypeAlias = Callable[[McpError | None], None]
 """Called with the reason why the standalone stream is not open, and with `None` when it is open."""
 
 _CONFLICT = 409  # the server has not detected yet that the previous stream is closed
-
-logger = logging.getLogger(__name__.partition(".")[0])
 
 ATTEMPTS = 5
 """Consecutive failed attempts after which the response to a request is lost."""

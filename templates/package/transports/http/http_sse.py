@@ -7,12 +7,11 @@ Source: basic/transports#http-with-sse (2024-11-05).
 
 from __future__ import annotations
 
-import logging
 from urllib.parse import urlsplit
 
 import anyio
 
-from ...channel import OutgoingMessage, RequestId, TooLong
+from ...channel import OutgoingMessage, RequestId, TooLong, logger
 from ...errors import (
     ConnectionClosedError,
     HttpStatusError,
@@ -38,8 +37,6 @@ from .http_client import (
 )
 from .http_libraries import Response, Secrets, format_url, join_urls, same_origin
 from .session import session_of
-
-logger = logging.getLogger(__name__.partition(".")[0])
 
 _REFUSALS = range(300, 500)  # statuses of a URL that may have no event stream
 
@@ -206,8 +203,9 @@ class HttpSse:
         initialize = self._initialize
         if initialize is None:
             return data
-        message = ParsedMessage.of(data, False)
-        result = message.results().get(initialize.id or 0)
+        message = ParsedMessage.of(data)
+        assert initialize.id is not None
+        result = message.results().get(initialize.id)
         if result is None:
             return message
         session = session_of(initialize, result, _no_header, self._revisions)
