@@ -23,6 +23,15 @@ from mcp_protocol.auth.flows import (
 from mcp_protocol.auth.identifiers import OFFLINE_ACCESS
 from mcp_protocol.auth.jwt_signing import PrivateKey, ProofKey, base64url
 from mcp_protocol.auth.registration import ClientProfile
+from mcp_protocol.auth.steps import (
+    Call,
+    DeviceCode,
+    Fetch,
+    Fetched,
+    Save,
+    ShowCode,
+    Visit,
+)
 from mcp_protocol.auth.token_endpoint import Grant
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
@@ -417,6 +426,26 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
     for secret in (*secrets, request.verifier, request.state):
         assert secret not in shown
     assert all("access" not in url for url in (*world.visited, *world.urls()))
+
+
+def test_no_step_of_a_flow_shows_its_secrets() -> None:
+    secret: Any = "SECRET"
+    steps = (
+        Fetch("POST", "https://h", {"Authorization": secret}, secret),
+        Fetched(200, {"location": secret}, secret),
+        Visit(secret),
+        ShowCode(DeviceCode(secret, "https://h/v", secret)),
+        Call(len, (secret,)),
+        Save("key", secret),
+    )
+    assert [repr(step) for step in steps] == [
+        "Fetch(method='POST', url='https://h')",
+        "Fetched(status=200)",
+        "Visit()",
+        "ShowCode(code=DeviceCode(verification_uri='https://h/v', expires_in=0.0))",
+        "Call(function=<built-in function len>)",
+        "Save(key='key')",
+    ]
 
 
 def test_resource_can_be_left_out() -> None:
