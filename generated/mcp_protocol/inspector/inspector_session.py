@@ -86,7 +86,7 @@ class EventLog:
         event = encode({"number": self._last, "kind": kind, **members})
         self._events.append((self._last, event))
         self._size += len(event)
-        while len(self._events) > KEPT_EVENTS or (self._size > KEPT_BYTES and self._last > 1):
+        while len(self._events) > KEPT_EVENTS or self._size > KEPT_BYTES:
             self._size -= len(self._events.popleft()[1])
         self._wake()
 
