@@ -17,7 +17,12 @@ from joserfc.jwk import JWKRegistry
 from mcp_protocol import IdentityProvider, PrivateKey
 from mcp_protocol.auth.discovery import discover
 from mcp_protocol.auth.flows import client_credentials, enterprise_managed, workload_identity
-from mcp_protocol.auth.jwt_signing import ProofKey
+from mcp_protocol.auth.jwt_signing import (
+    ProofKey,
+    base64url,
+    decode_base64url,
+    random_base64url,
+)
 from mcp_protocol.auth.steps import Fetch, Fetched
 from mcp_protocol.auth.token_endpoint import (
     ASSERTION_TYPE,
@@ -116,6 +121,7 @@ def test_an_assertion_is_signed_by_the_client_for_the_issuer(
     algorithm: str, audience: str | None
 ) -> None:
     key = PrivateKey.generate(algorithm)
+    assert len(key.public_jwk().get("n", "-" * 512)) == 512  # base64url of 3072 bits
     client = ClientIdentity("me", key=key, audience=audience)
     fields, form = authentication_fields(client, "private_key_jwt", ISSUER, lambda: NOW)
     assert fields == {}
@@ -191,6 +197,25 @@ def test_a_key_does_not_show_itself_and_comes_back_from_its_json() -> None:
     assert "d" not in key.public_jwk()
     with pytest.raises(ValueError, match="ES384"):
         PrivateKey(key.private_jwk(), "ES384")
+
+
+def test_a_key_names_itself_and_signs_any_members() -> None:
+    plain = PrivateKey.generate()
+    key = PrivateKey(plain.private_jwk(), "ES256", "key-1")
+    text = key.sign({"typ": "JWT", "custom": "x"}, {"name": "\xe9", "n": 1})
+    header, payload = (decode_base64url(part) for part in text.split(".")[:2])
+    assert json.loads(header) == {"alg": "ES256", "kid": "key-1", "typ": "JWT", "custom": "x"}
+    assert payload == '{"name":"\xe9","n":1}'.encode()
+    assert "kid" not in verify_token(plain.sign({}, {}), plain).header
+    assert "kid" not in verify_token(key.sign({"jwk": key.public_jwk()}, {}), key).header
+
+
+def test_base64url_has_no_padding_and_takes_any_length() -> None:
+    for size in range(20):
+        text = base64url(bytes(range(size)))
+        assert "=" not in text
+        assert decode_base64url(text) == bytes(range(size))
+    assert len(random_base64url()) == 43
 
 
 @requirement(

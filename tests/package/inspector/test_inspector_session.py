@@ -200,8 +200,7 @@ async def test_a_question_waits_for_the_answer_of_the_user(revision: str) -> Non
         try:
             texts.append(await inspected.call("poem"))
         except ProtocolError as error:  # the revision asks in the result of the call
-            assert error.code == -1
-            texts.append(f"{error}")
+            texts.append(f"{error} {error.code}")
 
     async with inspect(revision) as inspected:
         await inspected.event("state", state="open")
@@ -219,6 +218,7 @@ async def test_a_question_waits_for_the_answer_of_the_user(revision: str) -> Non
                 await inspected.session.act("answer", answer)
         assert texts[0] == "roses"
         assert "the user refused" in texts[1]
+        assert " -1" in texts[1] or revision != max(REVISIONS)
 
 
 NO_SESSION = "there is no session: connect again"
@@ -228,10 +228,9 @@ NO_SESSION = "there is no session: connect again"
     ("name", "members", "error"),
     [
         (
-            "explode",
+            "bang",
             {},
-            "expected one of request, app, answer, connect, follow, unfollow, log_level,"
-            " got 'explode'",
+            "expected one of request, app, answer, connect, follow, unfollow, log_level, got 'bang'",
         ),
         ("request", {}, "request: 'method'"),
         ("request", {"method": "list_tools"}, "request: 'call'"),
