@@ -284,6 +284,8 @@ def test_a_refused_refresh_token_is_of_no_more_use(code: str) -> None:
         Fetched(429),
         json_response({"error": "temporarily_unavailable"}, 400),
         json_response({"error": "invalid_grant"}, 500),
+        json_response({"error": ["SECRET"]}, 400),
+        json_response(["SECRET"], 400),
     ],
 )
 def test_a_failure_that_may_pass_keeps_the_refresh_token(response: Fetched) -> None:
@@ -319,6 +321,9 @@ def test_a_response_without_a_usable_token_is_an_error(answer: dict[str, str]) -
         (3600, 3570.0),
         (10, 5.0),
         ("60", 30.0),
+        ("9" * 13, 999_999_999_999 - 30.0),
+        ("1.5", None),
+        ("\u0663", None),
         (0, SHORTEST_RENEWAL),
         (0.1, SHORTEST_RENEWAL),
         (-5, SHORTEST_RENEWAL),
@@ -335,7 +340,11 @@ def test_a_token_is_renewed_before_its_end(expires_in: object, left: float | Non
     assert token.renew_at == (None if left is None else NOW + left)
 
 
-def test_a_grant_comes_back_from_its_record() -> None:
+def test_a_grant_shows_no_secret_and_comes_back_from_its_record() -> None:
+    grant = replace(GRANT, client_secret="SECRET", proof_key="SECRET")
+    assert decode_record(encode_record(grant), Grant) == grant
+    assert "SECRET" not in repr(grant)
+    assert "r-1" not in repr(grant)
     assert decode_record(encode_record(GRANT), Grant) == GRANT
     assert decode_record(b'{"issuer": 7}', Grant) is None
     assert decode_record(b"\xff", Grant) is None
@@ -375,14 +384,15 @@ def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
 
 
 @requirement("auth-ext.dpop-token-request-proof", "auth-ext.dpop-as-nonce")
+@pytest.mark.parametrize("status", [400, 401])
 @with_extensions
-def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof(revision: str) -> None:
+def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof(revision: str, status: int) -> None:
     proofs, seen = proof_key(), []
 
     def endpoint(step: Fetch) -> Fetched:
         seen.append(verify_token(step.fields["DPoP"], proofs.key).claims)
         if "nonce" not in seen[-1]:
-            return json_response({"error": "use_dpop_nonce"}, 400, dpop_nonce="n-1")
+            return json_response({"error": "use_dpop_nonce"}, status, dpop_nonce="n-1")
         return json_response({**TOKEN, "token_type": "DPoP"})
 
     world = World({ENDPOINT: endpoint})

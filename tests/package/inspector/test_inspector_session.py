@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from mcp_protocol import Context, ResourceNotFoundError, Server, connect
-from mcp_protocol.errors import McpError, ProtocolError
+from mcp_protocol.errors import ConnectionClosedError, McpError, ProtocolError
 from mcp_protocol.inspector.inspector_app import InspectorApplication
 from mcp_protocol.inspector.inspector_session import (
     CAPABILITIES,
@@ -21,6 +21,7 @@ from mcp_protocol.inspector.inspector_session import (
 )
 from mcp_protocol.revisions import REVISIONS
 from package.asgi_client import Http, asgi
+from package.live import FakeServer
 
 SECONDS = 10
 ENDS = [max(REVISIONS), min(REVISIONS)]
@@ -228,9 +229,9 @@ NO_SESSION = "there is no session: connect again"
     ("name", "members", "error"),
     [
         (
-            "bang",
+            "x",
             {},
-            "expected one of request, app, answer, connect, follow, unfollow, log_level, got 'bang'",
+            "expected one of request, app, answer, connect, follow, unfollow, log_level, got 'x'",
         ),
         ("request", {}, "request: 'method'"),
         ("request", {"method": "list_tools"}, "request: 'call'"),
@@ -322,6 +323,22 @@ async def test_a_session_is_closed_before_another_is_opened(revision: str) -> No
         states = [(await inspected.event("state"))["state"] for _ in range(3)]
         assert states == ["closed", "connecting", "open"]
         assert await inspected.call("step") == "done"
+
+
+async def test_a_request_of_a_lost_connection_ends_the_session() -> None:
+    fake = FakeServer(max(REVISIONS), {"tools": {}})
+    session = InspectorSession(
+        lambda revision, handlers: connect(fake, handlers=handlers, cache=False), "f", [], None
+    )
+    inspected = Inspected(session)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.run)
+        await inspected.event("state", state="open")
+        await fake.hang_up()
+        with pytest.raises(ConnectionClosedError):
+            await session.act("request", {"method": "list_tools", "call": 1})
+        await inspected.event("state", state="closed")
+        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("revision", ENDS)

@@ -264,6 +264,12 @@ async def test_a_client_without_a_browser_comes_to_a_token(revision: str) -> Non
 
 
 @pytest.mark.anyio
+async def test_the_first_half_asks_no_server_without_tls() -> None:
+    with pytest.raises(AuthorizationError, match="server's URL: expected https for authorization"):
+        await OAuth("Agent").begin("http://mcp.example/mcp")
+
+
+@pytest.mark.anyio
 async def test_the_two_halves_need_a_redirect(capsys: pytest.CaptureFixture[str]) -> None:
     async with run_protected_server(NEWEST) as (script, _):
         with pytest.raises(AuthorizationError, match="redirect URI"):
