@@ -19,6 +19,7 @@ import hashlib
 import json
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlsplit, urlunsplit
@@ -142,17 +143,12 @@ def _import_key(pem: str | bytes, algorithm: str) -> _Key:
         raise MissingExtraError("signing", "joserfc") from None
     kinds: dict[str, Any] = {"EC": ECKey, "OKP": OKPKey, "RSA": RSAKey}
     data = pem if isinstance(pem, bytes) else pem.encode()
-    try:
+    with suppress(Exception):  # the error text of the library may contain the key
         value: Any = json.loads(data) if data.lstrip().startswith(b"{") else data
-        key: _Key | None = kinds[kind].import_key(value)
-        assert key is not None
-        is_valid = key.is_private and (curve is None or getattr(key, "curve_name", None) == curve)
-    except Exception:
-        is_valid = False  # the error text of the library may contain the key
-        key = None
-    if key is None or not is_valid:
-        raise ValueError(f"expected a private key for {algorithm}, in PEM or as JSON Web Key")
-    return key
+        key: _Key = kinds[kind].import_key(value)
+        if key.is_private and (curve is None or getattr(key, "curve_name", None) == curve):
+            return key
+    raise ValueError(f"expected a private key for {algorithm}, in PEM or as JSON Web Key")
 
 
 class ProofKey:

@@ -22,7 +22,7 @@ import argparse
 import secrets
 import sys
 from collections.abc import Collection, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from hmac import compare_digest
 from pathlib import Path
 from typing import Any
@@ -124,10 +124,8 @@ class InspectorApplication:
         if refused is not None:
             await self._bodies.refuse(refused, request, receive, send)
         elif request.path.startswith(_ACTIONS):
-            try:
+            with suppress(Disconnected):
                 await self._act(request, receive, send)
-            except Disconnected:
-                return
         elif request.path == "/events":
             query = parse_qs(request.query.decode("latin-1"))
             after = query.get("after", ["0"])[0]

@@ -81,7 +81,7 @@ class EventLog:
         event = encode({"number": self._last, "kind": kind, **members})
         self._events.append((self._last, event))
         self._size += len(event)
-        while len(self._events) > KEPT_EVENTS or (self._size > KEPT_BYTES and self._last > 1):
+        while len(self._events) > KEPT_EVENTS or self._size > KEPT_BYTES:
             self._size -= len(self._events.popleft()[1])
         self._wake()
 
@@ -166,7 +166,7 @@ class InspectorSession:
         self._current: _Current | None = None
         self._connect = anyio.Event()
         self._questions: dict[int, _Question] = {}
-        self._numbers = itertools.count(1)
+        self._numbers = itertools.count()
         self._actions: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
             "request": self._request,
             "app": self._open_app,
@@ -181,7 +181,6 @@ class InspectorSession:
         """Open sessions, one at a time, until cancelled."""
         TRACE_SINK.set(_Wire(self.events))
         while True:
-            self._connect = anyio.Event()
             self._state("connecting", revision=self._revision)
             try:
                 async with self._open_client_session() as current:
@@ -190,6 +189,7 @@ class InspectorSession:
             except (McpError, OSError, TypeError, ValueError) as error:
                 self._state("failed", error=_text(error))
             await self._connect.wait()
+            self._connect = anyio.Event()
 
     async def act(self, name: str, members: Mapping[str, Any]) -> Any:
         """Run an action of the page.

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_protocol.auth.address_rules import AddressCheck, AddressRules, is_loopback
+from mcp_protocol.auth.address_rules import (
+    URL_CHARACTERS,
+    AddressCheck,
+    AddressRules,
+    checked_https_url,
+    is_loopback,
+    is_plain_host,
+)
 from mcp_protocol.errors import AuthorizationError
 from requirements import EVERY_REVISION, requirement
 
@@ -261,3 +268,87 @@ def test_a_token_goes_without_tls_to_loopback_or_where_allowed(
 )
 def test_loopback_is_told_by_name_and_by_any_form_of_address(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
+
+
+@pytest.mark.parametrize(
+    ("server", "plain_http", "url", "used"),
+    [
+        ("http://localhost/mcp", False, "http://127.0.0.1:9/", True),
+        ("http://localhost/mcp", False, "http://as.example/", False),
+        ("http://localhost/mcp", True, "http://as.example/", True),
+        ("https://mcp.example/mcp", False, "http://127.0.0.1:9/", False),
+        ("https://mcp.example/mcp", True, "http://as.example/", True),
+        ("https://mcp.example/mcp", True, "http://127.0.0.1:9/", False),
+        ("no URL", False, "https://localhost/", False),
+    ],
+)
+def test_plain_http_is_for_loopback_or_where_allowed(
+    server: str, plain_http: bool, url: str, used: bool
+) -> None:
+    addresses = AddressCheck(server, AddressRules(plain_http=plain_http))
+    refused = False
+    try:
+        addresses.check(url, "the member")
+    except AuthorizationError:
+        refused = True
+    assert refused is not used
+
+
+def test_private_addresses_and_plain_http_are_refused_by_default() -> None:
+    for url in ("https://10.0.0.1/", "http://as.example/"):
+        with pytest.raises(AuthorizationError):
+            AddressCheck("https://mcp.example/mcp", AddressRules()).check(url, "the member")
+
+
+def test_a_url_may_be_as_long_as_the_limit() -> None:
+    url = "https://as.example/".ljust(URL_CHARACTERS, "a")
+    assert REMOTE.check(url, "the member") == url
+    with pytest.raises(AuthorizationError, match="at most 8192 characters"):
+        REMOTE.check(f"{url}a", "the member")
+
+
+@pytest.mark.parametrize(
+    ("host", "plain"),
+    [
+        ("as.example", True),
+        ("as.example.", True),
+        ("10.0.0.1", True),
+        ("fe80::1", True),
+        ("fe80::1%eth0", False),
+        ("1.2.3.4.5", False),
+        ("", False),
+    ],
+)
+def test_a_host_is_an_address_or_a_name_that_reads_as_none(host: str, plain: bool) -> None:
+    assert is_plain_host(host) is plain
+
+
+@pytest.mark.parametrize(
+    ("url", "error"),
+    [
+        ("https://as.example/jwks?a=b", None),
+        ("http://localhost:8000/jwks", None),
+        ("http://[::1]/jwks", None),
+        ("as.example", "jwks: expected an https URL with a host, got 'as.example'"),
+        ("https://h:0/", "jwks: expected an https URL with a host, got 'https://h:0/'"),
+        (
+            "https://h/#part",
+            "jwks: expected an https URL without fragment and credentials, got 'https://h/#part'",
+        ),
+        (
+            "https://me@h/",
+            "jwks: expected an https URL without fragment and credentials, got 'https://me@h/'",
+        ),
+        (
+            "http://as.example/",
+            "jwks: expected https, or http to a loopback address, got 'http://as.example/'",
+        ),
+    ],
+)
+def test_a_configured_url_is_https_or_loopback(url: str, error: str | None) -> None:
+    if error is None:
+        assert checked_https_url("jwks", url) == url
+        return
+    with pytest.raises(ValueError, match="jwks: expected") as caught:
+        checked_https_url("jwks", url)
+    assert str(caught.value) == error

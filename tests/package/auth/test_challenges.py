@@ -46,6 +46,7 @@ URL = "https://h/.well-known/oauth-protected-resource/mcp"
         ('Bearer scope="first", scope="second"', [("Bearer", {"scope": "first"})]),
         ('realm="of nobody", Bearer a=1', [("Bearer", {"a": "1"})]),
         ('Bearer a=1, <<< b, c="open', [("Bearer", {"a": "1", "c": ""})]),
+        ('Bearer a="open, b=1', [("Bearer", {"a": ""})]),
         ("Bearer a=1 b=2", [("Bearer", {"a": "1", "b": "2"})]),
     ],
 )
@@ -60,6 +61,11 @@ def test_a_challenge_may_have_a_token_in_place_of_parameters() -> None:
     first, second = parse_challenges("Negotiate YWJj+/==, Bearer realm=x")
     assert (first.token68, first.parameters) == ("YWJj+/==", {})
     assert (second.token68, second.parameters) == (None, {"realm": "x"})
+
+
+def test_64_kib_of_a_header_are_read() -> None:
+    (challenge,) = parse_challenges("Bearer a=".ljust(64 * 1024 + 9, "x"))
+    assert len(challenge.parameters["a"]) == 64 * 1024 - len("Bearer a=")
 
 
 @requirement("auth-server-metadata.www-authenticate-parsed", revisions=EVERY_REVISION)

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
+from mcp_protocol import IdentityProvider
 from mcp_protocol.auth.discovery import with_offline_access
 from mcp_protocol.auth.flows import (
     CodeRequest,
@@ -18,11 +19,21 @@ from mcp_protocol.auth.flows import (
     challenge_of,
     code_flow,
     finish_code_flow,
+    has_same_state,
     new_verifier,
 )
 from mcp_protocol.auth.identifiers import OFFLINE_ACCESS
 from mcp_protocol.auth.jwt_signing import PrivateKey, ProofKey, base64url
 from mcp_protocol.auth.registration import ClientProfile
+from mcp_protocol.auth.steps import (
+    Call,
+    DeviceCode,
+    Fetch,
+    Fetched,
+    Save,
+    ShowCode,
+    Visit,
+)
 from mcp_protocol.auth.token_endpoint import Grant
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
@@ -69,7 +80,7 @@ def finish_flow(world: World, request: CodeRequest, returned: str) -> Grant:
 def test_a_verifier_is_new_each_time_and_hashed_as_challenge() -> None:
     first, second = new_verifier(), new_verifier()
     assert first != second
-    assert re.fullmatch(r"[A-Za-z0-9\-._~]{43,128}", first)
+    assert re.fullmatch(r"[A-Za-z0-9\-._~]{64}", first)
     assert challenge_of(first) == base64url(hashlib.sha256(first.encode()).digest())
     assert "=" not in challenge_of(first)
 
@@ -336,6 +347,8 @@ def test_a_user_who_says_no_is_an_error_with_its_code() -> None:
     with pytest.raises(OAuthError, match=r"access_denied: no\\nthanks") as caught:
         finish_flow(world, request, back)
     assert caught.value.code == "access_denied"
+    with pytest.raises(OAuthError, match=r"access_denied$"):
+        finish_flow(world, request, f"{REDIRECT_URI}?error=access_denied&state={request.state}")
 
 
 @requirement("auth-flow.offline-access-allowed", "auth-flow.offline-access-only-if-listed")
@@ -397,7 +410,7 @@ def test_an_endpoint_that_may_not_be_used_ends_the_flow(
 @pytest.mark.parametrize("member", ["authorization_endpoint", "token_endpoint"])
 def test_a_missing_endpoint_ends_the_flow_before_registration(member: str) -> None:
     world = World()
-    with pytest.raises(AuthorizationError, match=f"`{member}`"):
+    with pytest.raises(AuthorizationError, match=f"has no `{member}`"):
         request_in(world, **{member: None})
     assert (world.asked, world.visited) == ([], [])
 
@@ -411,12 +424,86 @@ def test_no_secret_is_in_the_text_of_a_value() -> None:
     world = World({f"POST {ISSUER}/register": json_response(registered, 201)})
     request = request_in(world)
     grant = finish_flow(world, request, comes_back(request.url))
-    shown = repr((request, grant, world.asked, ClientProfile("x", "i", "hide")))
+    provider = IdentityProvider("https://h/token", "i", "hide", "hide")
+    shown = repr((request, grant, world.asked, ClientProfile("x", "i", "hide"), provider))
     credentials = world.asked[-1].fields["Authorization"].removeprefix("Basic ")
     secrets = ("hide", "access-1", "refresh-1", "the-code", credentials)
     for secret in (*secrets, request.verifier, request.state):
         assert secret not in shown
     assert all("access" not in url for url in (*world.visited, *world.urls()))
+
+
+STATE = "https://as.example/authorize?client_id=me&state=abc"
+
+
+@pytest.mark.parametrize(
+    ("returned", "same"),
+    [
+        ("http://127.0.0.1/?state=abc", True),
+        ("http://127.0.0.1/?code=x&state=abc&more=", True),
+        ("http://127.0.0.1/?state=abd", False),
+        ("http://127.0.0.1/?code=abc", False),
+        ("http://127.0.0.1/?state=abc&state=abc", False),
+        ("http://127.0.0.1/?state=\ud800", False),
+        ("http://127.0.0.1/?state=abc" + "&x=" * 99, True),
+        ("http://127.0.0.1/?state=abc" + "&x=" * 100, False),
+        ("http://[::1/?state=abc", False),
+    ],
+)
+def test_a_return_belongs_to_the_request_with_its_state(returned: str, same: bool) -> None:
+    assert has_same_state(returned, STATE) is same
+
+
+def test_a_return_with_too_many_parameters_is_malformed() -> None:
+    world = World()
+    request = request_in(world)
+    with pytest.raises(AuthorizationError, match="the authorization response is malformed"):
+        finish_flow(world, request, comes_back(request.url) + "&x=" * 99)
+
+
+def test_a_user_is_sent_to_a_url_of_16_kib_at_most() -> None:
+    world = World()
+    server = discover_server(world)
+
+    def url_with(scope: str) -> str:
+        return world.run(begin_code_flow(around(), PROFILE, server, (scope,))).url
+
+    longest = "a" * (16 * 1024 - len(url_with("")))
+    assert len(url_with(longest)) == 16 * 1024
+    with pytest.raises(AuthorizationError) as caught:
+        url_with(f"{longest}a")
+    assert str(caught.value) == (
+        "the authorization request with 1 scopes has 16385 characters;"
+        " a browser is given at most 16384"
+    )
+
+
+@pytest.mark.parametrize("scopes", [("a",), ("a", OFFLINE_ACCESS)])
+def test_offline_access_needs_the_consent_of_the_user(scopes: tuple[str, ...]) -> None:
+    world = World()
+    request = world.run(begin_code_flow(around(), PROFILE, discover_server(world), scopes))
+    expected = "consent" if OFFLINE_ACCESS in scopes else None
+    assert query_of(request.url).get("prompt") == expected
+
+
+def test_no_step_of_a_flow_shows_its_secrets() -> None:
+    secret: Any = "SECRET"
+    steps = (
+        Fetch("POST", "https://h", {"Authorization": secret}, secret),
+        Fetched(200, {"location": secret}, secret),
+        Visit(secret),
+        ShowCode(DeviceCode(secret, "https://h/v", secret)),
+        Call(len, (secret,)),
+        Save("key", secret),
+    )
+    assert [repr(step) for step in steps] == [
+        "Fetch(method='POST', url='https://h')",
+        "Fetched(status=200)",
+        "Visit()",
+        "ShowCode(code=DeviceCode(verification_uri='https://h/v', expires_in=0.0))",
+        "Call(function=<built-in function len>)",
+        "Save(key='key')",
+    ]
 
 
 def test_resource_can_be_left_out() -> None:

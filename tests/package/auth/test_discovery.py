@@ -31,6 +31,8 @@ ROOT_PRM = "https://mcp.example/.well-known/oauth-protected-resource"
 CUSTOM = "https://mcp.example/custom/metadata.json"
 TENANT = f"{ISSUER}/tenant1"
 WITH_PRM = revisions_holding("auth-server-metadata.prm-used-by-client")
+ORIGIN = revisions_holding("auth-server-metadata.legacy-base-url")
+LEGACY = "https://mcp.example/.well-known/oauth-authorization-server"
 
 
 def challenge(**parameters: str) -> Any:
@@ -239,6 +241,42 @@ def test_a_slash_of_an_issuer_can_be_forgiven() -> None:
     assert server.metadata.issuer == f"{ISSUER}/"
 
 
+@pytest.mark.parametrize("issuer", ["https://honest.example", 7, None])
+def test_no_more_than_a_slash_of_an_issuer_is_forgiven(issuer: object) -> None:
+    world = World({f"GET {AS_URL}": json_response({**METADATA, "issuer": issuer})})
+    with pytest.raises(AuthorizationError, match="not the expected issuer"):
+        world.run(discover(around(accept_issuer_slash=True), [], None))
+
+
+@pytest.mark.parametrize(
+    ("server", "text"),
+    [
+        ("http://mcp.example/mcp", "the server's URL: expected https for authorization"),
+        ("https://10.0.0.1/mcp", "the server's URL: the URL leads to a private"),
+    ],
+)
+def test_a_server_whose_url_is_not_allowed_is_asked_nothing(server: str, text: str) -> None:
+    world = World()
+    with pytest.raises(AuthorizationError, match=text):
+        world.run(discover(around(server=server), [], None))
+    assert world.asked == []
+
+
+def test_documents_of_errors_are_no_metadata() -> None:
+    other = "https://b.example"
+    wrong = json_response({**RESOURCE, "authorization_servers": [other]}, 404)
+    world = World({f"GET {PRM_URL}": wrong, f"GET {AS_URL}": json_response(METADATA, 404)})
+    where = around(older=ORIGIN[0])
+    server = world.run(discover(where, [], None))
+    assert server.metadata.issuer == "https://mcp.example"
+    world.answers[f"GET {LEGACY}"] = json_response(metadata_of(ISSUER), 404)
+    assert world.run(discover(where, [], None)).endpoint("token_endpoint", where) == (
+        "https://mcp.example/token"
+    )
+    with pytest.raises(AuthorizationError, match=f"^{ISSUER} has no metadata at its well-known"):
+        world.run(discover(around(), [], ISSUER))
+
+
 @pytest.mark.parametrize("named", [ISSUER, f"{ISSUER}/"])
 @pytest.mark.parametrize("wanted", [ISSUER, f"{ISSUER}/"])
 def test_credentials_of_an_issuer_tolerate_a_final_slash(wanted: str, named: str) -> None:
@@ -264,10 +302,6 @@ def test_a_server_can_make_the_client_fetch_nothing_private(
     with pytest.raises(AuthorizationError):
         world.run(discover(around(revision), challenges, None))
     assert world.urls() == ([] if member == "challenge" else [f"GET {PRM_URL}"])
-
-
-ORIGIN = revisions_holding("auth-server-metadata.legacy-base-url")
-LEGACY = "https://mcp.example/.well-known/oauth-authorization-server"
 
 
 @requirement(

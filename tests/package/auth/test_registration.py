@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -17,18 +18,21 @@ from mcp_protocol.auth.registration import (
     Registration,
     check_metadata_url,
     identify_client,
+    limit_scopes,
     registration_key,
 )
 from mcp_protocol.auth.steps import Fetch, Fetched
 from mcp_protocol.auth.token_endpoint import (
     ASSERTION_TYPE,
     ClientIdentity,
+    decode_record,
     encode_record,
 )
 from mcp_protocol.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
     ISSUER,
     NEWEST,
+    NOW,
     PRM_URL,
     REDIRECT_URI,
     RESOURCE,
@@ -331,6 +335,73 @@ def test_a_refused_registration_says_why(revision: str, code: str) -> None:
     assert caught.value.code == code
     assert world.urls() == [f"POST {issuer_of(revision)}/register"]
     assert (world.records, world.visited) == ({}, [])
+
+
+def test_a_record_without_later_members_is_limited_for_ever() -> None:
+    world = World()
+    members = {"issuer": ISSUER, "client_id": "old", "redirect_uris": [REDIRECT_URI]}
+    record = msgspec.json.encode({**members, "scopes": ["read"]})
+    world.records[registration_key(ISSUER)] = record
+    assert identity(world, ClientProfile(), scopes=("read",)).client_id == "old"
+    assert world.records[registration_key(ISSUER)] == record
+    assert identity(world, ClientProfile(), scopes=("write",)).client_id == "registered"
+
+
+@pytest.mark.parametrize(("expires_at", "client"), [(NOW, "registered"), (NOW + 1, "old")])
+def test_a_client_is_registered_anew_once_its_secret_expires(
+    expires_at: float, client: str
+) -> None:
+    world = World()
+    known = Registration(ISSUER, "old", redirect_uris=(REDIRECT_URI,), expires_at=expires_at)
+    world.records[registration_key(ISSUER)] = encode_record(known)
+    assert identity(world, ClientProfile()).client_id == client
+
+
+@pytest.mark.parametrize(
+    ("registered", "chosen"),
+    [
+        ({"client_secret": "s", "token_endpoint_auth_method": "none"}, ("s", "none")),
+        ({"client_secret": ""}, (None, "none")),
+        ({"client_secret": 7, "token_endpoint_auth_method": "tls_client_auth"}, (None, None)),
+    ],
+)
+def test_a_secret_and_a_method_that_are_of_no_use_are_dropped(
+    registered: dict[str, object], chosen: tuple[str | None, str | None]
+) -> None:
+    answer = json_response({"client_id": "r", **registered}, 201)
+    client = identity(World({f"POST {ISSUER}/register": answer}), ClientProfile())
+    assert (client.client_secret, client.method) == chosen
+
+
+@pytest.mark.parametrize("method", ["client_secret_post", "private_key_jwt"])
+def test_a_chosen_method_without_assertions_is_registered(method: Any) -> None:
+    world = World()
+    identity(world, ClientProfile(method=method))
+    expected = "none" if method == "private_key_jwt" else method
+    assert sent_metadata(world)["token_endpoint_auth_method"] == expected
+
+
+@pytest.mark.parametrize(
+    ("client_id", "scopes", "limits", "changed"),
+    [
+        ("old", ("write",), False, True),
+        ("old", ("read",), False, False),
+        ("old", ("write",), True, False),
+        ("other", ("write",), False, False),
+        (None, ("write",), False, False),
+    ],
+)
+def test_refused_scopes_limit_the_client_that_lacks_them(
+    client_id: str | None, scopes: tuple[str, ...], limits: bool, changed: bool
+) -> None:
+    world = World()
+    assert not world.run(limit_scopes(ISSUER, client_id, scopes))
+    known = Registration(ISSUER, "old", scopes=("read",), limits_scopes=limits)
+    world.records[registration_key(ISSUER)] = encode_record(known)
+    assert world.run(limit_scopes(ISSUER, client_id, scopes)) is changed
+    expected = replace(known, limits_scopes=limits or changed)
+    record = world.records[registration_key(ISSUER)]
+    assert decode_record(record, Registration) == expected
 
 
 @pytest.mark.parametrize("identifier", [None, "", 7])

@@ -17,7 +17,12 @@ from joserfc.jwk import JWKRegistry
 from mcp_protocol import IdentityProvider, PrivateKey
 from mcp_protocol.auth.discovery import discover
 from mcp_protocol.auth.flows import client_credentials, enterprise_managed, workload_identity
-from mcp_protocol.auth.jwt_signing import ProofKey
+from mcp_protocol.auth.jwt_signing import (
+    ProofKey,
+    base64url,
+    decode_base64url,
+    random_base64url,
+)
 from mcp_protocol.auth.steps import Fetch, Fetched
 from mcp_protocol.auth.token_endpoint import (
     ASSERTION_TYPE,
@@ -116,6 +121,7 @@ def test_an_assertion_is_signed_by_the_client_for_the_issuer(
     algorithm: str, audience: str | None
 ) -> None:
     key = PrivateKey.generate(algorithm)
+    assert len(key.public_jwk().get("n", "-" * 512)) == 512  # base64url of 3072 bits
     client = ClientIdentity("me", key=key, audience=audience)
     fields, form = authentication_fields(client, "private_key_jwt", ISSUER, lambda: NOW)
     assert fields == {}
@@ -193,6 +199,25 @@ def test_a_key_does_not_show_itself_and_comes_back_from_its_json() -> None:
         PrivateKey(key.private_jwk(), "ES384")
 
 
+def test_a_key_names_itself_and_signs_any_members() -> None:
+    plain = PrivateKey.generate()
+    key = PrivateKey(plain.private_jwk(), "ES256", "key-1")
+    text = key.sign({"typ": "JWT", "custom": "x"}, {"name": "\xe9", "n": 1})
+    header, payload = (decode_base64url(part) for part in text.split(".")[:2])
+    assert json.loads(header) == {"alg": "ES256", "kid": "key-1", "typ": "JWT", "custom": "x"}
+    assert payload == '{"name":"\xe9","n":1}'.encode()
+    assert "kid" not in verify_token(plain.sign({}, {}), plain).header
+    assert "kid" not in verify_token(key.sign({"jwk": key.public_jwk()}, {}), key).header
+
+
+def test_base64url_has_no_padding_and_takes_any_length() -> None:
+    for size in range(20):
+        text = base64url(bytes(range(size)))
+        assert "=" not in text
+        assert decode_base64url(text) == bytes(range(size))
+    assert len(random_base64url()) == 43
+
+
 @requirement(
     "auth-flow.refresh-rotation-replaces",
     "auth-flow.resource-in-token-request",
@@ -259,6 +284,8 @@ def test_a_refused_refresh_token_is_of_no_more_use(code: str) -> None:
         Fetched(429),
         json_response({"error": "temporarily_unavailable"}, 400),
         json_response({"error": "invalid_grant"}, 500),
+        json_response({"error": ["SECRET"]}, 400),
+        json_response(["SECRET"], 400),
     ],
 )
 def test_a_failure_that_may_pass_keeps_the_refresh_token(response: Fetched) -> None:
@@ -294,6 +321,9 @@ def test_a_response_without_a_usable_token_is_an_error(answer: dict[str, str]) -
         (3600, 3570.0),
         (10, 5.0),
         ("60", 30.0),
+        ("9" * 13, 999_999_999_999 - 30.0),
+        ("1.5", None),
+        ("\u0663", None),
         (0, SHORTEST_RENEWAL),
         (0.1, SHORTEST_RENEWAL),
         (-5, SHORTEST_RENEWAL),
@@ -310,7 +340,11 @@ def test_a_token_is_renewed_before_its_end(expires_in: object, left: float | Non
     assert token.renew_at == (None if left is None else NOW + left)
 
 
-def test_a_grant_comes_back_from_its_record() -> None:
+def test_a_grant_shows_no_secret_and_comes_back_from_its_record() -> None:
+    grant = replace(GRANT, client_secret="SECRET", proof_key="SECRET")
+    assert decode_record(encode_record(grant), Grant) == grant
+    assert "SECRET" not in repr(grant)
+    assert "r-1" not in repr(grant)
     assert decode_record(encode_record(GRANT), Grant) == GRANT
     assert decode_record(b'{"issuer": 7}', Grant) is None
     assert decode_record(b"\xff", Grant) is None
@@ -350,14 +384,15 @@ def test_a_proof_is_about_one_request_and_its_token(method: str) -> None:
 
 
 @requirement("auth-ext.dpop-token-request-proof", "auth-ext.dpop-as-nonce")
+@pytest.mark.parametrize("status", [400, 401])
 @with_extensions
-def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof(revision: str) -> None:
+def test_the_nonce_of_a_token_endpoint_is_used_in_a_new_proof(revision: str, status: int) -> None:
     proofs, seen = proof_key(), []
 
     def endpoint(step: Fetch) -> Fetched:
         seen.append(verify_token(step.fields["DPoP"], proofs.key).claims)
         if "nonce" not in seen[-1]:
-            return json_response({"error": "use_dpop_nonce"}, 400, dpop_nonce="n-1")
+            return json_response({"error": "use_dpop_nonce"}, status, dpop_nonce="n-1")
         return json_response({**TOKEN, "token_type": "DPoP"})
 
     world = World({ENDPOINT: endpoint})

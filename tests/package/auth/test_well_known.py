@@ -6,6 +6,8 @@ import pytest
 
 from mcp_protocol.auth.identifiers import (
     authorization_server_urls,
+    canonical_uri,
+    comparable_uri,
     origin_of,
     protected_resource_url,
     protected_resource_urls,
@@ -79,3 +81,22 @@ def test_an_origin_has_no_path_and_no_credentials() -> None:
     assert origin_of("https://user:secret@API.example.com:8443/v1/mcp?x#y") == (
         "https://api.example.com:8443"
     )
+
+
+@pytest.mark.parametrize(
+    ("uri", "canonical", "comparable"),
+    [
+        ("HTTPS://Host/", "https://host", "https://host"),
+        ("https://Host:443/A", "https://host:443/A", "https://host/A"),
+        ("https://h:4430/", "https://h:4430", "https://h:4430"),
+        ("http://h:80?Q#F", "http://h:80?Q#F", "http://h?Q#F"),
+        ("http://h:443", "http://h:443", "http://h:443"),
+        ("WS://H:80/", "ws://h:80", "ws://h:80"),
+        ("URN:Server", "URN:Server", "URN:Server"),
+        ("HTTPS:///Path", "HTTPS:///Path", "HTTPS:///Path"),
+    ],
+)
+def test_uris_are_compared_without_case_and_default_port(
+    uri: str, canonical: str, comparable: str
+) -> None:
+    assert (canonical_uri(uri), comparable_uri(uri)) == (canonical, comparable)

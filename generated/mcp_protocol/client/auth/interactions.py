@@ -185,12 +185,10 @@ class _CallbackServer(ThreadingHTTPServer):
     send requests to a loopback address, so these requests do not end the authorization.
     """
 
-    daemon_threads = True
-    block_on_close = False
+    target = ""
 
     def __init__(self, port: int, path: str) -> None:
         self.returned = Event()
-        self.target = ""
         self.path = path
         self._url: str | None = None
         self._slots = BoundedSemaphore(CALLBACK_REQUESTS)

@@ -11,12 +11,7 @@ from urllib.parse import parse_qsl
 import pytest
 
 from mcp_protocol import AuthorizationError, Device, DeviceCode, OAuth, OAuthError, connect
-from mcp_protocol.auth.flows import (
-    DEVICE_CODE_SECONDS,
-    LONGEST_POLL,
-    SHORTEST_POLL,
-    device_flow,
-)
+from mcp_protocol.auth.flows import device_flow
 from mcp_protocol.auth.registration import DEVICE_GRANT, ClientProfile
 from mcp_protocol.auth.steps import Fetch, Fetched
 from mcp_protocol.auth.token_endpoint import Grant
@@ -119,10 +114,12 @@ def test_a_server_that_wants_fewer_requests_gets_them() -> None:
 @pytest.mark.parametrize(
     ("interval", "seconds"),
     [
-        (0, SHORTEST_POLL),
-        (0.001, SHORTEST_POLL),
+        (0, 1),
+        (0.001, 1),
         (-1, 5),
-        (10**9, LONGEST_POLL),
+        (10**9, 60),
+        (0.99, 1),
+        (59.5, 59.5),
         (10**400, 5),
         (True, 5),
         ("0", 5),
@@ -143,7 +140,32 @@ def test_a_server_chooses_the_interval_within_bounds(interval: object, seconds: 
 def test_a_code_lives_for_an_hour_at_most(expires_in: object) -> None:
     there = world(expires_in=expires_in)
     authorize_device(there)
-    assert there.codes[0].expires_in == DEVICE_CODE_SECONDS
+    assert there.codes[0].expires_in == 3600
+
+
+def test_a_code_may_have_64_characters_and_half_a_second() -> None:
+    there = world(user_code="a" * 64, expires_in=0.5)
+    authorize_device(there)
+    assert (there.codes[0].user_code, there.codes[0].expires_in) == ("a" * 64, 0.5)
+
+
+def test_a_device_without_scopes_and_resource_asks_for_neither() -> None:
+    there = world()
+    rules = around(send_resource=False)
+    server = discover_server(there, send_resource=False)
+    there.run(device_flow(rules, ClientProfile("Agent", "me"), server, ()))
+    assert there.form(0) == {"client_id": "me"}
+    assert "resource" not in there.form()
+
+
+def test_a_device_is_not_registered_without_a_token_endpoint() -> None:
+    there = world()
+    there.answers[f"GET {AS_URL}"] = json_response(
+        {**METADATA, "device_authorization_endpoint": ENDPOINT, "token_endpoint": None}
+    )
+    with pytest.raises(AuthorizationError, match="has no `token_endpoint`"):
+        authorize_device(there)
+    assert there.asked == []
 
 
 def test_a_code_that_has_expired_is_asked_for_no_longer() -> None:
@@ -167,6 +189,11 @@ def test_a_refusal_is_an_error_with_its_code(code: str) -> None:
 
 BAD: dict[str, dict[str, Any]] = {
     "no device code": {"device_code": None},
+    "an empty device code": {"device_code": ""},
+    "a device code that is no text": {"device_code": 7},
+    "an empty user code": {"user_code": ""},
+    "a user code that is no text": {"user_code": ["a"]},
+    "a user code of other letters": {"user_code": "\u0430"},
     "no user code": {"user_code": None},
     "a user code that no one can type": {"user_code": "a\x1b[2J"},
     "a long user code": {"user_code": "a" * 65},
@@ -234,6 +261,12 @@ async def test_a_client_without_a_browser_comes_to_a_token(revision: str) -> Non
             assert (await client.list_tools())[0].name == "echo"
         assert [code.user_code for code in shown] == ["ABCD"]
         assert script.issuer.visits == []
+
+
+@pytest.mark.anyio
+async def test_the_first_half_asks_no_server_without_tls() -> None:
+    with pytest.raises(AuthorizationError, match="server's URL: expected https for authorization"):
+        await OAuth("Agent").begin("http://mcp.example/mcp")
 
 
 @pytest.mark.anyio

@@ -6,7 +6,8 @@ import datetime
 import socket
 import ssl
 import threading
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -23,21 +24,25 @@ from mcp_protocol import (
     ConnectFailedError,
     Device,
     DeviceCode,
+    Loopback,
     McpError,
     MemoryStore,
 )
-from mcp_protocol.auth.discovery import DOCUMENT_LIMIT
 from mcp_protocol.auth.steps import (
     Call,
     Fetch,
+    Fetched,
     Flow,
     Load,
     Pause,
     PrepareRedirect,
     Save,
     ShowCode,
+    Step,
+    Visit,
 )
 from mcp_protocol.client.auth.flow_driver import AuthFetcher, FlowDriver
+from mcp_protocol.client.auth.interactions import UserAgent
 from package.http_server import Asked, HttpServer, Reply
 from requirements import EVERY_REVISION, requirement
 
@@ -169,17 +174,80 @@ async def test_a_redirect_is_not_followed() -> None:
         assert len(server.asked) == 1
 
 
-async def test_a_long_document_is_not_read() -> None:
+async def test_a_document_of_512_kib_is_read_and_a_longer_one_is_not() -> None:
     async def long(asked: Asked, reply: Reply) -> None:
-        await reply.whole(200, b" " * (DOCUMENT_LIMIT + 1))
+        await reply.whole(200, b" " * (512 * 1024 + ("longer" in asked.target)))
 
     async with HttpServer(long) as server:
         fetcher = AuthFetcher(lambda address: True)
         try:
+            assert len((await fetcher.fetch(Fetch("GET", server.url))).body) == 512 * 1024
             with pytest.raises(McpError):
-                await fetcher.fetch(Fetch("GET", server.url))
+                await fetcher.fetch(Fetch("GET", f"{server.url}?longer"))
         finally:
             await fetcher.close()
+
+
+async def test_an_event_stream_has_no_document() -> None:
+    async def stream(asked: Asked, reply: Reply) -> None:
+        await reply.whole(401, b"data: x", Content_Type="text/event-stream; a=b", DPoP_Nonce="n")
+
+    async with HttpServer(stream) as server:
+        fetcher = AuthFetcher(lambda address: True)
+        try:
+            fields = {"content-type": "text/event-stream; a=b", "dpop-nonce": "n"}
+            response = await fetcher.fetch(Fetch("GET", server.url))
+            assert response == Fetched(401, {**fields, "www-authenticate": ""})
+        finally:
+            await fetcher.close()
+
+
+class OneAtATime:
+    """An interaction that tells when it opens and closes."""
+
+    def __init__(self) -> None:
+        self.log: list[str] = []
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[UserAgent]:
+        self.log.append("open")
+        yield UserAgent("http://127.0.0.1/callback", self.visit)
+        self.log.append("close")
+
+    async def visit(self, url: str) -> str:
+        self.log.append(url)
+        return url
+
+
+async def test_an_interaction_is_closed_before_the_next_is_opened() -> None:
+    def steps() -> Flow[str]:
+        yield PrepareRedirect()
+        yield PrepareRedirect()
+        return (yield Visit("https://as.example/authorize"))
+
+    interaction = OneAtATime()
+    driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore(), interaction)
+    assert await driver.run(steps()) == "https://as.example/authorize"
+    assert interaction.log == ["open", "close", "open", "https://as.example/authorize", "close"]
+
+
+async def test_a_loopback_prefers_the_registered_redirect() -> None:
+    def steps(*registered: str) -> Flow[str]:
+        return (yield PrepareRedirect(registered))
+
+    driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore(), Loopback())
+    uri = await driver.run(steps())
+    assert await driver.run(steps("https://app.example/callback", uri)) == uri
+
+
+@pytest.mark.parametrize("step", [Visit("https://h"), ShowCode(DeviceCode("A", "https://h"))])
+async def test_a_step_needs_the_interaction_that_it_is_for(step: Step) -> None:
+    def steps() -> Flow[None]:
+        yield step
+
+    driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore(), OneAtATime())
+    with pytest.raises(AssertionError, match="steps that fit its interaction"):
+        await driver.run(steps())
 
 
 async def test_a_silent_server_is_left_after_a_time() -> None:

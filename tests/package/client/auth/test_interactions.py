@@ -9,14 +9,15 @@ import threading
 import webbrowser
 from contextlib import AsyncExitStack
 from pathlib import Path
+from threading import Event
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 import pytest
 from anyio import from_thread, to_thread
 
 from mcp_protocol import AuthorizationError, Loopback, Paste, Redirect
-from mcp_protocol.client.auth.interactions import CALLBACK_REQUESTS
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +65,15 @@ async def test_the_browser_gets_the_exact_url_and_returns_the_result() -> None:
     ((status, page, headers),) = browser.answers
     assert status == 200
     assert b"code" not in page
-    assert headers["Referrer-Policy"] == "no-referrer"
+    assert {name: value for name, value in headers.items() if name != "Date"} == {
+        "Server": "callback",
+        "Content-Type": "text/html; charset=utf-8",
+        "Content-Length": f"{len(page)}",
+        "Cache-Control": "no-store",
+        "Content-Security-Policy": "default-src 'none'",
+        "Referrer-Policy": "no-referrer",
+        "Connection": "close",
+    }
     with pytest.raises(OSError):  # noqa: PT011 - refused, in the words of the system
         get(agent.redirect_uri, "/callback?code=again")
 
@@ -131,12 +140,12 @@ async def test_half_requests_to_the_callback_take_so_many_threads() -> None:
     async with Loopback().open() as agent, AsyncExitStack() as stack:
         port = int(agent.redirect_uri.split("/")[2].partition(":")[2])
         before = threading.active_count()
-        for _ in range(3 * CALLBACK_REQUESTS):
+        for _ in range(3 * 16):
             half = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
             half.sendall(b"GET /call")
         refused = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
         assert await to_thread.run_sync(refused.recv, 1) == b""
-        assert threading.active_count() <= before + CALLBACK_REQUESTS + 2
+        assert threading.active_count() <= before + 16 + 2
 
 
 async def test_other_methods_are_refused() -> None:
@@ -166,6 +175,7 @@ async def test_the_port_of_a_registration_is_reused_while_it_is_free() -> None:
         async with Loopback(path="/elsewhere").open([uri]) as agent:
             assert agent.redirect_uri.startswith("http://127.0.0.1:")
             assert agent.redirect_uri.endswith("/elsewhere")
+            assert urlsplit(agent.redirect_uri).port != urlsplit(registered).port
     async with Loopback().open(["https://app.example/callback", registered]) as agent:
         assert agent.redirect_uri == registered
 
@@ -192,6 +202,27 @@ async def test_a_cancelled_wait_closes_the_port() -> None:
         get(agent.redirect_uri, "/callback?code=1")
 
 
+@pytest.mark.parametrize("how", ["browser", "paste"])
+async def test_a_cancelled_wait_leaves_a_thread_that_blocks(how: str) -> None:
+    begun, released, ended = Event(), Event(), Event()
+
+    def block(*_: str) -> str:
+        begun.set()
+        released.wait(2)
+        ended.set()
+        return ""
+
+    interaction = Loopback(open_url=block) if how == "browser" else Paste(read=block)
+    async with interaction.open() as agent:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(agent.visit, URL)
+            await to_thread.run_sync(begun.wait, 5)
+            tasks.cancel_scope.cancel()
+        assert not ended.is_set()
+        released.set()
+        await to_thread.run_sync(ended.wait, 5)
+
+
 async def test_a_url_can_be_pasted_by_hand() -> None:
     shown: list[str] = []
     paste = Paste(show=shown.append, read=lambda: " http://127.0.0.1:33418/callback?code=c \n")
@@ -205,5 +236,6 @@ async def test_a_redirect_without_a_visit_is_for_two_halves() -> None:
     async with Redirect("https://app.example/cb").open() as agent:
         with pytest.raises(AuthorizationError, match="`begin` and `finish`"):
             await agent.visit(URL)
-    with pytest.raises(ValueError, match="redirect URI"):
-        Redirect("http://app.example/cb")
+    for make in (Redirect, Paste):
+        with pytest.raises(ValueError, match="redirect URI"):
+            make("http://app.example/cb")

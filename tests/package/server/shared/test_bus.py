@@ -146,6 +146,7 @@ async def test_a_bus_in_memory_keeps_so_many_messages() -> None:
 async def test_a_worker_counts_as_alive_for_three_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     bus, times = MemoryBus(), [0.0]
     monkeypatch.setattr(anyio, "current_time", lambda: times[-1])
+    assert not await bus.send("one", b"letter")
     await bus.beat("one")
     for now, is_alive in ((0.0, True), (2.5, True), (3.0, False), (3.5, False)):
         times.append(now)

@@ -1,0 +1,521 @@
+"""The session behind the page of the inspector, and the page as an application, in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from mcp_protocol import Context, ResourceNotFoundError, Server, connect
+from mcp_protocol.errors import ConnectionClosedError, McpError, ProtocolError
+from mcp_protocol.inspector.inspector_app import InspectorApplication
+from mcp_protocol.inspector.inspector_session import (
+    CAPABILITIES,
+    ActionError,
+    EventLog,
+    InspectorSession,
+)
+from mcp_protocol.revisions import REVISIONS
+from package.asgi_client import Http, asgi
+from package.live import FakeServer
+
+SECONDS = 10
+ENDS = [max(REVISIONS), min(REVISIONS)]
+
+
+def make_server() -> Server:
+    """A server with one tool of each kind."""
+    server = Server("demo", "1.0", instructions="Ask.", subscribe=True)
+
+    @server.tool()
+    async def step(ctx: Context) -> str:
+        await ctx.progress(1, 2, "half")
+        await ctx.info("under way")
+        return "done"
+
+    @server.tool()
+    async def poem(ctx: Context) -> str:
+        try:
+            return (await ctx.sample("A poem", max_tokens=9)).text
+        except McpError as error:
+            return f"{error}"
+
+    @server.tool()
+    def grow() -> str:
+        server.add_tool(lambda: "new", name="grown")
+        return "ok"
+
+    @server.tool()
+    def rain() -> str:
+        server.resource_updated("weather://Oslo")
+        return "ok"
+
+    @server.resource("weather://{city}")
+    def weather(city: str) -> str:
+        if city == "Nowhere":
+            raise ResourceNotFoundError(f"weather://{city}")
+        return f"sun in {city}"
+
+    return server
+
+
+class Inspected:
+    """A session that runs, and its events."""
+
+    def __init__(self, session: InspectorSession) -> None:
+        self.session = session
+        self._read = 0
+
+    async def events(self, after: int = 0) -> list[dict[str, Any]]:
+        """The events after a number, of which there are some now."""
+        events: list[dict[str, Any]] = json.loads(await self.session.events.after(after, 0))
+        return events
+
+    async def event(self, kind: str, **members: Any) -> dict[str, Any]:
+        """The next event of a kind with some members."""
+        with anyio.fail_after(SECONDS):
+            while True:
+                for event in json.loads(await self.session.events.after(self._read, SECONDS)):
+                    self._read = event["number"]
+                    if event["kind"] == kind and members.items() <= event.items():
+                        found: dict[str, Any] = event
+                        return found
+
+    async def call(self, name: str, **members: Any) -> Any:
+        """Call a tool, and return the text of its result."""
+        params = {"name": name}
+        result = await self.session.act(
+            "request", {"method": "call_tool", "params": params, "call": 1, **members}
+        )
+        return result["content"][0]["text"]
+
+
+def make_session(server: Server, revision: str | None) -> InspectorSession:
+    """A session with a server in this process, to open in a revision."""
+
+    def open_client(revision: str | None, handlers: Any) -> Any:
+        return connect(
+            server, revision=revision, handlers=handlers, capabilities=CAPABILITIES, cache=False
+        )
+
+    return InspectorSession(open_client, "demo:server", REVISIONS, revision)
+
+
+@asynccontextmanager
+async def inspect(revision: str | None = None) -> AsyncIterator[Inspected]:
+    """Run a session with a server in this process, opened in a revision."""
+    inspected = Inspected(make_session(make_server(), revision))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(inspected.session.run)
+        yield inspected
+        tasks.cancel_scope.cancel()
+
+
+async def test_events_are_numbered_and_kept_up_to_a_number() -> None:
+    log = EventLog()
+    for number in range(1, 2001):
+        log.append("k", n=number)
+    events = json.loads(await log.after(0, 0))
+    assert events[0] == {"number": 1, "kind": "k", "n": 1}
+    assert [event["number"] for event in events] == [*range(1, 2001)]
+    log.append("k")
+    assert [event["number"] for event in json.loads(await log.after(0, 0))] == [*range(2, 2002)]
+    assert json.loads(await log.after(2000, 0)) == [{"number": 2001, "kind": "k"}]
+    assert await log.after(2001, 0) == b"[]"
+
+
+async def test_events_of_64_mib_are_kept() -> None:
+    log = EventLog()
+    for number in range(1, 65):
+        others = len(f'{{"number":{number},"kind":"k","text":""}}')
+        log.append("k", text="x" * (2**20 - others))
+    assert (await log.after(0, 0)).startswith(b'[{"number":1,')
+    log.append("k")
+    assert (await log.after(0, 0)).startswith(b'[{"number":2,')
+
+
+@pytest.mark.parametrize("closed", [False, True])
+async def test_a_reader_waits_for_news_until_the_log_closes(closed: bool) -> None:
+    log = EventLog()
+    log.append("first")
+    read: list[bytes] = []
+
+    async def wait() -> None:
+        read.append(await log.after(1, SECONDS))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        await anyio.wait_all_tasks_blocked()
+        assert read == []
+        if closed:
+            log.close()
+        else:
+            log.append("second")
+    assert read == [b"[]" if closed else b'[{"number":2,"kind":"second"}]']
+    if closed:
+        with anyio.fail_after(1):
+            assert await log.after(1, SECONDS) == b"[]"
+
+
+@pytest.mark.parametrize("revision", ENDS)
+async def test_the_page_is_told_what_opened(revision: str) -> None:
+    async with inspect(revision) as inspected:
+        common = {"target": "demo:server", "revisions": [*reversed([*REVISIONS])]}
+        state = {"number": 1, "kind": "state", "state": "connecting", "revision": revision}
+        assert await inspected.event("state") == {**state, **common}
+        opened = await inspected.event("state")
+        assert common.items() <= opened.items()
+        assert (opened["state"], opened["revision"]) == ("open", revision)
+        assert opened["server"]["name"] == "demo"
+        assert opened["capabilities"]["tools"] == {"listChanged": True}
+        assert opened["instructions"] == "Ask."
+        methods = {
+            event["message"].get("method")
+            for event in await inspected.events()
+            if event["kind"] == "wire" and event["direction"] == "sent"
+        }
+        assert {"initialize", "server/discover"} & methods
+
+
+@pytest.mark.parametrize("revision", ENDS)
+async def test_results_and_progress_of_a_call_are_data(revision: str) -> None:
+    async with inspect(revision) as inspected:
+        await inspected.event("state", state="open")
+        tools = await inspected.session.act("request", {"method": "list_tools", "call": 1})
+        assert [tool["name"] for tool in tools] == ["step", "poem", "grow", "rain"]
+        assert await inspected.call("step", call=7) == "done"
+        progress = await inspected.event("progress")
+        assert (progress["call"], progress["progress"], progress["total"]) == (7, 1, 2)
+        assert progress["message"] == ("half" if revision == max(REVISIONS) else None)
+
+
+@pytest.mark.parametrize("revision", ENDS)
+async def test_a_question_waits_for_the_answer_of_the_user(revision: str) -> None:
+    texts: list[str] = []
+
+    async def call() -> None:
+        try:
+            texts.append(await inspected.call("poem"))
+        except ProtocolError as error:  # the revision asks in the result of the call
+            texts.append(f"{error} {error.code}")
+
+    async with inspect(revision) as inspected:
+        await inspected.event("state", state="open")
+        text = {"type": "text", "text": "roses"}
+        for result in ({"role": "assistant", "content": text, "model": "me"}, None):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(call)
+                question = await inspected.event("question")
+                assert question["method"] == "sampling/createMessage"
+                assert question["params"]["maxTokens"] == 9
+                answer = {"id": question["id"], "result": result}
+                await inspected.session.act("answer", answer)
+                await inspected.event("answered", id=question["id"])
+            with pytest.raises(ActionError, match="the question was answered or withdrawn"):
+                await inspected.session.act("answer", answer)
+        assert texts[0] == "roses"
+        assert "the user refused" in texts[1]
+        assert " -1" in texts[1] or revision != max(REVISIONS)
+
+
+NO_SESSION = "there is no session: connect again"
+
+
+@pytest.mark.parametrize(
+    ("name", "members", "error"),
+    [
+        (
+            "x",
+            {},
+            "expected one of request, app, answer, connect, follow, unfollow, log_level, got 'x'",
+        ),
+        ("request", {}, "request: 'method'"),
+        ("request", {"method": "list_tools"}, "request: 'call'"),
+        ("app", {"tool": "gone"}, "app: 'gone'"),
+        ("follow", {}, "follow: 'uri'"),
+        ("log_level", {}, "log_level: 'level'"),
+    ],
+)
+async def test_an_action_that_lacks_something_says_what(
+    name: str, members: Mapping[str, Any], error: str
+) -> None:
+    async with inspect() as inspected:
+        await inspected.event("state", state="open")
+        with pytest.raises(ActionError) as caught:
+            await inspected.session.act(name, members)
+        assert str(caught.value) == error
+
+
+@pytest.mark.parametrize(
+    ("method", "params"), [("close", {}), ("list_tools", []), ("call_tool", None)]
+)
+async def test_the_page_calls_some_methods_with_named_parameters(method: str, params: Any) -> None:
+    async with inspect() as inspected:
+        await inspected.event("state", state="open")
+        with pytest.raises(ActionError) as caught:
+            await inspected.session.act("request", {"method": method, "params": params, "call": 1})
+        assert str(caught.value) == (
+            "request: expected one of list_tools, list_resources, list_resource_templates,"
+            " list_prompts, call_tool, read_resource, get_prompt, complete with an object,"
+            f" got {method!r}"
+        )
+
+
+@pytest.mark.parametrize("revision", ENDS)
+async def test_changes_of_lists_and_followed_resources_are_events(revision: str) -> None:
+    async with inspect(revision) as inspected:
+        session = inspected.session
+        await inspected.event("state", state="open")
+        await anyio.wait_all_tasks_blocked()
+        await inspected.call("grow")
+        assert (await inspected.event("changed"))["lists"] == ["tools"]
+        uri = {"uri": "weather://Oslo"}
+        for _ in range(2):
+            await session.act("follow", uri)
+        await inspected.call("rain")
+        assert (await inspected.event("updated"))["uri"] == "weather://Oslo"
+        for _ in range(2):
+            await session.act("unfollow", uri)
+        await anyio.wait_all_tasks_blocked()
+        await inspected.call("rain")
+        await session.act("follow", uri)
+        await inspected.call("rain")
+        await inspected.event("updated")
+        await anyio.wait_all_tasks_blocked()
+        updates = [event for event in await inspected.events() if event["kind"] == "updated"]
+        assert len(updates) == 2
+
+
+async def test_a_failed_opening_is_told_and_another_can_be_asked_for() -> None:
+    def fail(revision: str | None, handlers: Any) -> Any:
+        raise ValueError(f"no server \ud800 in {revision}")
+
+    session = InspectorSession(fail, "demo:server", ["1", "2"], "1")
+    inspected = Inspected(session)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.run)
+        assert (await inspected.event("state", state="failed"))["error"] == "no server ? in 1"
+        for name, members in (
+            ("request", {"method": "list_tools", "call": 1}),
+            ("follow", {"uri": "a:b"}),
+            ("log_level", {"level": "info"}),
+        ):
+            with pytest.raises(ActionError) as caught:
+                await session.act(name, members)
+            assert str(caught.value) == NO_SESSION
+        for members, revision in (({"revision": 2}, "2"), ({}, None)):
+            await session.act("connect", members)
+            assert (await inspected.event("state"))["revision"] == revision
+            assert (await inspected.event("state"))["error"] == f"no server ? in {revision}"
+        assert len(await inspected.events()) == 6
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("revision", ENDS)
+async def test_a_session_is_closed_before_another_is_opened(revision: str) -> None:
+    async with inspect(revision) as inspected:
+        await inspected.event("state", state="open")
+        await inspected.session.act("connect", {"revision": revision})
+        states = [(await inspected.event("state"))["state"] for _ in range(3)]
+        assert states == ["closed", "connecting", "open"]
+        assert await inspected.call("step") == "done"
+
+
+async def test_a_request_of_a_lost_connection_ends_the_session() -> None:
+    fake = FakeServer(max(REVISIONS), {"tools": {}})
+    session = InspectorSession(
+        lambda revision, handlers: connect(fake, handlers=handlers, cache=False), "f", [], None
+    )
+    inspected = Inspected(session)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(session.run)
+        await inspected.event("state", state="open")
+        await fake.hang_up()
+        with pytest.raises(ConnectionClosedError):
+            await session.act("request", {"method": "list_tools", "call": 1})
+        await inspected.event("state", state="closed")
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("revision", ENDS)
+async def test_the_level_of_log_messages_is_set_in_each_revision(revision: str) -> None:
+    async with inspect(revision) as inspected:
+        await inspected.event("state", state="open")
+        await inspected.session.act("log_level", {"level": "info"})
+        await inspected.call("step")
+        logged = [
+            event["message"]["params"]["data"]
+            for event in await inspected.events()
+            if (event["kind"], event.get("direction")) == ("wire", "received")
+            and event["message"].get("method") == "notifications/message"
+        ]
+        assert logged == ["under way"]
+
+
+# The application.
+
+
+@asynccontextmanager
+async def open_page(revision: str | None = None) -> AsyncIterator[tuple[Http, Inspected]]:
+    """The page of an inspector, called in this process with its token in the header field."""
+    session = make_session(make_server(), revision)
+    app, inspected = InspectorApplication(session), Inspected(session)
+    await app.start()
+    try:
+        await inspected.event("state", state="open")
+        async with asgi(app, path=app.endpoint_path, lifespan=False) as http:
+            token = app.endpoint_path.removeprefix("/?token=")
+            http.fields["authorization"] = f"Bearer {token}"
+            yield http, inspected
+    finally:
+        await app.end()
+
+
+async def test_an_application_that_was_not_started_can_be_ended() -> None:
+    app = InspectorApplication(make_session(make_server(), None))
+    assert len(app.endpoint_path) == len("/?token=") + 32
+    await app.end()
+
+
+async def test_the_session_of_an_application_ends_with_it() -> None:
+    async with open_page() as (_, inspected):
+        assert not inspected.session.events.closed
+    assert inspected.session.events.closed
+    with pytest.raises(ActionError, match=NO_SESSION):
+        await inspected.call("step")
+
+
+async def test_an_application_that_drains_ends_all_waits_for_events() -> None:
+    async with open_page() as (http, inspected):
+        await anyio.wait_all_tasks_blocked()
+        last = (await inspected.events())[-1]["number"]
+        async with http.stream("GET", path=f"/events?after={last}", begun=False) as stream:
+            await anyio.wait_all_tasks_blocked()
+            assert stream.status == 0
+            await http.app.drain()
+            await stream.end()
+            assert stream.raw == b"[]"
+
+
+async def test_the_page_is_sent_with_a_policy_for_its_own_code() -> None:
+    async with open_page() as (http, _):
+        reply = await http.get()
+        assert reply.status == 200
+        policy = reply.fields.pop("content-security-policy")
+        nonce = policy.partition("'nonce-")[2].partition("'")[0]
+        assert len(nonce) == 24
+        assert reply.body.count(f'nonce="{nonce}"'.encode()) == 2
+        assert b"{{nonce}}" not in reply.body
+        assert "frame-src http://localhost:8000;" in policy
+        assert reply.fields == {
+            "cache-control": "no-store",
+            "cross-origin-opener-policy": "same-origin",
+            "cross-origin-resource-policy": "same-origin",
+            "referrer-policy": "no-referrer",
+            "x-content-type-options": "nosniff",
+            "content-type": "text/html; charset=utf-8",
+            "content-length": f"{len(reply.body)}",
+        }
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "fields", "status", "allowed"),
+    [
+        ("GET", "/", {}, 403, None),
+        ("GET", "/?token=x", {}, 403, None),
+        ("GET", "/events", {"authorization": "Bearer x"}, 403, None),
+        ("GET", "/events", {"authorization": None}, 403, None),
+        ("GET", "/events", {"host": "localhost:8000"}, 403, None),
+        ("GET", "/events", {"host": "127.0.0.1"}, 403, None),
+        ("GET", "/events", {"origin": "http://127.0.0.1:9000"}, 403, None),
+        ("GET", "/events", {"origin": "http://127.0.0.1:8000"}, 200, None),
+        ("GET", "/elsewhere", {}, 404, None),
+        ("POST", "/events", {}, 405, "GET"),
+        ("GET", "/actions/request", {}, 405, "POST"),
+        ("POST", "/actions/request", {"content-type": "text/plain"}, 415, None),
+        ("POST", "/actions/request", {"content-length": "99999999999"}, 413, None),
+        ("GET", "/sandbox/x", {}, 403, None),
+        ("GET", "/sandbox/x", {"host": "localhost:8000"}, 404, None),
+        ("POST", "/sandbox/x", {"host": "localhost:8000"}, 405, "GET"),
+    ],
+)
+async def test_only_requests_of_the_page_are_served(
+    method: str, path: str, fields: dict[str, str | None], status: int, allowed: str | None
+) -> None:
+    async with open_page() as (http, _):
+        reply = await http.request(method, None, path, **fields)
+        assert (reply.status, reply.fields.get("allow")) == (status, allowed)
+
+
+async def test_a_page_of_another_method_is_refused() -> None:
+    async with open_page() as (http, _):
+        reply = await http.request("POST")
+        assert (reply.status, reply.fields["allow"]) == (405, "GET")
+
+
+@pytest.mark.parametrize(
+    ("query", "first"),
+    [
+        ("", 1),
+        ("?after=0", 1),
+        ("?after=2", 3),
+        ("?after=2&after=1", 3),
+        ("?after=x", 1),
+        ("?after=-1", 1),
+        ("?after=999999999999999", None),
+        ("?after=1000000000000000", 1),
+    ],
+)
+async def test_events_are_read_after_a_number(query: str, first: int | None) -> None:
+    async with open_page() as (http, inspected):
+        inspected.session.events.close()
+        reply = await http.get(f"/events{query}")
+        assert (reply.status, reply.fields["cache-control"]) == (200, "no-store")
+        events = json.loads(reply.body)
+        assert (events[0]["number"] if events else None) == first
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (b"[]", {"text": "expected a JSON object"}),
+        (b"{", {"text": "Input data was truncated"}),
+        (
+            b"[" * 100_000,
+            {"text": "maximum recursion depth exceeded while deserializing an object"},
+        ),
+        (
+            b'{"method": "read_resource", "params": {"uri": "weather://Nowhere"}, "call": 1}',
+            {
+                "text": "resources/read: resource not found: weather://Nowhere (code -32602)",
+                "code": -32602,
+                "data": {"uri": "weather://Nowhere"},
+            },
+        ),
+    ],
+    ids=["no object", "no JSON", "too deep", "refused"],
+)
+async def test_the_page_gets_errors_as_data(body: bytes, error: Mapping[str, Any]) -> None:
+    async with open_page() as (http, _):
+        reply = await http.post(body, "/actions/request")
+        assert (reply.status, reply.fields["cache-control"]) == (200, "no-store")
+        assert json.loads(reply.body) == {"error": error}
+
+
+async def test_a_page_that_leaves_cancels_its_action() -> None:
+    async with open_page(min(REVISIONS)) as (http, inspected):
+        body = {"method": "call_tool", "params": {"name": "poem"}, "call": 1}
+        async with http.stream("POST", body, "/actions/request", begun=False):
+            question = await inspected.event("question")
+        await inspected.event("answered", id=question["id"])
+
+
+async def test_a_body_of_an_action_has_a_limit() -> None:
+    async with open_page() as (http, _):
+        parts = [b" " * 2**20] * (http.app.settings.limits.body // 2**20 + 1)
+        async with http.stream("POST", path="/actions/request", parts=parts) as stream:
+            assert (stream.status, stream.fields["connection"]) == (413, "close")

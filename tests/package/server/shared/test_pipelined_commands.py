@@ -1,0 +1,274 @@
+"""The connection to the engine without an engine: bytes, repeated commands and deadlines."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mcp_protocol.server.shared.redis_connection import RedisConnection
+from package.client.simulation import ASYNCIO
+
+SECONDS = 5.0
+
+
+@pytest.fixture
+def anyio_backend() -> Any:
+    """An event loop that skips the time for which it has nothing to do."""
+    return ASYNCIO
+
+
+class Refused(Exception):
+    """An error reply."""
+
+
+class Link:
+    """A connection of the library, and its transport.
+
+    Attributes:
+        written: What was written, one item for each write.
+        closed: Whether it was closed.
+    """
+
+    def __init__(self, connect: Callable[[], Any] | None) -> None:
+        self._connect = connect
+        self.written: list[bytes] = []
+        self.closed = False
+        self._writer = self
+        self.transport = self
+        self.protocol: Any = None
+
+    async def connect(self) -> None:
+        if self._connect is not None:
+            await self._connect()
+
+    def set_protocol(self, protocol: Any) -> None:
+        self.protocol = protocol
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def _close(self) -> None:
+        self.closed = True
+
+
+class Links:
+    """The connections that are made, the newest last; `connect` of each is in the list, if any."""
+
+    def __init__(self, *connects: Callable[[], Any]) -> None:
+        self.made: list[Link] = []
+        self._connects = [*connects]
+        failures = (OSError, TimeoutError)
+        self.connection = RedisConnection(self._make, failures, Refused, SECONDS)
+
+    def _make(self) -> Link:
+        self.made.append(Link(self._connects.pop(0) if self._connects else None))
+        return self.made[-1]
+
+    async def connected(self) -> Link:
+        """The newest connection, with a first command that has its reply."""
+        first = self.connection.call(("PING",))
+        await settle()
+        self.connection.data_received(b"+PONG\r\n")
+        assert await first == b"PONG"
+        return self.made[-1]
+
+
+async def settle() -> None:
+    """Let everything run that can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+PING = b"*1\r\n$4\r\nPING\r\n"
+
+
+async def test_commands_before_a_connection_are_one_write() -> None:
+    links = Links()
+    for words in (("PING",), ("SET", b"\r\n", 17), ("ECHO", "\xe9")):
+        links.connection.call(words)
+    await settle()
+    [link] = links.made
+    assert link.protocol is links.connection
+    assert link.written == [
+        PING
+        + b"*3\r\n$3\r\nSET\r\n$2\r\n\r\n\r\n$2\r\n17\r\n"
+        + b"*2\r\n$4\r\nECHO\r\n$2\r\n\xc3\xa9\r\n"
+    ]
+    links.connection.call(("PING",))
+    links.connection.call(("PING",))
+    assert len(link.written) == 1
+    await settle()
+    assert link.written[1:] == [PING + PING]
+    assert len(links.made) == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"+OK\r\n", b"OK"),
+        (b":-7\r\n", -7),
+        (b":0\r\n", 0),
+        (b"$3\r\n\r\nx\r\n", b"\r\nx"),
+        (b"$0\r\n\r\n", b""),
+        (b"$-1\r\n", None),
+        (b"*-1\r\n", None),
+        (b"*0\r\n", []),
+        (b"*3\r\n:1\r\n*1\r\n$1\r\na\r\n$-1\r\n", [1, [b"a"], None]),
+    ],
+)
+async def test_a_reply_may_come_in_any_pieces(data: bytes, value: object) -> None:
+    links = Links()
+    await links.connected()
+    for cut in range(len(data) + 1):
+        one, two = links.connection.call(("GET", "a")), links.connection.call(("GET", "b"))
+        links.connection.data_received(data[:cut])
+        assert one.done() is (cut == len(data))
+        links.connection.data_received(data[cut:] + b":1")
+        assert await one == value
+        assert not two.done()
+        links.connection.data_received(b"\r\n")
+        assert await two == 1
+
+
+async def test_an_error_reply_is_that_of_its_command() -> None:
+    links = Links()
+    await links.connected()
+    one, two = links.connection.call(("A",)), links.connection.call(("B",))
+    links.connection.data_received(b"-ERR \xff\r\n+OK\r\n")
+    with pytest.raises(Refused, match="ERR \ufffd"):
+        await one
+    assert await two == b"OK"
+
+
+async def test_a_reply_of_another_protocol_is_an_error() -> None:
+    links = Links()
+    await links.connected()
+    links.connection.call(("A",))
+    with pytest.raises(ValueError, match="expected a reply of RESP2, got b'%'"):
+        links.connection.data_received(b"%1\r\n")
+
+
+async def test_the_reply_to_a_cancelled_caller_is_skipped() -> None:
+    links = Links()
+    await links.connected()
+    one, two = links.connection.call(("A",)), links.connection.call(("B",))
+    one.cancel()
+    links.connection.data_received(b"+a\r\n+b\r\n")
+    assert await two == b"b"
+
+
+async def test_commands_without_replies_are_sent_once_more() -> None:
+    links = Links()
+    first = await links.connected()
+    given_up, kept = links.connection.call(("A",)), links.connection.call(("PING",))
+    await settle()
+    given_up.cancel()
+    links.connection.data_received(b"+half of a re")
+    links.connection.connection_lost(None)
+    links.connection.connection_lost(None)  # of a connection that is not in use any more
+    await settle()
+    assert first.closed
+    assert [link.written for link in links.made[1:]] == [[PING]]
+    late = links.connection.call(("PING",))
+    await settle()
+    links.connection.connection_lost(OSError("reset"))
+    with pytest.raises(OSError, match="reset"):
+        await kept
+    await settle()
+    assert [link.written for link in links.made[2:]] == [[PING]]
+    links.connection.connection_lost(None)
+    with pytest.raises(ConnectionError, match="closed by the engine"):
+        await late
+    await settle()
+    assert len(links.made) == 3
+
+
+async def test_what_was_not_sent_yet_is_sent_by_the_next_connection() -> None:
+    links = Links()
+    first = await links.connected()
+    links.connection.call(("PING",))
+    links.connection.connection_lost(None)
+    await settle()
+    assert first.written == [PING]
+    assert links.made[1].written == [PING]
+
+
+async def test_the_oldest_command_has_a_deadline() -> None:
+    links, loop = Links(), asyncio.get_running_loop()
+    link = await links.connected()
+    begun = loop.time()
+    one, later = links.connection.call(("A",)), list[asyncio.Future[Any]]()
+
+    def go_on() -> None:
+        later.append(links.connection.call(("B",)))
+        links.connection.data_received(b"+a\r\n")
+
+    loop.call_later(3, go_on)
+    assert await one == b"a"
+    assert loop.time() - begun == 3
+    with pytest.raises(TimeoutError, match="no reply in time"):
+        await later[0]
+    assert loop.time() - begun == 3 + SECONDS
+    assert link.closed
+    again = links.connection.call(("C",))
+    with pytest.raises(TimeoutError):
+        await again
+    assert loop.time() - begun == 3 + 2 * SECONDS
+    assert len(links.made) == 2
+
+
+async def test_a_late_reply_fails_later_commands_too() -> None:
+    links, loop = Links(), asyncio.get_running_loop()
+    await links.connected()
+    links.connection.call(("A",)).cancel()
+    two = links.connection.call(("B",))
+    begun = loop.time()
+    with pytest.raises(TimeoutError):
+        await two
+    assert loop.time() - begun <= SECONDS
+
+
+async def test_a_failed_connection_fails_its_commands_alone() -> None:
+    async def fail() -> None:
+        raise OSError("refused")
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    links, loop = Links(fail, hang), asyncio.get_running_loop()
+    with pytest.raises(OSError, match="refused"):
+        await links.connection.call(("A",))
+    begun = loop.time()
+    with pytest.raises(TimeoutError):
+        await links.connection.call(("B",))
+    assert loop.time() - begun == SECONDS
+    await settle()
+    await links.connected()
+    assert len(links.made) == 3
+
+
+@pytest.mark.parametrize("connecting", [False, True])
+async def test_a_closed_connection_leaves_no_command(connecting: bool) -> None:
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    links, loop = Links(*([hang] if connecting else [])), asyncio.get_running_loop()
+    if not connecting:
+        await links.connected()
+    command = links.connection.call(("A",))
+    await settle()
+    begun = loop.time()
+    await links.connection.close()
+    with pytest.raises(ConnectionError, match="closed"):
+        await command
+    assert (loop.time(), links.made[-1].closed) == (begun, not connecting)
+    assert len(links.made) == 1
+
+
+async def test_a_connection_that_was_not_used_can_be_closed() -> None:
+    links = Links()
+    await links.connection.close()
+    assert links.made == []
