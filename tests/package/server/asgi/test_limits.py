@@ -463,6 +463,7 @@ async def test_a_limit_has_to_be_above_zero(revision: str, name: str) -> None:
     for value in (0, -1):
         with pytest.raises(ValueError, match=rf"Limits\.{name}: expected more than 0, got"):
             Limits(**{name: value})
+    assert getattr(Limits(**{name: 1}), name) == 1
 
 
 @pytest.mark.parametrize(
@@ -475,6 +476,10 @@ async def test_a_limit_has_to_be_above_zero(revision: str, name: str) -> None:
         ({"keep_alive": 0}, "keep_alive: expected more than 0"),
         ({"retry": 0}, "retry: expected more than 0"),
         ({"sse_path": "/mcp"}, "differ"),
+        ({"sse_path": "/sse", "stateless": True}, "stateless: HTTP\\+SSE has sessions only"),
+        ({"sse_path": "/sse", "sessions": "sealed"}, "sessions='sealed': HTTP\\+SSE has sessions"),
+        ({"stateless": True, "sessions": "sealed"}, "a stateless server has none"),
+        ({"sessions": "shared"}, r"sessions: expected one of \('process', 'sealed'\), got"),
     ],
 )
 async def test_settings_that_mean_nothing_are_refused(
