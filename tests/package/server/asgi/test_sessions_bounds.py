@@ -483,8 +483,10 @@ async def test_an_application_counts_what_is_open(revision: str, arrives: str) -
         else:
             params = {"notifications": {"toolsListChanged": True}}
             stream = http.asking(revision, "subscriptions/listen", params)
-        async with stream:
+        async with stream as opened:
             assert app.counts == {"requests": 0, "sessions": sessions, "streams": 1}
+        await opened.finished.wait()
+        assert app.counts == {"requests": 0, "sessions": sessions, "streams": 0}
     assert app.counts == {"requests": 0, "sessions": 0, "streams": 0}
 
 
