@@ -219,6 +219,50 @@ async def test_the_address_that_has_most_sessions_makes_room(revision: str) -> N
         assert all([await is_open(http, revision, each) for each in honest])
 
 
+@pytest.mark.one_process
+@sessions
+async def test_of_the_sessions_of_an_address_the_longest_unused_ends(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=4)) as http:
+        other = await open_confirmed_session(http, revision, address="192.0.2.9")
+        many = [await open_confirmed_session(http, revision, address="192.0.2.1") for _ in "abc"]
+        assert await is_open(http, revision, many[0])
+        new = await open_confirmed_session(http, revision, address="192.0.2.2")
+        ids = [other, *many, new]
+        opened = [await is_open(http, revision, each) for each in ids]
+        assert opened == [True, True, False, True, True]
+
+
+@pytest.mark.one_process
+@sessions
+async def test_of_unconfirmed_sessions_the_longest_unused_ends(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=3)) as http:
+        ids = [await open_session(http, revision) for _ in range(3)]
+        assert await is_open(http, revision, ids[0])  # a ping confirms nothing
+        ids.append(await open_session(http, revision))
+        opened = [await is_open(http, revision, each) for each in ids]
+        assert opened == [True, False, True, True]
+
+
+@pytest.mark.one_process
+@sessions
+async def test_a_session_that_ends_to_make_room_keeps_no_bytes(revision: str) -> None:
+    app: Any = Web().server.asgi(limits=Limits(session_bytes=10_000))
+    async with asgi(app) as http:
+        await http.initialize(revision)
+        [state] = app._states.values()
+        registry, memory = state.sessions.registry, state.quotas.memory
+        [session] = registry.all()
+
+        async def end_session(size: int) -> None:
+            await registry.end(session)
+
+        memory.end_idle_session = end_session
+        assert not await session.reserve(10_000)
+        assert (memory.size, len(registry), session.kept) == (0, 0, 0)
+        await registry.end(session)
+        assert memory.size == 0
+
+
 @pytest.mark.parametrize(
     ("client", "network"),
     [
