@@ -208,6 +208,25 @@ async def test_long_bodies_have_so_many_bytes_together(revision: str) -> None:
         assert (await http.post(long, **fields_of(revision, long))).status == 200
 
 
+@pytest.mark.one_process
+@pytest.mark.parametrize(("size", "is_ended"), [(70_000, True), (60_000, False)])
+async def test_a_body_without_room_ends_a_stream_of_more_than_64_kib(
+    revision: str, size: int, is_ended: bool
+) -> None:
+    padding = {"example.com/padding": "x" * 150_000}
+    params = {"notifications": {"resourceSubscriptions": ["memo://" + "x" * size]}}
+    long = echo(revision, 150_000)
+    async with (
+        asgi(Web(subscribe=True).server, limits=Limits(bodies=250_000)) as http,
+        http.asking(revision, "tools/call", {"name": "wait"}, id=8, begun=False, meta=padding),
+        http.asking(revision, "subscriptions/listen", params) as stream,
+    ):
+        await stream.message()
+        assert (await http.post(long, **fields_of(revision, long))).status == 503
+        await anyio.wait_all_tasks_blocked()
+        assert stream.finished.is_set() is is_ended
+
+
 @pytest.mark.parametrize(("size", "status"), [(100_000, 200), (100_001, 503)])
 async def test_one_body_may_have_the_bytes_of_all(revision: str, size: int, status: int) -> None:
     async with asgi(Web().server, limits=Limits(bodies=100_000)) as http:
