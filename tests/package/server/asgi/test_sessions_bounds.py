@@ -334,6 +334,33 @@ async def test_waiting_messages_may_use_all_bytes_of_the_limit() -> None:
     assert await size_of_question(size) == size
 
 
+@pytest.mark.one_process
+async def test_messages_that_a_stream_lost_are_sent_on_the_next() -> None:
+    app: Any = Asking().server.asgi(answers="json", events=None)
+    sent, line = list[str](), Line()
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message["type"])
+        if len(sent) > 1:
+            line.leave()
+            raise OSError("the client left")
+
+    async with asgi(app) as http:
+        await http.initialize(ELICITING, {"elicitation": {}})
+        [state] = app._states.values()
+        async with anyio.create_task_group() as tasks:
+            for size in (10, 20):
+                tasks.start_soon(call_asking_tool, http, size, size)
+                await anyio.wait_all_tasks_blocked()
+            counted = state.quotas.memory.size
+            await app(http.scope_of("GET", None, {}), line.receive, send)
+            assert (len(sent), state.quotas.memory.size) == (2, counted)
+            async with http.stream("GET") as stream:
+                questions = [await stream.message() for _ in range(2)]
+            assert [len(each["params"]["message"]) for each in questions] == [10, 20]
+            tasks.cancel_scope.cancel()
+
+
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
 
