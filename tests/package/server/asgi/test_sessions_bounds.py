@@ -361,6 +361,16 @@ async def test_messages_that_a_stream_lost_are_sent_on_the_next() -> None:
             tasks.cancel_scope.cancel()
 
 
+@sessions
+async def test_a_session_with_one_place_has_it_again_after_each_message(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(per_session=1, in_flight=1)) as http:
+        await http.initialize(revision)
+        for number in range(3):
+            assert (await http.post(INITIALIZED)).status == 202
+            params = {"name": "echo", "arguments": {"text": "a"}}
+            assert (await http.ask(revision, "tools/call", params, id=number)).status == 200
+
+
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
 
 
