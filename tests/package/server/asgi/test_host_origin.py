@@ -325,7 +325,7 @@ def test_a_name_that_the_server_listens_at_is_known() -> None:
     ]
 
 
-async def test_an_application_may_allow_more_hosts_unless_they_are_listed() -> None:
+async def test_an_application_may_allow_hosts_unless_they_are_listed() -> None:
     for hosts, is_served in ((None, True), (["localhost"], False)):
         app = Web().server.asgi(hosts=hosts)
         app.allow_hosts(["my-machine.local"])

@@ -362,7 +362,7 @@ async def test_messages_that_a_stream_lost_are_sent_on_the_next() -> None:
 
 
 @sessions
-async def test_a_session_with_one_place_has_it_again_after_each_message(revision: str) -> None:
+async def test_the_one_place_of_a_session_is_free_after_each_message(revision: str) -> None:
     async with asgi(Web().server, limits=Limits(per_session=1, in_flight=1)) as http:
         await http.initialize(revision)
         for number in range(3):
