@@ -336,7 +336,7 @@ def test_a_discovery_is_a_request(method: str, message: dict[str, Any], discover
     assert not is_discovery(None)
 
 
-async def test_a_deadline_of_the_caller_stays_unless_the_body_is_awaited() -> None:
+async def test_a_deadline_of_the_caller_stays_unless_a_body_is_late() -> None:
     bodies = RequestBodies(LIMITS)
 
     async def receive() -> MutableMapping[str, Any]:

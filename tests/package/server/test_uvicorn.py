@@ -161,7 +161,7 @@ class Connection(Recorded):
         requests: Requests of which the head has arrived.
     """
 
-    def __init__(self, **limits: float) -> None:
+    def __init__(self, **limits: Any) -> None:
         super().__init__()
         self.unread = 0
         self.aborted: float | None = None
@@ -169,7 +169,8 @@ class Connection(Recorded):
         self._may_respond = anyio.Event()
         config = uvicorn.Config(self._serve, interface="asgi3", lifespan="off", log_config=None)
         config.load()
-        kind: Any = with_timeouts(HttpToolsProtocol, Limits(**limits))  # type: ignore[arg-type]
+        base: Any = HttpToolsProtocol
+        kind: Any = with_timeouts(base, Limits(**limits))
         self.protocol: Any = kind(config, ServerState(), {})
         self.protocol.connection_made(self)
 
@@ -444,7 +445,8 @@ async def test_a_request_that_uvicorn_cancels_gets_a_response(
         async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
             raise asyncio.CancelledError
 
-    await CancellableApplication(Cancelled())({}, None, send)  # type: ignore[arg-type]
+    receive: Any = None
+    await CancellableApplication(Cancelled())({}, receive, send)
     assert steps == sent
     if not failing:
         error_of = json.loads(b"".join(bodies))["error"]

@@ -137,6 +137,22 @@ async def test_no_more_calls_than_so_many_go_on_for_clients_that_left(revision: 
         assert (await http.ask(revision, "ping", id=9)).status == 200
 
 
+@pytest.mark.one_process
+@sessions
+async def test_a_body_without_room_ends_an_abandoned_call(revision: str) -> None:
+    patient = Patient()
+    limits = Limits(bodies=100_000)
+    long = request(revision, "ping", meta={"example.com/padding": "x" * 100_000}, id=9)
+    async with asgi(patient.server, limits=limits, keep_alive=OFTEN) as http:
+        await http.initialize(revision)
+        await leave(http, revision, 1)
+        with anyio.fail_after(SECONDS):
+            while not patient.cancelled:
+                reply = await http.post(long)
+                assert (reply.status, "Limits.bodies" in reply.error["message"]) == (503, True)
+        assert patient.cancelled == [1]
+
+
 @pytest.mark.parametrize("name", ["wait", "asks"])
 @sessions
 async def test_a_call_whose_client_does_not_come_back_is_cancelled(

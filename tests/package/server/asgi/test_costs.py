@@ -14,6 +14,7 @@ import pytest
 from mcp_protocol import Context
 from mcp_protocol.server import planned_calls
 from mcp_protocol.server.asgi.app import AsgiApplication
+from mcp_protocol.server.asgi.settings import Limits
 from mcp_protocol.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
 from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
@@ -21,6 +22,7 @@ from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", STREAMABLE)]
 
 MOST_CALLS = {"add": 81, "add_with_context": 95, "add_after_a_moment": 175}
+BODY = 400  # bytes; brackets of longer ones are counted
 STREAMS = 5
 
 
@@ -55,7 +57,11 @@ async def test_a_short_call_makes_few_function_calls(
     revision: str, tool: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planned_calls, "ENABLED", True)  # with `--whole-way` too
-    app: AsgiApplication = adding_server().asgi()
+    message = request(revision, "tools/call", {"name": tool, "arguments": {"a": 1, "b": 2}})
+    message["id"] = "x" * (BODY - len(encode_message({**message, "id": ""})))
+    body = encode_message(message)
+    limits = Limits(body=BODY, in_flight=2)  # from half on, clients that left are looked for
+    app: AsgiApplication = adding_server().asgi(limits=limits)
     calls = 0
     answers: list[Any] = []
 
@@ -68,11 +74,9 @@ async def test_a_short_call_makes_few_function_calls(
 
     async with asgi(app) as http:
         await open_session(http, revision)
-        message = request(revision, "tools/call", {"name": tool, "arguments": {"a": 1, "b": 2}})
         for _ in range(2):  # what is made once and kept is not counted
             reply = await http.post(message, **fields_of(revision, message))
             assert reply.result["content"][0]["text"] == "3"
-        body = encode_message(message)
 
         async def receive() -> MutableMapping[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}

@@ -325,6 +325,15 @@ def test_a_name_that_the_server_listens_at_is_known() -> None:
     ]
 
 
+async def test_an_application_may_allow_hosts_unless_they_are_listed() -> None:
+    for hosts, is_served in ((None, True), (["localhost"], False)):
+        app = Web().server.asgi(hosts=hosts)
+        app.allow_hosts(["my-machine.local"])
+        async with asgi(app) as http:
+            reply = await list_tools(http, host="My-Machine.local:8000")
+            assert (reply.status == 200) is is_served
+
+
 KNOWN = ("my-machine.local:8000", "localhost", "0.0.0.0:8000", "")
 
 

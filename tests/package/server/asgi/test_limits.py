@@ -208,6 +208,25 @@ async def test_long_bodies_have_so_many_bytes_together(revision: str) -> None:
         assert (await http.post(long, **fields_of(revision, long))).status == 200
 
 
+@pytest.mark.one_process
+@pytest.mark.parametrize(("size", "is_ended"), [(70_000, True), (60_000, False)])
+async def test_a_body_without_room_ends_a_stream_of_more_than_64_kib(
+    revision: str, size: int, is_ended: bool
+) -> None:
+    padding = {"example.com/padding": "x" * 150_000}
+    params = {"notifications": {"resourceSubscriptions": ["memo://" + "x" * size]}}
+    long = echo(revision, 150_000)
+    async with (
+        asgi(Web(subscribe=True).server, limits=Limits(bodies=250_000)) as http,
+        http.asking(revision, "tools/call", {"name": "wait"}, id=8, begun=False, meta=padding),
+        http.asking(revision, "subscriptions/listen", params) as stream,
+    ):
+        await stream.message()
+        assert (await http.post(long, **fields_of(revision, long))).status == 503
+        await anyio.wait_all_tasks_blocked()
+        assert stream.finished.is_set() is is_ended
+
+
 @pytest.mark.parametrize(("size", "status"), [(100_000, 200), (100_001, 503)])
 async def test_one_body_may_have_the_bytes_of_all(revision: str, size: int, status: int) -> None:
     async with asgi(Web().server, limits=Limits(bodies=100_000)) as http:
@@ -463,6 +482,7 @@ async def test_a_limit_has_to_be_above_zero(revision: str, name: str) -> None:
     for value in (0, -1):
         with pytest.raises(ValueError, match=rf"Limits\.{name}: expected more than 0, got"):
             Limits(**{name: value})
+    assert getattr(Limits(**{name: 1}), name) == 1
 
 
 @pytest.mark.parametrize(
@@ -475,6 +495,10 @@ async def test_a_limit_has_to_be_above_zero(revision: str, name: str) -> None:
         ({"keep_alive": 0}, "keep_alive: expected more than 0"),
         ({"retry": 0}, "retry: expected more than 0"),
         ({"sse_path": "/mcp"}, "differ"),
+        ({"sse_path": "/sse", "stateless": True}, "stateless: HTTP\\+SSE has sessions only"),
+        ({"sse_path": "/sse", "sessions": "sealed"}, "sessions='sealed': HTTP\\+SSE has sessions"),
+        ({"stateless": True, "sessions": "sealed"}, "a stateless server has none"),
+        ({"sessions": "shared"}, r"sessions: expected one of \('process', 'sealed'\), got"),
     ],
 )
 async def test_settings_that_mean_nothing_are_refused(

@@ -97,6 +97,19 @@ async def test_the_lifespan_is_entered_once_whoever_runs_it(run: bool) -> None:
 
 
 @pytest.mark.anyio
+async def test_a_request_that_is_refused_enters_no_lifespan() -> None:
+    living = Living()
+    async with asgi(living.server, lifespan=False) as http:
+        message = request(REVISION, "tools/call", STATE)
+        fields = fields_of(REVISION, message)
+        assert (await http.post(message, **fields, host="evil.example")).status == 403
+        assert (await http.post(message, "/elsewhere", **fields)).status == 404
+        assert living.entered == 0
+        assert await state_of(http) == "life 1"
+        await app_of(http).end()
+
+
+@pytest.mark.anyio
 async def test_an_application_can_be_started_again() -> None:
     living = Living()
     app = living.server.asgi()

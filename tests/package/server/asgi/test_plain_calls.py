@@ -13,7 +13,6 @@ import pytest
 from mcp_protocol import Context, Server
 from mcp_protocol.runtime.peer import Peer
 from mcp_protocol.server import planned_calls
-from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi, fields_of
 from package.server.varied_tools import ADD, REQUESTS, varied_server
 from package.wire import HANDSHAKE, STREAMABLE, encode_message, request
@@ -72,10 +71,9 @@ async def test_both_ways_read_ids_alike(revision: str, monkeypatch: pytest.Monke
 async def test_a_call_that_nobody_observes_makes_no_peer(
     revision: str, plain: bool, monkeypatch: pytest.MonkeyPatch, anyio_backend_name: str
 ) -> None:
-    message = request(revision, "tools/call", ADD, id="x" * 1000)
-    limits = Limits(body=len(encode_message(message)), in_flight=1)  # just enough
-    async with asgi(varied_server().asgi(limits=limits)) as http:
+    async with asgi(varied_server().asgi()) as http:
         await begin(http, revision)
+        message = request(revision, "tools/call", ADD)
         await http.post(message, **fields_of(revision, message))
         served: list[object] = []
         monkeypatch.setattr(Peer, "handle", record_calls(Peer.handle, served))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal
 
 import anyio
 import msgspec
 import pytest
 
-from mcp_protocol import Server, ToolError
+from mcp_protocol import Context, Server, ToolError
 from mcp_protocol.errors import InvalidParamsError
 from mcp_protocol.runtime.concurrency import never_suspends
+from mcp_protocol.runtime.request_context import NETWORK
 from mcp_protocol.server.asgi.request import (
     KEPT_BYTES,
     KEPT_HEADS,
@@ -351,6 +353,64 @@ async def test_a_plan_serves_only_principals_with_the_scopes_of_all(revision: st
         refused = await http.post(message, **fields_of(revision, message))
         assert refused.status == 403
         assert challenge_in(refused).parameters["scope"] == "mcp:read"
+
+
+async def post_at_once(http: Http, revision: str, message: dict[str, Any]) -> tuple[int, bytes]:
+    """Post a message that has arrived with its head; the status and the body of the response."""
+    queue, sent = asyncio.Queue[MutableMapping[str, Any]](), list[MutableMapping[str, Any]]()
+    queue.put_nowait(parts(encode_message(message))[0])
+
+    async def send(each: MutableMapping[str, Any]) -> None:
+        sent.append(each)
+
+    scope = http.scope_of("POST", None, fields_of(revision, message))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(http.app, scope, queue.get, send)
+    return sent[0]["status"], sent[1]["body"]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_call_that_is_there_at_once_needs_a_token_too(revision: str) -> None:
+    async with asgi(adding_server(), auth=protected_settings()) as http:
+        http.fields["authorization"] = bearer(token_of())
+        message = await prepare_call(http, revision, a=1, b=2)
+        assert (await post_at_once(http, revision, message))[0] == 200
+        http.fields["authorization"] = None
+        assert (await post_at_once(http, revision, message))[0] == 401
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("revision", STREAMABLE)
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_plan_has_the_context_of_its_own_request(revision: str, waits: bool) -> None:
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[str]:
+        yield "state"
+
+    server = Server("tells", lifespan=lifespan)
+
+    async def add(a: int, ctx: Context) -> str:
+        if waits:
+            await anyio.lowlevel.checkpoint()
+        assert ctx.http_request is not None
+        tenant = ctx.http_request.headers["x-tenant"]
+        return f"{tenant} {ctx.http_request.client} {NETWORK.get()} {ctx.state}"
+
+    server.tool()(add)
+    async with asgi(server) as http:
+        http.fields["x-tenant"] = "a"
+        await prepare_call(http, revision, a=1)
+        for tenant, address in (("b", "192.0.2.1"), ("c", "192.0.2.2")):
+            http.fields["x-tenant"] = tenant
+            http.scope["client"] = (address, 1)
+            message = request(revision, "tools/call", {"name": "add", "arguments": {"a": 1}})
+            network = address if revision in PER_REQUEST else None
+            expected = f"{tenant} {(address, 1)} {network} state"
+            assert await text_of(http, revision, message) == expected
+            assert expected.encode() in (await post_at_once(http, revision, message))[1]
 
 
 @pytest.mark.anyio

@@ -337,7 +337,8 @@ def test_routes_are_checked_with_the_paths_of_the_protocol() -> None:
     for path in ("health", "/{id}"):
         with pytest.raises(ValueError, match="begins with '/' and has no variables"):
             routes.add(path, ["GET"], Route(ok, auth=False))
-    for methods in ("GET", []):
+    no_lists: list[Any] = ["GET", []]
+    for methods in no_lists:
         with pytest.raises(TypeError, match="methods: expected a list of texts"):
             routes.add("/e", methods, Route(ok, auth=False))
     with pytest.raises(ValueError, match="/a has GET already"):

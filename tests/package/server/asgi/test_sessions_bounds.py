@@ -219,6 +219,50 @@ async def test_the_address_that_has_most_sessions_makes_room(revision: str) -> N
         assert all([await is_open(http, revision, each) for each in honest])
 
 
+@pytest.mark.one_process
+@sessions
+async def test_of_the_sessions_of_an_address_the_longest_unused_ends(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=4)) as http:
+        other = await open_confirmed_session(http, revision, address="192.0.2.9")
+        many = [await open_confirmed_session(http, revision, address="192.0.2.1") for _ in "abc"]
+        assert await is_open(http, revision, many[0])
+        new = await open_confirmed_session(http, revision, address="192.0.2.2")
+        ids = [other, *many, new]
+        opened = [await is_open(http, revision, each) for each in ids]
+        assert opened == [True, True, False, True, True]
+
+
+@pytest.mark.one_process
+@sessions
+async def test_of_unconfirmed_sessions_the_longest_unused_ends(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(sessions=3)) as http:
+        ids = [await open_session(http, revision) for _ in range(3)]
+        assert await is_open(http, revision, ids[0])  # a ping confirms nothing
+        ids.append(await open_session(http, revision))
+        opened = [await is_open(http, revision, each) for each in ids]
+        assert opened == [True, False, True, True]
+
+
+@pytest.mark.one_process
+@sessions
+async def test_a_session_that_ends_to_make_room_keeps_no_bytes(revision: str) -> None:
+    app: Any = Web().server.asgi(limits=Limits(session_bytes=10_000))
+    async with asgi(app) as http:
+        await http.initialize(revision)
+        [state] = app._states.values()
+        registry, memory = state.sessions.registry, state.quotas.memory
+        [session] = registry.all()
+
+        async def end_session(size: int) -> None:
+            await registry.end(session)
+
+        memory.end_idle_session = end_session
+        assert not await session.reserve(10_000)
+        assert (memory.size, len(registry), session.kept) == (0, 0, 0)
+        await registry.end(session)
+        assert memory.size == 0
+
+
 @pytest.mark.parametrize(
     ("client", "network"),
     [
@@ -288,6 +332,43 @@ async def test_waiting_messages_may_use_all_bytes_of_the_limit() -> None:
 
     size = await size_of_question(10_000)
     assert await size_of_question(size) == size
+
+
+@pytest.mark.one_process
+async def test_messages_that_a_stream_lost_are_sent_on_the_next() -> None:
+    app: Any = Asking().server.asgi(answers="json", events=None)
+    sent, line = list[str](), Line()
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message["type"])
+        if len(sent) > 2:
+            line.leave()
+            raise OSError("the client left")
+
+    async with asgi(app) as http:
+        await http.initialize(ELICITING, {"elicitation": {}})
+        [state] = app._states.values()
+        async with anyio.create_task_group() as tasks:
+            for size in (10, 20):
+                tasks.start_soon(call_asking_tool, http, size, size)
+                await anyio.wait_all_tasks_blocked()
+            counted = state.quotas.memory.size
+            await app(http.scope_of("GET", None, {}), line.receive, send)
+            assert (len(sent), state.quotas.memory.size) == (3, counted)
+            async with http.stream("GET") as stream:
+                questions = [await stream.message() for _ in range(2)]
+            assert [len(each["params"]["message"]) for each in questions] == [10, 20]
+            tasks.cancel_scope.cancel()
+
+
+@sessions
+async def test_the_one_place_of_a_session_is_free_after_each_message(revision: str) -> None:
+    async with asgi(Web().server, limits=Limits(per_session=1, in_flight=1)) as http:
+        await http.initialize(revision)
+        for number in range(3):
+            assert (await http.post(INITIALIZED)).status == 202
+            params = {"name": "echo", "arguments": {"text": "a"}}
+            assert (await http.ask(revision, "tools/call", params, id=number)).status == 200
 
 
 SUBSCRIBE, UNSUBSCRIBE = "resources/subscribe", "resources/unsubscribe"
@@ -483,8 +564,10 @@ async def test_an_application_counts_what_is_open(revision: str, arrives: str) -
         else:
             params = {"notifications": {"toolsListChanged": True}}
             stream = http.asking(revision, "subscriptions/listen", params)
-        async with stream:
+        async with stream as opened:
             assert app.counts == {"requests": 0, "sessions": sessions, "streams": 1}
+        await opened.finished.wait()
+        assert app.counts == {"requests": 0, "sessions": sessions, "streams": 0}
     assert app.counts == {"requests": 0, "sessions": 0, "streams": 0}
 
 

@@ -6,11 +6,22 @@ from typing import Any
 
 import pytest
 
+from mcp_protocol.protocol import jsonrpc
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.asgi.draft_headers import check_draft
+from mcp_protocol.server.asgi.request import HttpRequest
 from mcp_protocol.server.toolkit.context import Context
 from package.asgi_client import SESSION, asgi
 from package.server.asgi.web import Web
-from package.wire import INITIALIZED, PER_REQUEST, SESSIONS, facts, initialize, request
+from package.wire import (
+    INITIALIZED,
+    PER_REQUEST,
+    SESSIONS,
+    encode_message,
+    facts,
+    initialize,
+    request,
+)
 from requirements import INTERIM
 
 DRAFT = tuple(name for name in SESSIONS if facts(name).draft.method is not None)
@@ -110,6 +121,49 @@ async def test_a_field_that_contradicts_the_body_is_refused(
         assert (reply.status, reply.code, reply.json["id"]) == (400, -32001, 7)
         assert named in reply.json["error"]["message"]
         assert web.called == []
+
+
+@draft
+@pytest.mark.parametrize(
+    ("method", "params", "fields", "is_accepted"),
+    [
+        ("tools/call", {"name": "marked", "arguments": {"region": "eu"}}, {}, True),
+        ("tools/call", {"name": "marked", "arguments": {"region": "eu"}}, {"region": "us"}, False),
+        ("tools/call", {"name": "marked"}, {"region": "us"}, False),
+        ("tools/call", {"name": "other", "arguments": {"region": "eu"}}, {"region": "us"}, True),
+        ("prompts/get", {"name": "marked", "arguments": {"region": "eu"}}, {"region": "us"}, True),
+        ("tools/call", "no object", {}, False),  # the name is in the header alone
+        ("tools/list", "no object", {}, True),
+        ("tools/list", None, {}, True),
+    ],
+)
+@pytest.mark.parametrize("repeats_method", [True, False])
+def test_only_fields_that_are_sent_are_compared(
+    revision: str,
+    method: str,
+    params: object,
+    fields: dict[str, str],
+    is_accepted: bool,
+    repeats_method: bool,
+) -> None:
+    members = {} if params is None else {"params": params}
+    message = jsonrpc.parse(
+        encode_message({"jsonrpc": "2.0", "id": 7, "method": method, **members})
+    )
+    name = params["name"] if isinstance(params, dict) else "marked"
+    given = {NAME: str(name), **{f"mcp-param-{field}": value for field, value in fields.items()}}
+    if repeats_method:
+        given[METHOD] = method
+    headers = [(field.encode(), value.encode()) for field, value in given.items()]
+    head = HttpRequest({"method": "POST", "path": "/mcp", "headers": headers})
+    refused = check_draft(
+        facts(revision),
+        head,
+        message,
+        lambda tool: {("region",): "Region"} if tool == "marked" else {},
+    )
+    assert (refused is None) is is_accepted
+    assert check_draft(facts(revision), head, None, lambda tool: {}) is None
 
 
 @draft
