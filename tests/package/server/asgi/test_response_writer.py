@@ -5,16 +5,32 @@ Time passes as soon as nothing else happens, so moments are exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol.errors import ConnectionClosedError
-from mcp_protocol.server.asgi.response_writer import SseResponse, until_disconnect
+from mcp_protocol.channel import OutgoingMessage
+from mcp_protocol.errors import ConnectionClosedError, EndOfChannel
+from mcp_protocol.facts import Lifecycle
+from mcp_protocol.protocol.lifecycle import Session
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.runtime.task_scope import TaskScope
+from mcp_protocol.server.asgi.http_response import HttpResponse
+from mcp_protocol.server.asgi.http_session import HttpSession
+from mcp_protocol.server.asgi.quotas import Quotas
+from mcp_protocol.server.asgi.request import HttpRequest
+from mcp_protocol.server.asgi.response_writer import PostResponse, SseResponse, until_disconnect
+from mcp_protocol.server.asgi.session_endpoint import SessionEndpoint
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
+from mcp_protocol.server.serving import Service
+from mcp_protocol.server.toolkit.features import new_connection
+from mcp_protocol.server.toolkit.server import Server
 from package.client.simulation import ASYNCIO
+from package.wire import SESSIONS
 
 START = {
     "type": "http.response.start",
@@ -161,7 +177,7 @@ async def test_a_stream_that_is_not_open_takes_no_events(is_started: bool) -> No
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.watch)
         for turn in (1, 2):  # a loop that goes on regardless can be cancelled
-            with pytest.raises(ConnectionClosedError, match="^the stream of events is closed$"):
+            with pytest.raises(ConnectionClosedError, match=r"^the stream of events is closed$"):
                 await response.write_event(b"{}")
             assert wire.turns == [before] * turn
         tasks.cancel_scope.cancel()
@@ -201,7 +217,7 @@ async def test_a_client_has_a_second_more_for_each_64_kib_unread(
     assert str(caught.value) == "the client read nothing for 8 s (Limits.send_seconds)"
     assert (anyio.current_time(), len(wire.sent)) == (seconds, sent)
     assert (response.is_open, aborts.count, response.on_abort) == (False, 1, None)
-    with pytest.raises(ConnectionClosedError, match="is closed$"):
+    with pytest.raises(ConnectionClosedError, match=r"is closed$"):
         await write(unread)
     response.abort()
     assert aborts.count == 1
@@ -249,7 +265,7 @@ async def test_a_stream_closed_while_others_run_takes_no_event() -> None:
         await response.write_comment()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(response.close)
-        with pytest.raises(ConnectionClosedError, match="is closed$"):
+        with pytest.raises(ConnectionClosedError, match=r"is closed$"):
             await response.write_comment()
     assert (wire.sent[-1], aborts.count) == (LAST, 0)
 
@@ -258,10 +274,10 @@ async def test_a_client_that_is_gone_is_told_to_the_writer_once() -> None:
     wire = Wire()
     response, aborts = await opened(wire)
     wire.is_gone = True
-    with pytest.raises(ConnectionClosedError, match="^the client is gone: broken pipe$"):
+    with pytest.raises(ConnectionClosedError, match=r"^the client is gone: broken pipe$"):
         await response.write_comment()
     assert (response.is_open, aborts.count) == (False, 1)
-    with pytest.raises(ConnectionClosedError, match="is closed$"):
+    with pytest.raises(ConnectionClosedError, match=r"is closed$"):
         await response.write_comment()
     await response.close()
     assert aborts.count == 1
@@ -368,3 +384,338 @@ async def test_silence_that_nobody_is_told_of_is_waited_for() -> None:
     response = SseResponse(wire.send, PATIENCE)
     await until_disconnect(wire.receive, response, 10.0)
     assert (anyio.current_time(), wire.sent) == (25.0, [])
+
+
+BOTH, JSON, SSE = b"application/json, text/event-stream", b"application/json", b"text/event-stream"
+JSON_TYPE = (b"content-type", JSON)
+PROGRESS = OutgoingMessage(b'{"progress":1}')
+RESULT = OutgoingMessage(b'{"result":1}', "response")
+OTHER_RESULT = OutgoingMessage(b'{"result":2}', "response")
+REFUSED = HttpResponse(400, b"{}")
+
+
+def whole(status: int, body: bytes, *more: tuple[bytes, bytes]) -> list[dict[str, Any]]:
+    """A whole response."""
+    fields = [(b"content-length", b"%d" % len(body)), *([JSON_TYPE] if body else ()), *more]
+    return [
+        {"type": "http.response.start", "status": status, "headers": fields},
+        {"type": "http.response.body", "body": body, "more_body": False},
+    ]
+
+
+def error(code: int) -> OutgoingMessage:
+    """An error response."""
+    return OutgoingMessage(b'{"error":{}}', "error", error_code=code)
+
+
+def head(accept: bytes = BOTH) -> HttpRequest:
+    """The head of a POST."""
+    return HttpRequest({"method": "POST", "path": "/mcp", "headers": [(b"accept", accept)]})
+
+
+def settings(**options: Any) -> ServerHttpSettings:
+    """Settings without ids of events."""
+    return ServerHttpSettings(**{"events": None, "keep_alive": 10.0, **options})
+
+
+def respond(wire: Wire, accept: bytes = BOTH, **options: Any) -> PostResponse:
+    """The response to a POST without session."""
+    return PostResponse(head(accept), wire.receive, wire.send, settings(), **options)
+
+
+def open_session(revision: str) -> HttpSession:
+    """A session that has been initialized."""
+    server = Server("tester")
+    service = Service(server, REVISIONS, server.describe, new_connection)
+    endpoint = SessionEndpoint(
+        service,
+        settings(),
+        REVISIONS.of(Lifecycle.HANDSHAKE),
+        TaskScope(nullcontext, lambda: None),
+        Quotas(Limits()),
+        None,
+    )
+    return endpoint.single_session(head(), Session(REVISIONS[revision], {}, {}), "")
+
+
+def respond_in(
+    session: HttpSession, wire: Wire, accept: bytes = BOTH, count: int = 0, **options: Any
+) -> PostResponse:
+    """The response to a POST in a session: to a batch of some requests, or to one request."""
+    return PostResponse(
+        head(accept),
+        wire.receive,
+        wire.send,
+        settings(**options),
+        session,
+        count or 1,
+        count > 0,
+        headers={"X-More": "1"},
+    )
+
+
+MORE_FIELD = (b"x-more", b"1")
+EVENTS_HEAD = {**START, "headers": [*START["headers"], MORE_FIELD]}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("accept", "message", "status"),
+    [
+        (BOTH, RESULT, 200),
+        (JSON, RESULT, 200),
+        (BOTH, error(-32601), 404),
+        (BOTH, error(-32000), 418),
+        (SSE, error(-32601), 404),
+    ],
+)
+async def test_a_response_that_nothing_precedes_has_its_status(
+    accept: bytes, message: OutgoingMessage, status: int
+) -> None:
+    wire = Wire()
+    post = respond(wire, accept, headers={"X-More": "1"}, statuses={-32601: 404}, other_status=418)
+    assert (post.done, post.unfinished, post.connected, post.watched) == (False, True, False, False)
+    await post.send(message)
+    assert wire.sent == whole(status, message.data, MORE_FIELD)
+    assert post.done
+    await post.send(PROGRESS)
+    await post.send(RESULT)
+    await post.respond(REFUSED)
+    await post.close()
+    assert len(wire.sent) == 2
+
+
+async def test_an_error_has_status_200_without_a_table() -> None:
+    wire = Wire()
+    await respond(wire).send(error(-32601))
+    assert wire.sent == whole(200, error(-32601).data)
+
+
+@pytest.mark.parametrize("accept", [BOTH, SSE])
+async def test_a_message_before_the_response_begins_a_stream(accept: bytes) -> None:
+    wire = Wire()
+    post = respond(wire, accept, headers={"X-More": "1"}, other_status=418)
+    await post.send(PROGRESS)
+    assert not post.done
+    await post.send(PROGRESS)
+    await post.send(error(-32601))
+    assert post.done
+    await post.send(PROGRESS)
+    said = [part(b"data: %b\n\n" % each.data) for each in (PROGRESS, PROGRESS, error(-1))]
+    assert wire.sent == [EVENTS_HEAD, part(b""), *said, LAST]
+
+
+async def test_a_result_alone_is_an_event_where_json_is_refused() -> None:
+    wire = Wire()
+    post = respond(wire, SSE)
+    await post.start()
+    await post.start()
+    assert wire.sent == [START, part(b"")]
+    await post.send(RESULT)
+    assert wire.sent[2:] == [part(b'data: {"result":1}\n\n'), LAST]
+
+
+async def test_where_the_response_is_json_nothing_precedes_it() -> None:
+    wire = Wire()
+    post = respond(wire, JSON)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wire.watch)
+        for turn in (1, 2):
+            await post.send(PROGRESS)
+            assert wire.turns == [0] * turn
+        tasks.cancel_scope.cancel()
+    await post.start()
+    await post.close_stream()
+    await post.send(RESULT)
+    assert wire.sent == whole(200, RESULT.data)
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_function_is_called_when_the_client_of_a_post_is_gone(is_late: bool) -> None:
+    wire, aborts = Wire(), Aborts()
+    post = respond(wire)
+    if not is_late:
+        post.call_on_abort(aborts)
+    await post.open_stream()
+    post.call_on_abort(aborts)
+    wire.is_gone = True
+    with pytest.raises(ConnectionClosedError):
+        await post.send(PROGRESS)
+    assert aborts.count == 1
+
+
+async def test_a_closed_response_tells_nobody_that_its_client_left() -> None:
+    wire, aborts = Wire(), Aborts()
+    post = respond(wire)
+    post.call_on_abort(aborts)
+    await post.open_stream()
+    await post.close()
+    await post.close()
+    post.sse.abort()
+    assert (post.done, wire.sent[2:], aborts.count) == (True, [LAST], 0)
+
+
+@pytest.mark.parametrize(
+    ("accept", "silent", "bodies"),
+    [
+        (BOTH, 0.0, [(20.0, COMMENT), (30.0, COMMENT)]),
+        (BOTH, 4.0, [(16.0, COMMENT), (26.0, COMMENT)]),
+        (JSON, 0.0, []),
+        (SSE, 0.0, [(10.0, COMMENT), (20.0, COMMENT), (30.0, COMMENT)]),
+    ],
+)
+async def test_silence_before_a_response_begins_a_stream_if_it_may(
+    accept: bytes, silent: float, bodies: Sequence[tuple[float, bytes]]
+) -> None:
+    wire = Wire((35.0, DISCONNECT))
+    post = respond(wire, accept)
+    post.created -= silent
+    assert await post.watch()
+    assert [(round(moment, 1), body) for moment, body in wire.bodies()] == bodies
+    assert not post.attended
+    if accept == BOTH:
+        assert round(wire.moments[0], 1) == 10.0 - silent
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_an_ended_response_is_not_watched(in_session: bool) -> None:
+    wire = Wire()
+    post = respond_in(open_session(SESSIONS[-1]), wire) if in_session else respond(wire)
+    await post.send(RESULT)
+    assert not await post.watch()
+    assert (post.attended, len(wire.sent)) == (True, 2)
+
+
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_session_counts_a_response_until_its_client_left(revision: str) -> None:
+    wire, session = Wire(), open_session(revision)
+    post = respond_in(session, wire)
+    assert (session.users, post.attended, post.unfinished) == (1, True, True)
+    await post.send(RESULT)
+    assert wire.sent == whole(200, RESULT.data, MORE_FIELD)
+    assert (post.done, post.unfinished, session.users) == (True, False, 1)
+    await post.send(PROGRESS)
+    await post.respond(REFUSED)
+    for _ in range(2):
+        await post.finish(REFUSED)
+        assert (session.users, post.attended, len(wire.sent)) == (0, False, 2)
+
+
+@pytest.mark.parametrize(
+    ("is_left", "messages", "left_before"),
+    [
+        (False, [], True),
+        (False, [PROGRESS], True),
+        (False, [PROGRESS, RESULT], False),
+        (True, [PROGRESS], False),
+    ],
+)
+async def test_a_watch_tells_whether_the_client_left_before_the_end(
+    is_left: bool, messages: Sequence[OutgoingMessage], left_before: bool
+) -> None:
+    wire, session = Wire((5.0, DISCONNECT)), open_session(SESSIONS[-1])
+    post = respond_in(session, wire)
+
+    async def send() -> None:
+        for message in messages:
+            await post.send(message)
+        if is_left:
+            post.leave()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send)
+        assert await post.watch() == left_before
+    assert (anyio.current_time(), session.users, post.connected) == (5.0, 0, False)
+
+
+async def test_a_stopped_watch_tells_nothing() -> None:
+    wire, session = Wire((5.0, DISCONNECT)), open_session(SESSIONS[-1])
+    post = respond_in(session, wire)
+    seen: list[bool] = []
+
+    async def watch() -> None:
+        seen.append(await post.watch())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch)
+        await anyio.wait_all_tasks_blocked()
+        post.stop()
+    assert (seen, session.users, anyio.current_time()) == ([False], 0, 0.0)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+async def test_the_results_of_a_batch_are_one_array(count: int) -> None:
+    wire, session = Wire(), open_session(SESSIONS[0])
+    post = respond_in(session, wire, count=count)
+    for message in (RESULT, OTHER_RESULT)[:count]:
+        assert (wire.sent, post.done) == ([], False)
+        await post.send(message)
+    body = [b'[{"result":1}]', b'[{"result":1},{"result":2}]'][count - 1]
+    assert wire.sent == whole(200, body, MORE_FIELD)
+    assert (post.done, post.unfinished) == (True, False)
+    await post.finish(REFUSED)
+    assert len(wire.sent) == 2
+
+
+async def test_ready_results_of_a_batch_come_first_on_its_stream() -> None:
+    wire, session = Wire(), open_session(SESSIONS[0])
+    post = respond_in(session, wire, count=2)
+    await post.send(RESULT)
+    await post.send(PROGRESS)
+    assert (post.connected, len(session.streams)) == (True, 1)
+    await post.send(OTHER_RESULT)
+    assert (post.connected, post.unfinished, len(session.streams)) == (False, False, 0)
+    said = [part(b"data: %b\n\n" % each.data) for each in (RESULT, PROGRESS, OTHER_RESULT)]
+    assert wire.sent == [EVENTS_HEAD, part(b""), *said, LAST]
+
+
+@pytest.mark.parametrize(
+    ("accept", "sent", "instead", "expected"),
+    [
+        (BOTH, [], REFUSED, whole(400, b"{}")),
+        (BOTH, [], None, [EVENTS_HEAD, part(b""), LAST]),
+        (JSON, [], None, whole(202, b"", MORE_FIELD)),
+        (BOTH, [RESULT], REFUSED, whole(200, b'[{"result":1}]', MORE_FIELD)),
+        (BOTH, [RESULT], None, whole(200, b'[{"result":1}]', MORE_FIELD)),
+        (
+            BOTH,
+            [PROGRESS],
+            REFUSED,
+            [EVENTS_HEAD, part(b""), part(b'data: {"progress":1}\n\n'), LAST],
+        ),
+    ],
+)
+async def test_a_post_whose_requests_were_cancelled_ends(
+    accept: bytes,
+    sent: Sequence[OutgoingMessage],
+    instead: HttpResponse | None,
+    expected: Sequence[Mapping[str, Any]],
+) -> None:
+    wire, session = Wire(), open_session(SESSIONS[0])
+    post = respond_in(session, wire, accept, count=2)
+    for message in sent:
+        await post.send(message)
+    await post.finish(instead)
+    assert wire.sent == expected
+    assert (session.users, len(session.streams)) == (0, 0)
+    await post.finish(instead)
+    await post.send(PROGRESS)
+    assert len(wire.sent) == len(expected)
+
+
+@pytest.mark.parametrize("kind", ["request", "notification"])
+async def test_of_messages_before_json_only_requests_take_another_way(kind: Any) -> None:
+    wire, session = Wire(), open_session(SESSIONS[-1])
+    post = respond_in(session, wire, JSON)
+    await post.send(OutgoingMessage(b'{"said":1}', kind))
+    elsewhere = Wire()
+    stream = session.new_stream()
+    session.add_listening(stream)
+    await stream.open(SseResponse(elsewhere.send, PATIENCE))
+    await session.send_pending(stream)
+    said = [(0.0, b'data: {"said":1}\n\n')] if kind == "request" else []
+    assert (wire.sent, elsewhere.bodies()) == ([], said)
+
+
+async def test_a_response_receives_nothing_but_its_post() -> None:
+    with pytest.raises(EndOfChannel, match="a POST brings one message"):
+        await respond(Wire()).receive()
