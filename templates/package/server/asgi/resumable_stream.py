@@ -197,11 +197,10 @@ class ResumableStream:
 
     async def _end_write(self) -> None:
         """Wait for the current write, but cancel it if the client does not read."""
-        with anyio.move_on_after(_WRITE_SECONDS) as waiting:
+        with anyio.move_on_after(_WRITE_SECONDS):
             async with self._lock:
                 return
-        if waiting.cancelled_caught:
-            self._cancel_write()
+        self._cancel_write()
 
     def _cancel_write(self) -> None:
         if self._writing is not None:
@@ -237,7 +236,7 @@ class ResumableStream:
         written = await self._write(message, event_id, retry)
         return written or event_id is not None
 
-    async def _store_event(self, message: bytes, *, is_last: bool = False) -> str | None:
+    async def _store_event(self, message: bytes, *, is_last: bool) -> str | None:
         """Store an event and return its id; `None` if the store failed.
 
         The stream is stopped if another process has ended it in the store.
