@@ -70,6 +70,7 @@ class Wire:
         moments: When they were sent.
         turns: The number of messages at each turn of `watch`.
         is_gone: Whether the client is gone.
+        waiting: Set once the application waits for the client to read.
     """
 
     def __init__(self, *events: tuple[float, str]) -> None:
@@ -77,6 +78,7 @@ class Wire:
         self.moments: list[float] = []
         self.turns: list[int] = []
         self.is_gone = False
+        self.waiting = anyio.Event()
         self._events = [*events]
         self._reads: anyio.Event | None = None
 
@@ -99,6 +101,7 @@ class Wire:
     async def send(self, message: Mapping[str, Any]) -> None:
         """See ASGI."""
         if self._reads is not None:
+            self.waiting.set()
             await self._reads.wait()
         if self.is_gone:
             raise BrokenPipeError("broken pipe")
