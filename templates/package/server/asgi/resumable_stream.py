@@ -185,9 +185,8 @@ class ResumableStream:
         async with self._lock:
             if not (self.over or self._is_finished):
                 await self._store_event(b"", is_last=True)
-            self.over = True
+            self.stop()
             await self._close_response()
-        self.stop()
 
     def stop(self) -> None:
         """Send nothing more. The task that holds a GET connection closes the connection."""
@@ -197,10 +196,11 @@ class ResumableStream:
 
     async def _end_write(self) -> None:
         """Wait for the current write, but cancel it if the client does not read."""
-        with anyio.move_on_after(_WRITE_SECONDS):
+        with anyio.move_on_after(_WRITE_SECONDS) as waiting:
             async with self._lock:
-                return
-        self._cancel_write()
+                pass
+        if waiting.cancelled_caught:
+            self._cancel_write()
 
     def _cancel_write(self) -> None:
         if self._writing is not None:
@@ -212,10 +212,8 @@ class ResumableStream:
         """Start a response; if its client is gone, the stream has no connection."""
         self._response = response
         self._was_connected = True
-        try:
+        with suppress(ConnectionClosedError):
             await response.open(headers)
-        except ConnectionClosedError:
-            self._response = None
 
     async def _close_response(self) -> None:
         response, self._response = self._response, None
@@ -271,8 +269,6 @@ class ResumableStream:
                 return True
         except ConnectionClosedError:
             pass
-        finally:
-            self._writing = None
         self.disconnect(response)
         return False
 
