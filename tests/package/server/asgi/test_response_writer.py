@@ -451,8 +451,7 @@ def respond_in(
         wire.send,
         settings(**options),
         session,
-        count or 1,
-        count > 0,
+        *((count, True) if count else ()),
         headers={"X-More": "1"},
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 import random
@@ -11,8 +12,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -26,17 +28,28 @@ from mcp_protocol import (
     Server,
     StaticTokens,
 )
+from mcp_protocol.facts import Lifecycle
 from mcp_protocol.framing.http_headers import is_visible_ascii
 from mcp_protocol.protocol.lifecycle import Session
 from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.asgi import sealed_sessions
+from mcp_protocol.runtime.task_scope import TaskScope
+from mcp_protocol.server.asgi import sealed_sessions, used_ids
+from mcp_protocol.server.asgi.quotas import Quotas
+from mcp_protocol.server.asgi.request import HttpRequest
 from mcp_protocol.server.asgi.sealed_sessions import (
     ID_CHARACTERS,
+    SealedEndpoint,
+    SealedSession,
     SessionCipher,
+    session_cipher,
 )
-from mcp_protocol.server.asgi.settings import Limits
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
+from mcp_protocol.server.asgi.used_ids import MemoryUsedIds
+from mcp_protocol.server.serving import Service
+from mcp_protocol.server.toolkit.features import new_connection
 from mcp_protocol.server.toolkit.key_ring import KEY_BYTES
 from package.asgi_client import SESSION, Http, asgi
+from package.server.asgi.test_response_writer import Wire
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
@@ -569,3 +582,100 @@ def test_a_missing_package_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPat
     with pytest.raises(MissingExtraError, match="needs the package 'cryptography'") as raised:
         server_of().asgi(sessions="sealed")
     assert "\n" not in str(raised.value)
+
+
+IDS = {
+    None: "Ia2rXDt4QIDlOG_Ff_11jF5KGZkYrWf4EKQ3kBKPHrhh24B8arunmxzWnz_QcEMxxXIsK2Ddzuy3gxicfa8UVKSm"
+    "ggbcULmbqji6Gg",
+    ("https://idp.example", "alice", None): "egpH85dg6CjQ6ic34iaRvH-tFxCCyWsv46DNBIAXWQ33oE0_ID6qW"
+    "DsgU7K9NqsvFxkXse-aNK4VjY4ekZruDo4eRbBIW-DXOBpY8Q",
+}
+"""Ids that an earlier version sealed with `KEY`, by owner."""
+
+
+@pytest.mark.parametrize("owner", IDS)
+def test_an_id_that_an_earlier_version_sealed_still_opens(owner: Any) -> None:
+    session = ("2025-11-25", {"roots": {}}, {"name": "c", "version": "1"}, 1000, 1060)
+    assert cipher_of().open(IDS[owner], owner) == SealedSession(*session)
+    assert cipher_of().open(IDS[owner], ("https://idp.example", "bob", None)) is None
+    sealed = cipher_of().seal(Session(REVISIONS[session[0]], {}, *session[1:3]), owner)
+    assert sealed is not None
+    assert len(sealed) == len(IDS[owner])
+
+
+@newest
+@pytest.mark.parametrize("size", range(4))
+def test_an_id_of_any_length_opens(revision: str, size: int) -> None:
+    identifier = cipher_of().seal(session_of(revision, {"name": "n" * size}), None)
+    assert identifier is not None
+    assert cipher_of().open(identifier, None) is not None
+
+
+@newest
+@pytest.mark.parametrize(("seconds", "kept"), [(0.1, 1), (1.4, 1), (1.6, 2), (60.0, 60)])
+def test_a_sealed_session_lasts_whole_seconds(revision: str, seconds: float, kept: int) -> None:
+    cipher = SessionCipher("tester", lambda: (KEY,), seconds, lambda: 1000.9)
+    identifier = cipher.seal(Session(REVISIONS[revision], {}, {}), None)
+    assert identifier is not None
+    session = cipher.open(identifier, None)
+    assert session == SealedSession(revision, {}, None, 1000, 1000 + kept)
+
+
+class Recording(MemoryUsedIds):
+    """A store of ids that several processes might share.
+
+    Attributes:
+        seconds: How long each id is to be stored.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.seconds: list[float] = []
+
+    async def use(self, digest: bytes, seconds: float) -> bool:
+        """See `UsedIds.use`."""
+        self.seconds.append(seconds)
+        return await super().use(digest, seconds)
+
+
+async def test_a_session_that_ended_is_stored_until_it_expires() -> None:
+    used, server = Recording(), server_of()
+    service = Service(
+        server, REVISIONS, server.describe, new_connection, shared_keys=lambda: (KEY,)
+    )
+    settings = ServerHttpSettings(limits=Limits(sealed_seconds=50))
+    background = TaskScope(nullcontext, lambda: None)
+    revisions = REVISIONS.of(Lifecycle.HANDSHAKE)
+    quotas = Quotas(settings.limits)
+    endpoint = SealedEndpoint(service, settings, revisions, background, quotas, None, used)
+    identifier = session_cipher(service, settings).seal(session_of(SESSIONS[-1]), None)
+    assert identifier is not None
+    head = HttpRequest(
+        {"method": "DELETE", "path": "/", "headers": [(SESSION.encode(), identifier.encode())]}
+    )
+    statuses = []
+    for _ in range(2):
+        wire = Wire()
+        await endpoint.delete(head, wire.send)
+        statuses.append(wire.sent[0]["status"])
+        assert bool(wire.sent[1]["body"]) == (wire.sent[0]["status"] == 404)
+    assert statuses == [200, 404]
+    [seconds] = used.seconds
+    assert 48 < seconds <= 50
+    assert await used.is_used(hashlib.sha256(identifier.encode()).digest())
+
+
+async def test_a_used_id_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(used_ids, "time", SimpleNamespace(time=lambda: now))
+    store = MemoryUsedIds(2)
+    assert await store.use(b"a", 10.0)
+    now = 110.0
+    assert await store.use(b"b", 50.0)
+    assert [await store.is_used(each) for each in (b"a", b"b", b"c")] == [True, True, False]
+    now = 110.1
+    assert not await store.is_used(b"a")
+    assert await store.use(b"a", 50.0)  # no other has to go for it
+    assert [await store.is_used(each) for each in (b"a", b"b")] == [True, True]
+    assert await store.use(b"c", 50.0)
+    assert [await store.is_used(each) for each in (b"a", b"b", b"c")] == [True, False, True]
