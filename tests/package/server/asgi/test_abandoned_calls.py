@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -16,13 +16,14 @@ from mcp_protocol.protocol import jsonrpc
 from mcp_protocol.runtime.task_scope import TaskScope
 from mcp_protocol.server.asgi.event_store import MemoryEventStore
 from mcp_protocol.server.asgi.http_session import HttpSession
+from mcp_protocol.server.asgi.plain_calls import PlainService
 from mcp_protocol.server.asgi.quotas import Quotas
 from mcp_protocol.server.asgi.session_posts import PostsInFlight, SessionPost
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
 from package.client.simulation import ASYNCIO
-from package.server.asgi.test_response_writer import Wire, open_session, respond_in
+from package.server.asgi.test_response_writer import Wire, head, open_session, respond_in
 from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, request
 
 RESUMABLE = [revision for revision in SESSIONS if facts(revision).http.resumable]
@@ -584,3 +585,39 @@ async def test_each_end_of_a_post_gives_its_places_back() -> None:
             patient.go = anyio.Event()
             assert (await http.post(batch[:3])).status == 200
             assert (await http.post(batch)).status == 503
+
+
+@sessions
+async def test_notifications_leave_nothing_in_the_memory_of_sessions(revision: str) -> None:
+    padded = {**ROOTS_CHANGED, "params": {"_meta": {"padding": "x" * 1000}}}
+    async with asgi(Patient().server, limits=Limits(session_bytes=4000)) as http:
+        await http.initialize(revision)
+        assert [(await http.post(padded)).status for _ in range(5)] == [202] * 5
+
+
+@on_virtual_clock
+async def test_a_waiting_request_counts_until_it_ends() -> None:
+    posts, _ = count_posts(per_session=3)
+    session = open_session(NEWEST)
+
+    def served(identifier: int) -> PlainService:
+        received = jsonrpc.Request(identifier, "tools/list", None)
+        endpoint: Any = None  # it is not observed
+        post, stated = (head(), Wire().receive, Wire().send), session.peer.connection
+        return PlainService(endpoint, post, cast(Any, stated), session, None, cast(Any, received))
+
+    first, second, third = map(served, (1, 2, 1))
+    assert posts.may_add(session, 1)
+    posts.wait(first)
+    assert (session.users, posts.may_add(session, 1), posts.may_add(session, 2)) == (1, False, True)
+    posts.wait(second)
+    session.responses[8] = respond_in(session, Wire())
+    assert (session.users, posts.may_add(session, 3)) == (3, False)
+    posts.stop_waiting(third)
+    assert (session.users, posts.may_add(session, 3)) == (3, False)
+    posts.stop_waiting(first)
+    assert (session.users, posts.may_add(session, 1)) == (2, True)
+    posts.stop_waiting(first)
+    posts.stop_waiting(second)
+    posts.stop_waiting(second)
+    assert (session.users, posts.unobserved, posts.observe(session)) == (1, {}, False)

@@ -25,7 +25,7 @@ from mcp_protocol.server.asgi.sse_endpoint import SseChannel, SseEndpoints
 from mcp_protocol.server.serving import Service
 from mcp_protocol.server.toolkit.features import new_connection
 from package.asgi_client import Http, asgi
-from package.asgi_stream import Reply, Stream
+from package.asgi_stream import SECONDS, Reply, Stream
 from package.rules import revisions_holding
 from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 from requirements import EVERY_REVISION
@@ -527,7 +527,10 @@ async def test_a_channel_that_ends_wakes_the_one_who_receives(closes: bool) -> N
     async with anyio.create_task_group() as tasks:
 
         async def receive() -> None:
-            with pytest.raises(EndOfChannel, match="the stream is closed"):
+            with (
+                pytest.raises(EndOfChannel, match="the stream is closed"),
+                anyio.fail_after(SECONDS),
+            ):
                 await channel.receive()
 
         tasks.start_soon(receive)
@@ -561,21 +564,64 @@ async def test_a_query_may_have_nine_other_parameters(others: int, status: int) 
         assert (await client.post(initialize(OLD[0]))).status == status
 
 
-async def test_memory_of_a_client_is_kept_while_its_stream_is_open() -> None:
-    server = Server("tester", drain=0, subscribe=True)
-
-    @server.resource("memo://{name}")
-    def memo(name: str) -> str:
-        return name
-
-    settings = ServerHttpSettings(**PATHS)
-    quotas = Quotas(Limits())
+def endpoints_of(server: Server, quotas: Quotas) -> Any:
+    """An application that has the two endpoints alone."""
     service = Service(server, REVISIONS, server.describe, new_connection)
+    settings = ServerHttpSettings(**PATHS)
     endpoints = SseEndpoints(service, settings, quotas, RequestBodies(Limits()))
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await endpoints.serve(HttpRequest(scope), receive, send)
 
+    return app
+
+
+class Counting(Server):
+    """A server that records how many messages are in flight while it handles one.
+
+    Attributes:
+        quotas: The counters.
+        seen: The numbers.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("tester", drain=0)
+        self.quotas = Quotas(Limits())
+        self.seen: list[int] = []
+        self.tool()(self.plain)
+
+    async def plain(self) -> str:
+        return "plain"
+
+    async def handle(self, ctx: Any) -> Any:
+        self.seen.append(self.quotas.in_flight)
+        return await super().handle(ctx)
+
+    async def notified(self, ctx: Any) -> None:
+        self.seen.append(self.quotas.in_flight)
+
+
+async def test_messages_are_in_flight_while_they_are_handled() -> None:
+    server = Counting()
+    app = endpoints_of(server, server.quotas)
+    async with asgi(app, lifespan=False) as http, open_client(http) as client:
+        await client.open()
+        await client.post({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
+        assert "result" in await client.ask("tools/list", id=2)
+        assert "result" in await client.ask("tools/list", id=3)
+        assert server.quotas.in_flight == 0
+    assert set(server.seen) == {1}
+    assert len(server.seen) >= 3
+
+
+async def test_memory_of_a_client_is_kept_while_its_stream_is_open() -> None:
+    server, quotas = Server("tester", drain=0, subscribe=True), Quotas(Limits())
+
+    @server.resource("memo://{name}")
+    def memo(name: str) -> str:
+        return name
+
+    app = endpoints_of(server, quotas)
     async with asgi(app, lifespan=False) as http, open_client(http) as client:
         assert quotas.memory.size == 0
         hello = initialize(OLD[0])

@@ -12,6 +12,7 @@ from mcp_protocol import Context, Server, TransportError
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.asgi.app import AsgiApplication
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
 from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
 from package.asgi_client import asgi
 from package.asgi_stream import Stream
@@ -291,3 +292,14 @@ async def test_there_are_only_so_many_streams_in_a_session() -> None:
         async with http.stream("GET"), http.stream("GET"):
             reply = await http.get()
             assert (reply.status, "Limits.per_session" in str(reply.json)) == (503, True)
+
+
+async def test_of_streams_whose_clients_left_the_last_four_are_kept() -> None:
+    store = MemoryEventStore()
+    async with asgi(Kept().server, events=store) as http:
+        await http.initialize("2025-11-25")
+        for count in (1, 2, 3, 4, 4, 4):
+            async with http.stream("GET") as stream:
+                pass
+            await stream.finished.wait()
+            assert len(store) == count
