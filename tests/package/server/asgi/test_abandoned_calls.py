@@ -22,8 +22,9 @@ from mcp_protocol.server.asgi.session_posts import PostsInFlight, SessionPost
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
+from package.asgi_wire import Wire
 from package.client.simulation import ASYNCIO
-from package.server.asgi.test_response_writer import Wire, head, open_session, respond_in
+from package.server.asgi.test_response_writer import head, open_session, respond_in
 from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, request
 
 RESUMABLE = [revision for revision in SESSIONS if facts(revision).http.resumable]

@@ -14,7 +14,7 @@ from package.asgi_client import SESSION, asgi, fields_of
 from package.asgi_stream import SECONDS
 from package.rules import revisions_holding
 from package.server.asgi.web import Web
-from package.wire import ACKNOWLEDGED, LISTEN, UPDATED, facts, request
+from package.wire import ACKNOWLEDGED, LISTEN, UPDATED, encode_message, facts, request
 
 REVISIONS = revisions_holding("http.listen-response-stream", "subscriptions.ack-first")
 
@@ -285,3 +285,41 @@ async def test_many_changes_at_once_are_told_once(revision: str) -> None:
         web.server.remove_tool("logs")
         assert (await stream.message())["method"] == UPDATED
         assert (await stream.message())["method"] == TOOLS
+
+
+@pytest.mark.one_process
+async def test_subscriptions_are_counted_apart_from_requests(revision: str) -> None:
+    params = wants(toolsListChanged=True)
+    async with asgi(Web().server, limits=Limits(in_flight=1, streams=1)) as http:
+        for _ in range(3):
+            async with http.asking(revision, LISTEN, params) as stream:
+                await stream.message()
+                for id in (1, 2):
+                    assert (await http.ask(revision, "tools/list", id=id)).status == 200
+                refused = await http.ask(revision, LISTEN, params)
+                assert (refused.status, "Limits.streams" in refused.error["message"]) == (503, True)
+            with anyio.fail_after(SECONDS):
+                await stream.finished.wait()
+            assert (await http.ask(revision, "tools/list")).status == 200
+
+
+@pytest.mark.one_process
+async def test_filters_of_subscriptions_take_the_memory_of_sessions(revision: str) -> None:
+    params = wants(resourceSubscriptions=["memo://one"])
+    message = request(revision, LISTEN, params)
+    size = len(encode_message(message["params"]))
+    for limit, status in ((2 * size, 200), (2 * size - 1, 503)):
+        web = Web(subscribe=True)
+        async with (
+            asgi(web.server, limits=Limits(session_bytes=limit)) as http,
+            http.asking(revision, LISTEN, params) as first,
+        ):
+            await first.message()
+            for _ in range(2):
+                async with http.asking(revision, LISTEN, params, id="second") as stream:
+                    assert stream.status == status
+                    if status == 503:
+                        await stream.end()
+                        assert b"Limits.session_bytes" in stream.raw
+                with anyio.fail_after(SECONDS):
+                    await stream.finished.wait()

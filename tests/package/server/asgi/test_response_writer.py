@@ -10,7 +10,6 @@ from contextlib import nullcontext
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from mcp_protocol.channel import OutgoingMessage
@@ -19,6 +18,7 @@ from mcp_protocol.facts import Lifecycle
 from mcp_protocol.protocol.lifecycle import Session
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.task_scope import TaskScope
+from mcp_protocol.server.asgi.event_store import EventStore, MemoryEventStore
 from mcp_protocol.server.asgi.http_response import HttpResponse
 from mcp_protocol.server.asgi.http_session import HttpSession
 from mcp_protocol.server.asgi.quotas import Quotas
@@ -29,19 +29,10 @@ from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
 from mcp_protocol.server.serving import Service
 from mcp_protocol.server.toolkit.features import new_connection
 from mcp_protocol.server.toolkit.server import Server
+from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
 from package.wire import SESSIONS
 
-START = {
-    "type": "http.response.start",
-    "status": 200,
-    "headers": [
-        (b"content-type", b"text/event-stream"),
-        (b"cache-control", b"no-cache, no-transform"),
-        (b"x-accel-buffering", b"no"),
-    ],
-}
-LAST = {"type": "http.response.body", "body": b""}
 COMMENT = b":\n\n"
 KIB_64 = 2**16
 PATIENCE = 8.0
@@ -51,79 +42,6 @@ PATIENCE = 8.0
 @pytest.fixture
 def anyio_backend() -> Any:
     return ASYNCIO
-
-
-def part(body: bytes) -> dict[str, Any]:
-    """A part of a body that others follow."""
-    return {"type": "http.response.body", "body": body, "more_body": True}
-
-
-class Wire:
-    """The server's side of ASGI.
-
-    Args:
-        events: Moments and types of the messages that the application receives; the last is a
-            disconnect, and raises `OSError` where its type is empty.
-
-    Attributes:
-        sent: The messages of the application.
-        moments: When they were sent.
-        turns: The number of messages at each turn of `watch`.
-        is_gone: Whether the client is gone.
-        waiting: Set once the application waits for the client to read.
-    """
-
-    def __init__(self, *events: tuple[float, str]) -> None:
-        self.sent: list[Mapping[str, Any]] = []
-        self.moments: list[float] = []
-        self.turns: list[int] = []
-        self.is_gone = False
-        self.waiting = anyio.Event()
-        self._events = [*events]
-        self._reads: anyio.Event | None = None
-
-    def stop_reading(self) -> None:
-        """Have the application wait."""
-        self._reads = anyio.Event()
-
-    async def read_at(self, moment: float) -> None:
-        """Read again from a moment on."""
-        await anyio.sleep_until(moment)
-        assert self._reads is not None
-        self._reads.set()
-
-    async def watch(self) -> None:
-        """Count at each turn what was sent."""
-        while True:
-            self.turns.append(len(self.sent))
-            await anyio.lowlevel.checkpoint()
-
-    async def send(self, message: Mapping[str, Any]) -> None:
-        """See ASGI."""
-        if self._reads is not None:
-            self.waiting.set()
-            await self._reads.wait()
-        if self.is_gone:
-            raise BrokenPipeError("broken pipe")
-        self.sent.append(message)
-        self.moments.append(anyio.current_time())
-
-    async def receive(self) -> Mapping[str, Any]:
-        """See ASGI."""
-        moment, kind = self._events[0]
-        await anyio.sleep_until(moment)
-        del self._events[0]
-        if not kind:
-            raise ConnectionResetError("reset")
-        return {"type": kind}
-
-    def bodies(self) -> list[tuple[float, bytes]]:
-        """The parts of the body that are not empty, with their moments."""
-        return [
-            (moment, message["body"])
-            for moment, message in zip(self.moments, self.sent, strict=True)
-            if message.get("body")
-        ]
 
 
 class Aborts:
@@ -426,13 +344,13 @@ def respond(wire: Wire, accept: bytes = BOTH, **options: Any) -> PostResponse:
     return PostResponse(head(accept), wire.receive, wire.send, settings(), **options)
 
 
-def open_session(revision: str) -> HttpSession:
+def open_session(revision: str, events: EventStore | None = None) -> HttpSession:
     """A session that has been initialized."""
     server = Server("tester")
     service = Service(server, REVISIONS, server.describe, new_connection)
     endpoint = SessionEndpoint(
         service,
-        settings(),
+        settings(events=events),
         REVISIONS.of(Lifecycle.HANDSHAKE),
         TaskScope(nullcontext, lambda: None),
         Quotas(Limits()),
@@ -722,3 +640,21 @@ async def test_of_messages_before_json_only_requests_take_another_way(kind: Any)
 async def test_a_response_receives_nothing_but_its_post() -> None:
     with pytest.raises(EndOfChannel, match="a POST brings one message"):
         await respond(Wire()).receive()
+
+
+async def test_a_closed_connection_leaves_the_result_to_be_resumed() -> None:
+    store, wire = MemoryEventStore(), Wire()
+    session = open_session(SESSIONS[-1], store)
+    post = respond_in(session, wire)
+    await post.close_stream()
+    [name] = session.streams
+    without_data = part(f"id: {name}-1\nretry: 1000\ndata: \n\n".encode())
+    assert wire.sent == [EVENTS_HEAD, part(b""), without_data, without_data, LAST]
+    assert (post.connected, post.unfinished) == (False, True)
+    for message in (PROGRESS, RESULT):
+        await post.send(message)
+    assert (post.unfinished, len(wire.sent)) == (False, 5)
+    stored = await store.after(session.id, f"{name}-1")
+    assert stored is not None
+    assert [each.message for each in stored.events] == [PROGRESS.data, RESULT.data]
+    assert stored.over

@@ -14,8 +14,9 @@ import pytest
 from mcp_protocol.server.asgi.event_store import EventStore, MemoryEventStore, StoredEvent
 from mcp_protocol.server.asgi.response_writer import SseResponse
 from mcp_protocol.server.asgi.resumable_stream import ResumableStream
+from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
-from package.server.asgi.test_response_writer import LAST, PATIENCE, START, Wire, part
+from package.server.asgi.test_response_writer import PATIENCE
 from package.server.asgi.test_resuming import Broken
 
 OPENED = [START, part(b"")]

@@ -49,7 +49,7 @@ from mcp_protocol.server.serving import Service
 from mcp_protocol.server.toolkit.features import new_connection
 from mcp_protocol.server.toolkit.key_ring import KEY_BYTES
 from package.asgi_client import SESSION, Http, asgi
-from package.server.asgi.test_response_writer import Wire
+from package.asgi_wire import Wire
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
