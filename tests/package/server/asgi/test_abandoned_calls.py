@@ -493,7 +493,7 @@ async def test_a_cancelled_call_still_makes_room_for_events() -> None:
 
 
 @pytest.mark.parametrize("accept", [SSE, BOTH])
-@pytest.mark.parametrize("messages", [["ping"], ["no/such"], ["ping", "no/such"]])
+@pytest.mark.parametrize("messages", [["tools/list"], ["ping"], ["tools/list", "no/such"]])
 async def test_the_last_response_is_the_last_event(accept: str, messages: list[str]) -> None:
     store = MemoryEventStore()
     async with asgi(Patient().server, events=store, keep_alive=None) as http:

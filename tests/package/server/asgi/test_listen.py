@@ -308,18 +308,21 @@ async def test_filters_of_subscriptions_take_the_memory_of_sessions(revision: st
     params = wants(resourceSubscriptions=["memo://one"])
     message = request(revision, LISTEN, params)
     size = len(encode_message(message["params"]))
-    for limit, status in ((2 * size, 200), (2 * size - 1, 503)):
-        web = Web(subscribe=True)
+    for limit, first_stays in ((2 * size, True), (2 * size - 1, False)):
         async with (
-            asgi(web.server, limits=Limits(session_bytes=limit)) as http,
-            http.asking(revision, LISTEN, params) as first,
+            asgi(Web(subscribe=True).server, limits=Limits(session_bytes=limit)) as http,
+            http.asking(revision, LISTEN, params, id="first") as first,
         ):
             await first.message()
             for _ in range(2):
-                async with http.asking(revision, LISTEN, params, id="second") as stream:
-                    assert stream.status == status
-                    if status == 503:
-                        await stream.end()
-                        assert b"Limits.session_bytes" in stream.raw
+                async with http.asking(revision, LISTEN, params, id="second") as second:
+                    await second.message()
+                    if not first_stays:
+                        await first.end()
+                    assert first.ended == (not first_stays)
                 with anyio.fail_after(SECONDS):
-                    await stream.finished.wait()
+                    await second.finished.wait()
+    async with asgi(Web(subscribe=True).server, limits=Limits(session_bytes=size - 1)) as http:
+        reply = await http.ask(revision, LISTEN, params, id="only")
+        assert (reply.status, reply.json["id"]) == (503, "only")
+        assert "Limits.session_bytes" in reply.error["message"]
