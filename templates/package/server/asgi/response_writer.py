@@ -477,7 +477,6 @@ class PostResponse(Channel):
         if instead is not None and not self._documents and self._stream is None:
             await self.respond(instead)
         elif self._left:
-            self._left = 0
             await self._end()
 
     def stop(self) -> None:

@@ -548,9 +548,10 @@ async def test_a_watch_tells_whether_the_client_left_before_the_end(
     assert (anyio.current_time(), session.users, post.connected) == (5.0, 0, False)
 
 
-async def test_a_stopped_watch_tells_nothing() -> None:
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_a_stopped_watch_tells_nothing(in_session: bool) -> None:
     wire, session = Wire((5.0, DISCONNECT)), open_session(SESSIONS[-1])
-    post = respond_in(session, wire)
+    post = respond_in(session, wire) if in_session else respond(wire)
     seen: list[bool] = []
 
     async def watch() -> None:
@@ -559,8 +560,23 @@ async def test_a_stopped_watch_tells_nothing() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
         await anyio.wait_all_tasks_blocked()
-        post.stop()
-    assert (seen, session.users, anyio.current_time()) == ([False], 0, 0.0)
+        if in_session:
+            post.stop()
+        else:
+            await post.close()
+    assert (seen, session.users) == ([False], 0)
+    assert anyio.current_time() < 5.0
+
+
+async def test_a_write_ends_once_the_client_is_seen_to_leave() -> None:
+    wire, session = Wire((5.0, DISCONNECT)), open_session(SESSIONS[-1])
+    post = respond_in(session, wire)
+    await post.open_stream()
+    wire.stop_reading()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(post.send, PROGRESS)
+        assert await post.watch()
+    assert (anyio.current_time(), post.connected) == (5.0, False)
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -658,3 +674,20 @@ async def test_a_closed_connection_leaves_the_result_to_be_resumed() -> None:
     assert stored is not None
     assert [each.message for each in stored.events] == [PROGRESS.data, RESULT.data]
     assert stored.over
+
+
+async def test_a_head_that_waits_to_be_read_is_not_cut_by_the_end() -> None:
+    wire, session = Wire((99.0, DISCONNECT)), open_session(SESSIONS[-1])
+    post = respond_in(session, wire)
+    wire.stop_reading()
+
+    async def finish_at(moment: float) -> None:
+        await anyio.sleep_until(moment)
+        await post.finish()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(post.watch)
+        tasks.start_soon(finish_at, 11.0)
+        tasks.start_soon(wire.read_at, 12.0)
+    assert wire.sent == [EVENTS_HEAD, part(b""), LAST]
+    assert wire.moments == [12.0] * 3
