@@ -309,3 +309,25 @@ async def test_the_end_of_a_server_waits_a_second_for_a_client(revision: str, to
             await http.shut_down()
             assert anyio.current_time() == PARTING_SECONDS
         assert waiting.ends == ["cancelled"]
+
+
+@sessions
+@on_virtual_clock
+@pytest.mark.parametrize("seen", [0.0, 9.0])
+@pytest.mark.parametrize(("moment", "status"), [(49.0, 200), (51.0, 404)])
+async def test_a_session_is_idle_once_its_waiting_call_ended(
+    revision: str, seen: float, moment: float, status: int
+) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server, keep_alive=None, limits=Limits(idle=20.0)) as http:
+        await ready(http, revision)
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False) as stream:
+            await waiting.until(lambda: waiting.begun == 1)
+            await anyio.sleep_until(seen)
+            if seen:
+                assert (await http.ask(revision, "ping", id=2)).status == 200
+            await anyio.sleep_until(30.0)
+            waiting.go.set()
+            await stream.end()
+        await anyio.sleep_until(moment)
+        assert (await http.ask(revision, "ping", id=2)).status == status
