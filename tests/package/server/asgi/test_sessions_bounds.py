@@ -505,3 +505,29 @@ async def test_five_hundred_streams_are_open_at_once() -> None:
         server.remove_tool("chatty")
         for stream in streams:
             assert (await stream.message())["method"] == "notifications/tools/list_changed"
+
+
+@sessions
+async def test_subscriptions_that_end_take_no_memory(revision: str) -> None:
+    web = Web(subscribe=True)
+    async with asgi(web.server, limits=Limits(session_bytes=4000)) as http:
+        await http.initialize(revision)
+        long = {"uri": f"memo://{'x' * 4000}"}
+        refused = await http.ask(revision, "resources/subscribe", long)
+        assert (refused.status, "Limits.session_bytes" in refused.error["message"]) == (503, True)
+        for _ in range(40):
+            for method in ("resources/subscribe", "resources/unsubscribe"):
+                reply = await http.ask(revision, method, {"uri": "memo://one"})
+                assert (reply.status, reply.result) == (200, {})
+
+
+async def test_a_session_that_found_no_room_takes_no_memory() -> None:
+    limits = Limits(sessions=1, session_bytes=8000)
+    async with asgi(Web().server, limits=limits) as http:
+        await http.initialize(ELICITING)
+        async with http.stream("GET") as stream:
+            for _ in range(20):
+                reply = await http.post(initialize(ELICITING), **{SESSION: None})
+                assert "Limits.sessions" in reply.error["message"]
+        await stream.finished.wait()
+        assert (await http.post(initialize(ELICITING), **{SESSION: None})).status == 200

@@ -331,3 +331,17 @@ async def test_a_session_is_idle_once_its_waiting_call_ended(
             await stream.end()
         await anyio.sleep_until(moment)
         assert (await http.ask(revision, "ping", id=2)).status == status
+
+
+@sessions
+@on_virtual_clock
+@pytest.mark.parametrize(("moment", "status"), [(34.0, 200), (36.0, 404)])
+async def test_a_call_keeps_its_session_for_the_idle_time(
+    revision: str, moment: float, status: int
+) -> None:
+    async with asgi(Waiting().server, limits=Limits(idle=20.0)) as http:
+        await ready(http, revision)
+        await anyio.sleep_until(15.0)
+        assert (await http.ask(revision, "tools/list", id=2)).status == 200
+        await anyio.sleep_until(moment)
+        assert (await http.ask(revision, "tools/list", id=2)).status == status
