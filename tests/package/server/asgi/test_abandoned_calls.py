@@ -537,12 +537,12 @@ async def test_a_session_may_do_so_much_for_notifications_again(revision: str) -
     noting = Noting()
     async with asgi(noting, limits=Limits(per_session=2)) as http:
         await http.initialize(revision)
-        assert (await http.ask(revision, "tools/list", id=1)).status == 200
+        assert (await http.ask(revision, "tools/list", {}, id=1)).status == 200
         for turn in (1, 2, 3):
             assert (await note(http)).status == 202
-            assert (await http.ask(revision, "tools/list", id=1)).status == 200
+            assert (await http.ask(revision, "tools/list", {}, id=1)).status == 200
             assert [(await note(http)).status for _ in range(2)] == [202, 503]
-            reply = await http.ask(revision, "tools/list", id=1)
+            reply = await http.ask(revision, "tools/list", {}, id=1)
             assert (reply.status, "Limits.per_session" in reply.error["message"]) == (503, True)
             noting.go.set()
             while noting.ended < 2 * turn:
@@ -558,10 +558,10 @@ async def test_requests_of_a_session_are_refused_at_its_limit(
     patient = Patient()
     async with asgi(patient.server, limits=Limits(per_session=per_session)) as http:
         await http.initialize(revision)
-        assert (await http.ask(revision, "tools/list", id=1)).status == 200
+        assert (await http.ask(revision, "tools/list", {}, id=1)).status == 200
         async with http.stream("POST", call(revision, 2)) as stream:
             await stream.message()
-            assert (await http.ask(revision, "tools/list", id=1)).status == status
+            assert (await http.ask(revision, "tools/list", {}, id=1)).status == status
 
 
 async def test_each_end_of_a_post_gives_its_places_back() -> None:

@@ -289,8 +289,8 @@ async def test_many_changes_at_once_are_told_once(revision: str) -> None:
 
 @pytest.mark.one_process
 async def test_subscriptions_are_counted_apart_from_requests(revision: str) -> None:
-    params = wants(toolsListChanged=True)
-    async with asgi(Web().server, limits=Limits(in_flight=1, streams=1)) as http:
+    web, params = Web(), wants(toolsListChanged=True)
+    async with asgi(web.server, limits=Limits(in_flight=1, streams=1)) as http:
         for _ in range(3):
             async with http.asking(revision, LISTEN, params) as stream:
                 await stream.message()
@@ -301,6 +301,9 @@ async def test_subscriptions_are_counted_apart_from_requests(revision: str) -> N
             with anyio.fail_after(SECONDS):
                 await stream.finished.wait()
             assert (await http.ask(revision, "tools/list")).status == 200
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False):
+            await web.begun.wait()
+            assert (await http.ask(revision, "tools/list")).status == 503
 
 
 @pytest.mark.one_process

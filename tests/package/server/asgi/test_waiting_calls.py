@@ -303,8 +303,11 @@ async def test_the_end_of_a_server_waits_a_second_for_a_client(revision: str, to
     waiting = Waiting()
     async with asgi(waiting.server) as http:
         await ready(http, revision)
-        async with http.asking(revision, "tools/call", {"name": tool}, begun=False) as stream:
+        params, meta = {"name": tool}, {"progressToken": 1}
+        async with http.asking(revision, "tools/call", params, meta=meta, begun=False) as stream:
             await waiting.until(lambda: waiting.begun == 1)
+            if tool == "speak_and_wait":
+                await stream.message()
             stream.stop_reading()
             await http.shut_down()
             assert anyio.current_time() == PARTING_SECONDS
@@ -341,7 +344,30 @@ async def test_a_call_keeps_its_session_for_the_idle_time(
 ) -> None:
     async with asgi(Waiting().server, limits=Limits(idle=20.0)) as http:
         await ready(http, revision)
-        await anyio.sleep_until(15.0)
-        assert (await http.ask(revision, "tools/list", id=2)).status == 200
-        await anyio.sleep_until(moment)
-        assert (await http.ask(revision, "tools/list", id=2)).status == status
+        for at, expected in ((0.0, 200), (15.0, 200), (moment, status)):
+            await anyio.sleep_until(at)
+            assert (await http.ask(revision, "tools/list", {}, id=2)).status == expected
+
+
+@streamable
+@on_virtual_clock
+async def test_one_task_waits_for_the_client_of_a_waiting_call(revision: str) -> None:
+    waiting, received = Waiting(), list[float]()
+    async with asgi(waiting.server, keep_alive=None) as http, anyio.create_task_group() as tasks:
+        await ready(http, revision)
+        message = request(revision, "tools/call", {"name": "wait"})
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+
+        async def receive() -> dict[str, Any]:
+            received.append(anyio.current_time())
+            if len(received) > 1:
+                await anyio.sleep_forever()
+            return {"type": "http.request", "body": encode_message(message), "more_body": False}
+
+        async def send(each: Any) -> None:
+            assert len(received) == 2
+
+        tasks.start_soon(http.app, scope, receive, send)
+        await anyio.sleep_until(99.0)
+        waiting.go.set()
+    assert len(received) == 2
