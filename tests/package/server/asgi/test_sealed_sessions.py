@@ -615,11 +615,7 @@ def test_a_sealed_session_lasts_whole_seconds(revision: str, seconds: float, kep
 
 
 class Recording(MemoryUsedIds):
-    """A store of ids that several processes might share.
-
-    Attributes:
-        seconds: How long each id is to be stored.
-    """
+    """A store of ids that records the `seconds` of each."""
 
     def __init__(self) -> None:
         super().__init__(2)
