@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-START = {
+START: dict[str, Any] = {
     "type": "http.response.start",
     "status": 200,
     "headers": [

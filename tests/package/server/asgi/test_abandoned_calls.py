@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -603,10 +603,10 @@ async def test_a_waiting_request_counts_until_it_ends() -> None:
     session = open_session(NEWEST)
 
     def served(identifier: int) -> PlainService:
-        received = jsonrpc.Request(identifier, "tools/list", None)
-        endpoint: Any = None  # it is not observed
-        post, stated = (head(), Wire().receive, Wire().send), session.peer.connection
-        return PlainService(endpoint, post, cast(Any, stated), session, None, cast(Any, received))
+        received: Any = jsonrpc.Request(identifier, "tools/list", None)
+        nobody: Any = None  # asks for it, since it is not observed
+        post = head(), Wire().receive, Wire().send
+        return PlainService(nobody, post, nobody, session, None, received)
 
     first, second, third = map(served, (1, 2, 1))
     assert posts.may_add(session, 1)

@@ -74,7 +74,7 @@ async def test_a_stream_is_sent_byte_for_byte() -> None:
     await response.close()
     assert (response.started, response.is_open) == (True, False)
     await response.close()
-    fields = [*START["headers"], (b"mcp-session-id", b"one")]  # type: ignore[misc]  # a list
+    fields = [*START["headers"], (b"mcp-session-id", b"one")]
     assert wire.sent == [
         {**START, "headers": fields},
         part(b""),
@@ -375,7 +375,7 @@ def respond_in(
 
 
 MORE_FIELD = (b"x-more", b"1")
-EVENTS_HEAD = {**START, "headers": [*START["headers"], MORE_FIELD]}  # type: ignore[misc]
+EVENTS_HEAD = {**START, "headers": [*START["headers"], MORE_FIELD]}
 
 
 @pytest.mark.parametrize(

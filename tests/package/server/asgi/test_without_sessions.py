@@ -169,7 +169,7 @@ async def test_a_stream_without_sessions_stores_no_events(revision: str) -> None
         assert len(store) == 0
 
 
-async def test_where_all_clients_name_a_revision_silence_means_the_oldest() -> None:
+async def test_silence_means_the_oldest_where_all_name_a_revision() -> None:
     web = Web()
 
     @web.server.tool()
