@@ -75,7 +75,7 @@ class Wire:
         self.sent.append(message)
         self.moments.append(anyio.current_time())
 
-    async def receive(self) -> Mapping[str, Any]:
+    async def receive(self) -> dict[str, Any]:
         """See ASGI."""
         moment, kind = self._events[0]
         await anyio.sleep_until(moment)

@@ -596,7 +596,7 @@ IDS = {
 
 @pytest.mark.parametrize("owner", IDS)
 def test_an_id_that_an_earlier_version_sealed_still_opens(owner: Any) -> None:
-    session = ("2025-11-25", {"roots": {}}, {"name": "c", "version": "1"}, 1000, 1060)
+    session: Any = ("2025-11-25", {"roots": {}}, {"name": "c", "version": "1"}, 1000, 1060)
     assert cipher_of().open(IDS[owner], owner) == SealedSession(*session)
     assert cipher_of().open(IDS[owner], ("https://idp.example", "bob", None)) is None
     sealed = cipher_of().seal(Session(REVISIONS[session[0]], {}, *session[1:3]), owner)
