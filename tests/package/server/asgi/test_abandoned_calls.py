@@ -434,8 +434,8 @@ async def test_the_first_of_too_many_abandoned_posts_are_cancelled(
         posts.abandon(post)
     for number in ended:
         posts.end(all_posts[number])
-    found = [posts.cancel_first_abandoned("bodies") for _ in sizes]
-    assert found == [True] * kept + [False] * (len(sizes) - kept)
+    cancelled = [posts.cancel_first_abandoned("bodies") for _ in sizes]
+    assert cancelled == [True] * kept + [False] * (len(sizes) - kept)
 
 
 @on_virtual_clock
@@ -448,8 +448,8 @@ async def test_places_of_abandoned_posts_are_free_once(before: int, kept: int) -
         posts.abandon(post)
     posts.end(first)
     posts.abandon(others[-1])
-    found = [posts.cancel_first_abandoned("bodies") for _ in range(3)]
-    assert found == [True] * min(before, kept) + [False] * (3 - min(before, kept))
+    cancelled = [posts.cancel_first_abandoned("bodies") for _ in range(3)]
+    assert cancelled == [True] * min(before, kept) + [False] * (3 - min(before, kept))
 
 
 @on_virtual_clock

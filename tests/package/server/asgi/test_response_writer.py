@@ -35,7 +35,7 @@ from package.wire import SESSIONS
 
 COMMENT = b":\n\n"
 KIB_64 = 2**16
-PATIENCE = 8.0
+SEND_SECONDS = 8.0
 """Seconds that a client may leave events unread."""
 
 
@@ -54,7 +54,7 @@ class Aborts:
         self.count += 1
 
 
-async def opened(wire: Wire, seconds: float = PATIENCE) -> tuple[SseResponse, Aborts]:
+async def opened(wire: Wire, seconds: float = SEND_SECONDS) -> tuple[SseResponse, Aborts]:
     """A response that was started."""
     response, aborts = SseResponse(wire.send, seconds), Aborts()
     response.on_abort = aborts
@@ -64,7 +64,7 @@ async def opened(wire: Wire, seconds: float = PATIENCE) -> tuple[SseResponse, Ab
 
 async def test_a_stream_is_sent_byte_for_byte() -> None:
     wire = Wire()
-    response = SseResponse(wire.send, PATIENCE)
+    response = SseResponse(wire.send, SEND_SECONDS)
     assert (response.started, response.is_open, response.last_write) == (False, False, 0.0)
     await response.open({"Mcp-Session-Id": "one"})
     assert (response.started, response.is_open) == (True, True)
@@ -88,7 +88,7 @@ async def test_a_stream_is_sent_byte_for_byte() -> None:
 @pytest.mark.parametrize("is_started", [False, True])
 async def test_a_stream_that_is_not_open_takes_no_events(is_started: bool) -> None:
     wire, aborts = Wire(), Aborts()
-    response = SseResponse(wire.send, PATIENCE)
+    response = SseResponse(wire.send, SEND_SECONDS)
     response.on_abort = aborts
     if is_started:
         await response.open()
@@ -147,7 +147,7 @@ async def test_a_client_has_a_second_more_for_each_64_kib_unread(
 async def test_a_client_that_reads_in_time_keeps_its_stream() -> None:
     wire = Wire()
     wire.stop_reading()
-    response, aborts = SseResponse(wire.send, PATIENCE), Aborts()
+    response, aborts = SseResponse(wire.send, SEND_SECONDS), Aborts()
     response.on_abort = aborts
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wire.read_at, 7.5)
@@ -159,7 +159,7 @@ async def test_a_client_that_reads_in_time_keeps_its_stream() -> None:
 async def test_events_of_other_tasks_come_after_the_whole_head() -> None:
     wire = Wire()
     wire.stop_reading()
-    response = SseResponse(wire.send, PATIENCE)
+    response = SseResponse(wire.send, SEND_SECONDS)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(response.open)
         tasks.start_soon(response.write_event, b"1")
@@ -291,7 +291,7 @@ async def test_silence_before_a_stream_is_told_after_each_period(
     is_started: bool, since: float | None, called: Sequence[float]
 ) -> None:
     wire, moments = Wire((25.0, DISCONNECT)), list[float]()
-    response = SseResponse(wire.send, PATIENCE, since)
+    response = SseResponse(wire.send, SEND_SECONDS, since)
     if is_started:
         await response.open()
         await response.close()
@@ -302,7 +302,7 @@ async def test_silence_before_a_stream_is_told_after_each_period(
 
 async def test_silence_that_nobody_is_told_of_is_waited_for() -> None:
     wire = Wire((25.0, DISCONNECT))
-    response = SseResponse(wire.send, PATIENCE)
+    response = SseResponse(wire.send, SEND_SECONDS)
     await until_disconnect(wire.receive, response, 10.0)
     assert (anyio.current_time(), wire.sent) == (25.0, [])
 
@@ -647,7 +647,7 @@ async def test_of_messages_before_json_only_requests_take_another_way(kind: Any)
     elsewhere = Wire()
     stream = session.new_stream()
     session.add_listening(stream)
-    await stream.open(SseResponse(elsewhere.send, PATIENCE))
+    await stream.open(SseResponse(elsewhere.send, SEND_SECONDS))
     await session.send_pending(stream)
     said = [(0.0, b'data: {"said":1}\n\n')] if kind == "request" else []
     assert (wire.sent, elsewhere.bodies()) == ([], said)

@@ -16,7 +16,7 @@ from mcp_protocol.server.asgi.response_writer import SseResponse
 from mcp_protocol.server.asgi.resumable_stream import ResumableStream
 from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
-from package.server.asgi.test_response_writer import PATIENCE
+from package.server.asgi.test_response_writer import SEND_SECONDS
 from package.server.asgi.test_resuming import Broken
 
 OPENED = [START, part(b"")]
@@ -59,7 +59,7 @@ def new_stream(
 
 async def connect(stream: ResumableStream, wire: Wire) -> SseResponse:
     """Open a stream on a connection."""
-    response = SseResponse(wire.send, PATIENCE)
+    response = SseResponse(wire.send, SEND_SECONDS)
     await stream.open(response)
     return response
 
@@ -81,7 +81,7 @@ async def test_a_stream_is_lost_once_its_only_connection_is() -> None:
     assert new_stream(MemoryEventStore()).resumable
     response = await connect(stream, wire)
     assert state_of(stream) == (True, False, True, False)
-    stranger = SseResponse(wire.send, PATIENCE)
+    stranger = SseResponse(wire.send, SEND_SECONDS)
     stream.disconnect(stranger)
     await stream.close(stranger)
     assert stream.connected
@@ -165,7 +165,7 @@ async def test_a_stream_begins_with_what_it_continues_and_its_id(
     store, wire = MemoryEventStore(), Wire()
     stream = new_stream(store, polling=polling, retry=retry)
     before = [StoredEvent("o-1", b"old"), StoredEvent("o-2", b"")]
-    await stream.open(SseResponse(wire.send, PATIENCE), {}, [b"1", b"2"], before)
+    await stream.open(SseResponse(wire.send, SEND_SECONDS), {}, [b"1", b"2"], before)
     count = len(first)
     assert wire.sent == [
         *OPENED,
@@ -185,7 +185,7 @@ async def test_without_a_store_a_stream_begins_with_no_event() -> None:
     await connect(stream, wire)
     await stream.close_connection()
     assert (wire.sent, stream.connected) == (OPENED, True)
-    assert not await stream.resume(SseResponse(wire.send, PATIENCE), "s-1")
+    assert not await stream.resume(SseResponse(wire.send, SEND_SECONDS), "s-1")
 
 
 @pytest.mark.parametrize("polling", [False, True])
@@ -241,7 +241,7 @@ async def test_a_stream_is_resumed_if_more_came_or_may_come(
     before = list(first.sent)
     if is_over:
         await stream.end()
-    response = SseResponse(second.send, PATIENCE)
+    response = SseResponse(second.send, SEND_SECONDS)
     assert await stream.resume(response, event) == (again is not None)
     await stream.put(b"3")
     assert second.sent == (again or [])
@@ -271,7 +271,7 @@ async def test_a_write_to_the_old_connection_has_half_a_second(
         tasks.start_soon(first.read_at, read_at)
         await first.waiting.wait()
         if resumes:
-            assert await stream.resume(SseResponse(second.send, PATIENCE), "s-1")
+            assert await stream.resume(SseResponse(second.send, SEND_SECONDS), "s-1")
         else:
             await stream.drop_connection()
         assert anyio.current_time() == taken_at
