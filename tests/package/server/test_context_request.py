@@ -27,6 +27,7 @@ def telling_server() -> Server:
             http.path,
             http.headers["X-Tenant"],
             http.headers.get("x-none", "none"),
+            repr(http.query["none"]),
             http.query["debug"],
             http.query_string,
             *(f"{name}={value}" for name, value in http.cookies.items()),
@@ -48,7 +49,7 @@ async def test_a_tool_reads_headers_query_cookies_and_client_address(
     async with asgi(telling_server()) as http:
         http.fields["x-tenant"] = "acme"
         http.fields["cookie"] = 'theme="dark"; id=a=b; theme=light'
-        http.scope["query_string"] = b"debug=0&debug=1%20%2B"
+        http.scope["query_string"] = b"debug=0&none=&debug=1%20%2B"
         http.scope["client"] = ("192.0.2.7", 4711)
         if revision in SESSIONS:
             await http.initialize(revision)
@@ -58,8 +59,9 @@ async def test_a_tool_reads_headers_query_cookies_and_client_address(
         "/mcp",
         "acme",
         "none",
+        "''",
         "1 +",
-        "debug=0&debug=1%20%2B",
+        "debug=0&none=&debug=1%20%2B",
         "theme=dark",
         "id=a=b",
         "('192.0.2.7', 4711)",

@@ -278,8 +278,8 @@ class PostResponse(Channel):
         send: The ASGI send callable.
         settings: The settings of the application.
         session: The session of the POST, if any.
-        expected: Number of JSON-RPC responses.
-        batch: Whether JSON responses are sent as one array.
+        expected: Number of JSON-RPC responses; 1 without a batch.
+        batch: Whether the POST is a batch, whose JSON responses are sent as one array.
         headers: Further header fields.
         statuses: HTTP status by JSON-RPC error code, without a session.
 
@@ -325,7 +325,7 @@ class PostResponse(Channel):
         self._headers = headers
         self._statuses = statuses
         self._json_only, self.events_only = response_forms(request, settings.answers)
-        self._documents: list[bytes] | None = None  # JSON-RPC responses that wait for others
+        self._documents: Sequence[bytes] = ()  # JSON-RPC responses that wait for others
         self._streaming = False
         self._sse: SseResponse | None = None
         self._stream: _SessionStream | None = None
@@ -388,8 +388,8 @@ class PostResponse(Channel):
         if not self._streaming:
             if is_response and session is not None and not self.events_only:
                 self._left -= 1
-                if self._left or self._documents or self._batch:
-                    self._documents = [*(self._documents or ()), message.data]
+                if self._batch:
+                    self._documents = [*self._documents, message.data]
                     if self._left == 0:
                         await self._end()
                     return
@@ -435,7 +435,7 @@ class PostResponse(Channel):
         if self._session is None:
             await self.sse.open(self._headers)
             return
-        documents, self._documents = self._documents or (), None
+        documents, self._documents = self._documents, ()
         self._stream = self._session.new_stream(self)
         await self._stream.open(self.sse, self._headers, documents)
 
@@ -482,7 +482,6 @@ class PostResponse(Channel):
         if instead is not None and not self._documents and self._stream is None:
             await self.respond(instead)
         elif self._left:
-            self._left = 0
             await self._end()
 
     def stop(self) -> None:
@@ -517,8 +516,7 @@ class PostResponse(Channel):
             finally:  # afterwards, since another worker would take a missing stream for lost
                 self._session.stream_ended(self._stream.name)
         elif self._documents:
-            body = b",".join(self._documents)
-            body = b"[%b]" % body if self._batch else body
+            body = b"[%b]" % b",".join(self._documents)
             await self.respond(HttpResponse(200, body, self._headers))
         elif self._request.accepts_events and not self.done:
             # All requests were cancelled. A JSON body has to be a response; a stream may be empty.

@@ -190,9 +190,8 @@ class ResumableStream:
         async with self._lock:
             if not (self.over or self._is_finished):
                 await self._store_event(b"", is_last=True)
-            self.over = True
+            self.stop()
             await self._close_response()
-        self.stop()
 
     def stop(self) -> None:
         """Send nothing more. The task that holds a GET connection closes the connection."""
@@ -204,7 +203,7 @@ class ResumableStream:
         """Wait for the current write, but cancel it if the client does not read."""
         with anyio.move_on_after(_WRITE_SECONDS) as waiting:
             async with self._lock:
-                return
+                pass
         if waiting.cancelled_caught:
             self._cancel_write()
 
@@ -218,10 +217,8 @@ class ResumableStream:
         """Start a response; if its client is gone, the stream has no connection."""
         self._response = response
         self._was_connected = True
-        try:
+        with suppress(ConnectionClosedError):
             await response.open(headers)
-        except ConnectionClosedError:
-            self._response = None
 
     async def _close_response(self) -> None:
         response, self._response = self._response, None
@@ -242,7 +239,7 @@ class ResumableStream:
         written = await self._write(message, event_id, retry)
         return written or event_id is not None
 
-    async def _store_event(self, message: bytes, *, is_last: bool = False) -> str | None:
+    async def _store_event(self, message: bytes, *, is_last: bool) -> str | None:
         """Store an event and return its id; `None` if the store failed.
 
         The stream is stopped if another process has ended it in the store.
@@ -277,8 +274,6 @@ class ResumableStream:
                 return True
         except ConnectionClosedError:
             pass
-        finally:
-            self._writing = None
         self.disconnect(response)
         return False
 

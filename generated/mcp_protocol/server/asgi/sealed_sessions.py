@@ -263,8 +263,11 @@ class SealedEndpoint(SessionEndpoint):
         if identifier is None or sealed is None:
             await super().delete(request, send)
             return
-        refused = sealed if isinstance(sealed, HttpResponse) else self.check_version(request)
-        if refused is None and isinstance(sealed, SealedSession):
+        if isinstance(sealed, HttpResponse):
+            await sealed.send(send)
+            return
+        refused = self.check_version(request)
+        if refused is None:
             try:
                 await self._ended.use(_digest_of(identifier), sealed.expires - time.time())
             except TransportError:

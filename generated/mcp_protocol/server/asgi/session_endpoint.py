@@ -450,9 +450,7 @@ class SessionEndpoint:
         if identifier is not None:
             assert facts.headers.session is not None
             headers[facts.headers.session] = identifier
-        carrier = PostResponse(
-            request, receive, send, self._settings, session, len(messages), headers=headers
-        )
+        carrier = PostResponse(request, receive, send, self._settings, session, headers=headers)
         for each in messages:
             await carrier.send(each)
         await carrier.finish()

@@ -281,7 +281,6 @@ class StatelessEndpoint:
         if not disconnected:
             for last in peer.connection.close_streams():
                 await response.send(last)
-        peer.connection.stream_closed(message.id)
         await response.close()
 
     async def _announce(

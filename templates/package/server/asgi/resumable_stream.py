@@ -199,7 +199,7 @@ class ResumableStream:
         """Wait for the current write, but cancel it if the client does not read."""
         with anyio.move_on_after(_WRITE_SECONDS) as waiting:
             async with self._lock:
-                return
+                pass
         if waiting.cancelled_caught:
             self._cancel_write()
 
@@ -213,10 +213,8 @@ class ResumableStream:
         """Start a response; if its client is gone, the stream has no connection."""
         self._response = response
         self._was_connected = True
-        try:
+        with suppress(ConnectionClosedError):
             await response.open(headers)
-        except ConnectionClosedError:
-            self._response = None
 
     async def _close_response(self) -> None:
         response, self._response = self._response, None
@@ -237,7 +235,7 @@ class ResumableStream:
         written = await self._write(message, event_id, retry)
         return written or event_id is not None
 
-    async def _store_event(self, message: bytes, *, is_last: bool = False) -> str | None:
+    async def _store_event(self, message: bytes, *, is_last: bool) -> str | None:
         """Store an event and return its id; `None` if the store failed.
 
         The stream is stopped if another process has ended it in the store.

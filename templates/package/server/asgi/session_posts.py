@@ -114,7 +114,6 @@ class SessionPost:
         event = plain.event()
         self._session.peer.connection.register(event, plain.stated)
         self._events = self._requests = (event,)
-        self.expected = 1
 
     async def handle(self, on_wait: Callable[[], object]) -> None:
         """Handle the messages of a POST without requests.

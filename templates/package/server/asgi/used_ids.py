@@ -47,4 +47,5 @@ class MemoryUsedIds:
 
     async def is_used(self, digest: bytes) -> bool:
         """See `UsedIds.is_used`."""
-        return self._used.get(digest, 0.0) >= time.time()
+        expiry = self._used.get(digest)
+        return expiry is not None and expiry >= time.time()

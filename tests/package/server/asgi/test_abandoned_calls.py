@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 from trio.testing import MockClock
 
 from mcp_protocol import Context, Server
+from mcp_protocol.protocol import jsonrpc
+from mcp_protocol.runtime.task_scope import TaskScope
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
+from mcp_protocol.server.asgi.http_session import HttpSession
+from mcp_protocol.server.asgi.plain_calls import PlainService
+from mcp_protocol.server.asgi.quotas import Quotas
+from mcp_protocol.server.asgi.session_posts import PostsInFlight, SessionPost
 from mcp_protocol.server.asgi.settings import Limits
-from package.asgi_client import Http, asgi
+from package.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
-from package.wire import INITIALIZED, SESSIONS, facts, request
+from package.asgi_wire import Wire
+from package.client.simulation import ASYNCIO
+from package.server.asgi.test_response_writer import head, open_session, respond_in
+from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, request
 
 RESUMABLE = [revision for revision in SESSIONS if facts(revision).http.resumable]
 WITH_BATCHES = "2025-03-26"
 ROOTS_CHANGED = {"jsonrpc": "2.0", "method": "notifications/roots/list_changed"}
 OFTEN = 0.01
-JUMPING = [pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio")]
-"""An event loop with a clock that jumps when everybody waits: minutes pass at once."""
+JUMPING = [
+    pytest.param(ASYNCIO, id="asyncio"),
+    pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio"),
+]
+"""Event loops with a clock that jumps when everybody waits: minutes pass at once."""
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 
@@ -33,6 +49,7 @@ class Patient:
         begun: How many calls have begun.
         done: How many came to their end.
         cancelled: The numbers of the calls that were cancelled.
+        moments: When they were cancelled.
     """
 
     def __init__(self) -> None:
@@ -41,6 +58,7 @@ class Patient:
         self.begun = 0
         self.done = 0
         self.cancelled: list[int] = []
+        self.moments: list[float] = []
         self._changed = anyio.Event()
         self.server.tool()(self.wait)
         self.server.tool()(self.asks)
@@ -69,6 +87,7 @@ class Patient:
             self.done += 1
         except BaseException:
             self.cancelled.append(number)
+            self.moments.append(anyio.current_time())
             raise
         finally:
             self._changed.set()
@@ -330,3 +349,294 @@ async def test_answers_and_cancellations_are_accepted_at_the_limit(
             cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
             assert (await http.post({**cancel, "params": {"requestId": 2}})).status == 202
             await patient.until(cancelled=1)
+
+
+on_virtual_clock = pytest.mark.parametrize("anyio_backend", JUMPING[:1])
+NEWEST = SESSIONS[-1]
+
+
+@on_virtual_clock
+@pytest.mark.parametrize(
+    ("keep_alive", "left", "cancelled"),
+    [(None, (0.0, 21.0), [20.0, 35.0]), (10.0, (0.0, 11.0), [10.0, 20.0])],
+)
+async def test_clients_that_left_are_looked_for_at_intervals(
+    keep_alive: float | None, left: Sequence[float], cancelled: Sequence[float]
+) -> None:
+    patient = Patient()
+    limits = Limits(abandoned_seconds=5)
+    async with asgi(patient.server, keep_alive=keep_alive, limits=limits) as http:
+        await http.initialize(NEWEST)
+        for number, moment in enumerate(left):
+            await anyio.sleep_until(moment)
+            await leave(http, NEWEST, number)
+        await anyio.sleep_until(cancelled[-1] + 1)
+    assert patient.moments == cancelled
+
+
+def count_post(posts: PostsInFlight, session: HttpSession, size: int = 1) -> SessionPost:
+    """Count a POST: a request, or a batch of some."""
+    messages = [jsonrpc.Request(number, "tools/list", None) for number in range(size)]
+    post = SessionPost(session, posts, messages[0] if size == 1 else None, messages)
+    posts.add(respond_in(session, Wire()), post)
+    return post
+
+
+def count_posts(**limits: int) -> tuple[PostsInFlight, Quotas]:
+    """No POSTs yet."""
+    quotas = Quotas(Limits(**limits))
+    background = TaskScope(nullcontext, lambda: None)
+    return PostsInFlight(background, quotas, Limits(**limits), None), quotas
+
+
+@on_virtual_clock
+async def test_new_posts_are_looked_at_four_times_a_second() -> None:
+    posts, quotas = count_posts(in_flight=1)
+    session = open_session(NEWEST)
+    seen: list[list[bool]] = []
+    carriers = []
+    for moment in (0.0, 0.0, 0.249, 0.25, 0.499, 0.5):
+        await anyio.sleep_until(moment)
+        carriers.append(count_post(posts, session).carrier)
+        assert quotas.has_room()
+        seen.append([carrier is not None and carrier.watched for carrier in carriers])
+    assert [sum(each) for each in seen] == [1, 1, 1, 4, 4, 6]
+
+
+@on_virtual_clock
+async def test_a_batch_takes_as_many_places_as_it_has_requests() -> None:
+    posts, quotas = count_posts()
+    quotas.in_flight = 1  # counted by the caller
+    session = open_session(WITH_BATCHES)
+    post = count_post(posts, session, 3)
+    assert quotas.in_flight == 3
+    posts.abandon(post)
+    assert quotas.in_flight == 0
+    for _ in range(2):
+        posts.end(post)
+        assert quotas.in_flight == 3
+    posts.abandon(post)
+    assert post.carrier is not None
+    posts.discard(post.carrier, post)
+    assert quotas.in_flight == 0
+
+
+@on_virtual_clock
+@pytest.mark.parametrize(
+    ("sizes", "ended", "attended", "kept"),
+    [
+        ((1, 1), (), (), 2),
+        ((2,), (), (), 1),
+        ((1, 1, 1), (), (), 2),
+        ((1, 1, 3), (), (), 0),
+        ((1, 2), (), (), 1),
+        ((1, 1, 1), (0,), (), 2),  # the cancelled one ends
+        ((1, 1, 1), (1,), (), 1),
+        ((1, 1, 1), (), (0,), 1),
+        ((1, 1, 1), (), (0, 1, 2), 0),
+    ],
+)
+async def test_the_first_of_too_many_abandoned_posts_are_cancelled(
+    sizes: Sequence[int], ended: Sequence[int], attended: Sequence[int], kept: int
+) -> None:
+    posts, _ = count_posts(abandoned=2)
+    session = open_session(WITH_BATCHES)
+    all_posts = [count_post(posts, session, size) for size in sizes]
+    for number in attended:
+        carrier = all_posts[number].carrier
+        assert carrier is not None
+        await carrier.open_stream()
+    for post in all_posts:
+        posts.abandon(post)
+    for number in ended:
+        posts.end(all_posts[number])
+    cancelled = [posts.cancel_first_abandoned("bodies") for _ in sizes]
+    assert cancelled == [True] * kept + [False] * (len(sizes) - kept)
+
+
+@on_virtual_clock
+@pytest.mark.parametrize(("before", "kept"), [(1, 2), (2, 2), (3, 2)])
+async def test_places_of_abandoned_posts_are_free_once(before: int, kept: int) -> None:
+    posts, _ = count_posts(abandoned=2)
+    session = open_session(NEWEST)
+    first, *others = [count_post(posts, session) for _ in range(before + 1)]
+    for post in (first, *others[: before - 1]):
+        posts.abandon(post)
+    posts.end(first)
+    posts.abandon(others[-1])
+    cancelled = [posts.cancel_first_abandoned("bodies") for _ in range(3)]
+    assert cancelled == [True] * min(before, kept) + [False] * (3 - min(before, kept))
+
+
+@on_virtual_clock
+async def test_a_client_that_reads_its_answer_slowly_keeps_its_place() -> None:
+    patient = Patient()
+    limits = Limits(in_flight=1)
+    async with asgi(patient.server, keep_alive=10.0, limits=limits) as http:
+        await http.initialize(NEWEST)
+        message, fields = call(NEWEST, 1), {"accept": JSON}
+        async with http.stream("POST", message, fields=fields, begun=False) as stream:
+            await patient.until(begun=1)
+            stream.stop_reading()
+            patient.go.set()
+            await anyio.sleep_until(6.0)
+            assert (await http.ask(NEWEST, "ping", id=2)).status == 503
+            stream.read_on()
+            await stream.end()
+            await stream.finished.wait()
+        assert (await http.ask(NEWEST, "ping", id=2)).status == 200
+
+
+class Slow(MemoryEventStore):
+    """A store that other tasks may use meanwhile."""
+
+    async def discard(self, session: str, stream: str | None = None) -> None:
+        """See `EventStore.discard`."""
+        await anyio.lowlevel.checkpoint()
+        await super().discard(session, stream)
+
+
+async def test_a_cancelled_call_still_makes_room_for_events() -> None:
+    patient, store = Patient(), Slow()
+    async with asgi(patient.server, events=store, limits=Limits(per_session=1)) as http:
+        await http.initialize(NEWEST)
+        for number in (1, 2):
+            async with http.stream("POST", call(NEWEST, number)) as stream:
+                await stream.message()
+                assert (await http.post(cancelled_notification(number))).status == 202
+                await stream.end()
+                await stream.finished.wait()
+        assert len(store) == 1
+
+
+@pytest.mark.parametrize("accept", [SSE, BOTH])
+@pytest.mark.parametrize("messages", [["tools/list"], ["ping"], ["tools/list", "no/such"]])
+async def test_the_last_response_is_the_last_event(accept: str, messages: list[str]) -> None:
+    store = MemoryEventStore()
+    async with asgi(Patient().server, events=store, keep_alive=None) as http:
+        await http.initialize(WITH_BATCHES)
+        requests = [request(WITH_BATCHES, method, id=n) for n, method in enumerate(messages)]
+        reply = await http.post(requests if len(requests) > 1 else requests[0], accept=accept)
+        assert (reply.status, len(store)) == (200, int(accept == SSE))
+        if accept == SSE:
+            assert len(reply.events) == len(messages)
+            stored = await store.after(f"{http.fields[SESSION]}", reply.events[-1].id)
+            assert stored is not None
+            assert (stored.events, stored.over) == ([], True)
+
+
+class Noting(Server):
+    """A server whose work for a notification waits.
+
+    Attributes:
+        go: Set to let it end.
+        ended: How often it ended.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("tester")
+        self.go = anyio.Event()
+        self.ended = 0
+        self.tool()(self.plain)
+
+    async def plain(self) -> str:
+        return "plain"
+
+    async def notified(self, ctx: Any) -> None:
+        if ctx.method.name == ROOTS_CHANGED["method"]:
+            await self.go.wait()
+            self.ended += 1
+
+
+@sessions
+async def test_a_session_may_do_so_much_for_notifications_again(revision: str) -> None:
+    noting = Noting()
+    async with asgi(noting, limits=Limits(per_session=2)) as http:
+        await http.initialize(revision)
+        assert (await http.ask(revision, "tools/list", {}, id=1)).status == 200
+        for turn in (1, 2, 3):
+            assert (await note(http)).status == 202
+            assert (await http.ask(revision, "tools/list", {}, id=1)).status == 200
+            assert [(await note(http)).status for _ in range(2)] == [202, 503]
+            reply = await http.ask(revision, "tools/list", {}, id=1)
+            assert (reply.status, "Limits.per_session" in reply.error["message"]) == (503, True)
+            noting.go.set()
+            while noting.ended < 2 * turn:
+                await anyio.lowlevel.checkpoint()
+            noting.go = anyio.Event()
+
+
+@sessions
+@pytest.mark.parametrize(("per_session", "status"), [(1, 503), (2, 200)])
+async def test_requests_of_a_session_are_refused_at_its_limit(
+    revision: str, per_session: int, status: int
+) -> None:
+    patient = Patient()
+    async with asgi(patient.server, limits=Limits(per_session=per_session)) as http:
+        await http.initialize(revision)
+        assert (await http.ask(revision, "tools/list", {}, id=1)).status == 200
+        async with http.stream("POST", call(revision, 2)) as stream:
+            await stream.message()
+            assert (await http.ask(revision, "tools/list", {}, id=1)).status == status
+
+
+async def test_each_end_of_a_post_gives_its_places_back() -> None:
+    patient, limits = Patient(), Limits(in_flight=3)
+    batch = [request(WITH_BATCHES, "ping", id=number) for number in range(4)]
+    async with asgi(patient.server, keep_alive=OFTEN, limits=limits) as http:
+        await http.initialize(WITH_BATCHES)
+        for turn in range(4):
+            assert (await http.ask(WITH_BATCHES, "no/such")).status == 200
+            assert (await http.ask(WITH_BATCHES, "tools/list")).status == 200
+            assert (await note(http)).status == 202
+            async with http.stream("POST", call(WITH_BATCHES, 9)) as stream:
+                await stream.message()
+                await http.post(cancelled_notification(9))
+                await stream.end()
+                await stream.finished.wait()
+            two = [call(WITH_BATCHES, 7), call(WITH_BATCHES, 8)]
+            async with http.stream("POST", two) as left:
+                await patient.until(begun=3 * turn + 3)
+            assert (await request_until_served(http, WITH_BATCHES)).status == 200
+            patient.go.set()
+            await left.finished.wait()
+            patient.go = anyio.Event()
+            assert (await http.post(batch[:3])).status == 200
+            assert (await http.post(batch)).status == 503
+
+
+@sessions
+async def test_notifications_leave_nothing_in_the_memory_of_sessions(revision: str) -> None:
+    padded = {**ROOTS_CHANGED, "params": {"_meta": {"padding": "x" * 1000}}}
+    async with asgi(Patient().server, limits=Limits(session_bytes=4000)) as http:
+        await http.initialize(revision)
+        assert [(await http.post(padded)).status for _ in range(5)] == [202] * 5
+
+
+@on_virtual_clock
+async def test_a_waiting_request_counts_until_it_ends() -> None:
+    posts, _ = count_posts(per_session=3)
+    session = open_session(NEWEST)
+
+    def served(identifier: int) -> PlainService:
+        received: Any = jsonrpc.Request(identifier, "tools/list", None)
+        nobody: Any = None  # asks for it, since it is not observed
+        post = head(), Wire().receive, Wire().send
+        return PlainService(nobody, post, nobody, session, None, received)
+
+    first, second, third = map(served, (1, 2, 1))
+    assert posts.may_add(session, 1)
+    posts.wait(first)
+    assert (session.users, posts.may_add(session, 1), posts.may_add(session, 2)) == (1, False, True)
+    posts.wait(second)
+    session.responses[8] = respond_in(session, Wire())
+    assert (session.users, posts.may_add(session, 3)) == (3, False)
+    posts.stop_waiting(third)
+    assert (session.users, posts.may_add(session, 3)) == (3, False)
+    posts.stop_waiting(first)
+    assert (session.users, posts.may_add(session, 1)) == (2, True)
+    posts.stop_waiting(first)
+    posts.stop_waiting(second)
+    posts.stop_waiting(second)
+    assert (session.users, posts.unobserved) == (1, {})
+    assert not posts.observe(session)

@@ -14,7 +14,7 @@ from package.asgi_client import SESSION, asgi, fields_of
 from package.asgi_stream import SECONDS
 from package.rules import revisions_holding
 from package.server.asgi.web import Web
-from package.wire import ACKNOWLEDGED, LISTEN, UPDATED, facts, request
+from package.wire import ACKNOWLEDGED, LISTEN, UPDATED, encode_message, facts, request
 
 REVISIONS = revisions_holding("http.listen-response-stream", "subscriptions.ack-first")
 
@@ -285,3 +285,47 @@ async def test_many_changes_at_once_are_told_once(revision: str) -> None:
         web.server.remove_tool("logs")
         assert (await stream.message())["method"] == UPDATED
         assert (await stream.message())["method"] == TOOLS
+
+
+@pytest.mark.one_process
+async def test_subscriptions_are_counted_apart_from_requests(revision: str) -> None:
+    web, params = Web(), wants(toolsListChanged=True)
+    async with asgi(web.server, limits=Limits(in_flight=1, streams=1)) as http:
+        for _ in range(3):
+            async with http.asking(revision, LISTEN, params) as stream:
+                await stream.message()
+                for id in (1, 2):
+                    assert (await http.ask(revision, "tools/list", id=id)).status == 200
+                refused = await http.ask(revision, LISTEN, params)
+                assert (refused.status, "Limits.streams" in refused.error["message"]) == (503, True)
+            with anyio.fail_after(SECONDS):
+                await stream.finished.wait()
+            assert (await http.ask(revision, "tools/list")).status == 200
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False):
+            await web.begun.wait()
+            assert (await http.ask(revision, "tools/list")).status == 503
+
+
+@pytest.mark.one_process
+async def test_filters_of_subscriptions_take_the_memory_of_sessions(revision: str) -> None:
+    params = wants(resourceSubscriptions=["memo://one"])
+    message = request(revision, LISTEN, params)
+    size = len(encode_message(message["params"]))
+    for limit, first_stays in ((2 * size, True), (2 * size - 1, False)):
+        async with (
+            asgi(Web(subscribe=True).server, limits=Limits(session_bytes=limit)) as http,
+            http.asking(revision, LISTEN, params, id="first") as first,
+        ):
+            await first.message()
+            for _ in range(2):
+                async with http.asking(revision, LISTEN, params, id="second") as second:
+                    await second.message()
+                    if not first_stays:
+                        await first.end()
+                    assert first.ended == (not first_stays)
+                with anyio.fail_after(SECONDS):
+                    await second.finished.wait()
+    async with asgi(Web(subscribe=True).server, limits=Limits(session_bytes=size - 1)) as http:
+        reply = await http.ask(revision, LISTEN, params, id="only")
+        assert (reply.status, reply.json["id"]) == (503, "only")
+        assert "Limits.session_bytes" in reply.error["message"]

@@ -1,4 +1,4 @@
-"""The application within others, and whoever runs its lifespan, or nobody."""
+"""The application within others, behind middleware, and whoever runs its lifespan, or nobody."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -20,6 +21,8 @@ import anyio.to_thread
 import pytest
 from fastapi import FastAPI
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
@@ -35,6 +38,7 @@ REVISION = PER_REQUEST[-1]
 STATE = {"name": "state"}
 LISTEN = ("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
 SECONDS = 10
+CALLER: ContextVar[str] = ContextVar("caller")
 
 
 class Living:
@@ -483,3 +487,63 @@ except Exception as error:
     assert first == "400"
     assert second.startswith("MissingExtraError serving over HTTP needs")
     assert "pip install uvicorn" in second
+
+
+class Checking:
+    """Middleware that refuses who does not say who it is, and lets the handlers know who it was."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            caller = dict(scope["headers"]).get(b"authorization")
+            if caller is None:
+                fields = [(b"www-authenticate", b"Bearer")]
+                await send({"type": "http.response.start", "status": 401, "headers": fields})
+                await send({"type": "http.response.body", "body": b""})
+                return
+            CALLER.set(caller.decode())
+        await self.app(scope, receive, send)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("transport-security.authenticate")
+@pytest.mark.parametrize("revision", [*SESSIONS, REVISION])
+async def test_middleware_may_authenticate_and_handlers_know_the_user(revision: str) -> None:
+    server = Server("guarded")
+
+    @server.tool()
+    async def whoami() -> str:
+        return CALLER.get()
+
+    async with asgi(Checking(server.asgi())) as http:
+        http.fields["authorization"] = "ann"
+        if revision in SESSIONS:
+            await http.initialize(revision)
+        reply = await http.ask(revision, "tools/call", {"name": "whoami"})
+        assert reply.result["content"][0]["text"] == "ann"
+        http.fields["authorization"] = None
+        for method in ("POST", "GET", "DELETE"):
+            assert (await http.request(method, None)).status == 401
+        http.fields["authorization"] = "bob"
+        reply = await http.ask(revision, "tools/call", {"name": "whoami"})
+        assert reply.result["content"][0]["text"] == "bob"
+
+
+@pytest.mark.anyio
+async def test_a_disconnect_is_seen_through_middleware() -> None:
+    web = Web()
+
+    async def passing(request: Any, call_next: Any) -> Any:
+        return await call_next(request)
+
+    middleware = [Middleware(BaseHTTPMiddleware, dispatch=passing)]
+    app = Starlette(routes=[Mount("/", web.server.asgi())], middleware=middleware)
+    async with asgi(app) as http:
+        params = {"name": "counts", "arguments": {"to": 1, "wait": True}}
+        async with http.asking(REVISION, "tools/call", params, meta={"progressToken": 1}) as stream:
+            await stream.message()
+        with anyio.fail_after(SECONDS):
+            await stream.finished.wait()
+        assert (await http.ask(REVISION, "tools/list")).status == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import logging
 import random
@@ -11,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,17 +27,28 @@ from mcp_protocol import (
     Server,
     StaticTokens,
 )
+from mcp_protocol.errors import TransportError
 from mcp_protocol.framing.http_headers import is_visible_ascii
+from mcp_protocol.protocol import jsonrpc
 from mcp_protocol.protocol.lifecycle import Session
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.runtime.task_scope import TaskScope
 from mcp_protocol.server.asgi import sealed_sessions
+from mcp_protocol.server.asgi.quotas import Quotas
+from mcp_protocol.server.asgi.request import HttpRequest
 from mcp_protocol.server.asgi.sealed_sessions import (
     ID_CHARACTERS,
+    SealedEndpoint,
+    SealedSession,
     SessionCipher,
 )
-from mcp_protocol.server.asgi.settings import Limits
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
+from mcp_protocol.server.asgi.used_ids import MemoryUsedIds, UsedIds
+from mcp_protocol.server.serving import Service
+from mcp_protocol.server.toolkit.features import new_connection
 from mcp_protocol.server.toolkit.key_ring import KEY_BYTES
 from package.asgi_client import SESSION, Http, asgi
+from package.asgi_wire import Wire
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 
 KEY, OTHER_KEY = b"k" * 32, b"o" * 32
@@ -399,6 +411,7 @@ def test_the_longest_id_has_4096_characters(revision: str) -> None:
     for size in range(2900, 3100):
         identifier = own.seal(session_of(revision, {"name": "n" * size}), None)
         lengths.add(0 if identifier is None else len(identifier))
+        assert identifier is None or own.open(identifier, None) is not None
     assert max(lengths) == ID_CHARACTERS
     assert 0 in lengths
 
@@ -497,8 +510,9 @@ async def test_refused_capabilities_are_not_declared(revision: str) -> None:
     [
         {"jsonrpc": "2.0", "id": 1, "result": {}},
         {"jsonrpc": "2.0", "id": 1, "error": {"code": -1, "message": "no"}},
+        {"jsonrpc": "2.0", "id": 1, "result": 5},
     ],
-    ids=["result", "error"],
+    ids=["result", "error", "malformed"],
 )
 async def test_an_answer_of_a_client_is_refused_with_the_need(revision: str, answer: Any) -> None:
     async with serve_in_memory() as (http, _):
@@ -569,3 +583,116 @@ def test_a_missing_package_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPat
     with pytest.raises(MissingExtraError, match="needs the package 'cryptography'") as raised:
         server_of().asgi(sessions="sealed")
     assert "\n" not in str(raised.value)
+
+
+IDS = {
+    None: "Ia2rXDt4QIDlOG_Ff_11jF5KGZkYrWf4EKQ3kBKPHrhh24B8arunmxzWnz_QcEMxxXIsK2Ddzuy3gxicfa8UVKSm"
+    "ggbcULmbqji6Gg",
+    ("https://idp.example", "alice", None): "egpH85dg6CjQ6ic34iaRvH-tFxCCyWsv46DNBIAXWQ33oE0_ID6qW"
+    "DsgU7K9NqsvFxkXse-aNK4VjY4ekZruDo4eRbBIW-DXOBpY8Q",
+}
+"""Ids that an earlier version sealed with `KEY`, by owner."""
+
+
+@pytest.mark.parametrize("owner", IDS)
+def test_an_id_that_an_earlier_version_sealed_still_opens(owner: Any) -> None:
+    session: Any = ("2025-11-25", {"roots": {}}, {"name": "c", "version": "1"}, 1000, 1060)
+    assert cipher_of().open(IDS[owner], owner) == SealedSession(*session)
+    assert cipher_of().open(IDS[owner], ("https://idp.example", "bob", None)) is None
+    sealed = cipher_of().seal(Session(REVISIONS[session[0]], {}, *session[1:3]), owner)
+    assert sealed is not None
+    assert len(sealed) == len(IDS[owner])
+
+
+@newest
+@pytest.mark.parametrize(("seconds", "kept"), [(0.1, 1), (1.4, 1), (1.6, 2), (60.0, 60)])
+def test_a_sealed_session_lasts_whole_seconds(revision: str, seconds: float, kept: int) -> None:
+    cipher = SessionCipher("tester", lambda: (KEY,), seconds, lambda: 1000.9)
+    identifier = cipher.seal(Session(REVISIONS[revision], {}, {}), None)
+    assert identifier is not None
+    session = cipher.open(identifier, None)
+    assert session == SealedSession(revision, {}, None, 1000, 1000 + kept)
+
+
+class Recording(MemoryUsedIds):
+    """A store of ids that records the `seconds` of each."""
+
+    def __init__(self) -> None:
+        super().__init__(2)
+        self.seconds: list[float] = []
+
+    async def use(self, digest: bytes, seconds: float) -> bool:
+        """See `UsedIds.use`."""
+        self.seconds.append(seconds)
+        return await super().use(digest, seconds)
+
+
+class Gone(MemoryUsedIds):
+    """A store that can't be reached."""
+
+    async def is_used(self, digest: bytes) -> bool:
+        raise TransportError("the engine is gone")
+
+
+def endpoint_with(used: UsedIds, *revisions: str) -> SealedEndpoint:
+    """The endpoint of a server that has sessions of 50 seconds in some revisions."""
+    server, all_revisions = server_of(), REVISIONS.among(revisions)
+    service = Service(
+        server, all_revisions, server.describe, new_connection, shared_keys=lambda: (KEY,)
+    )
+    settings = ServerHttpSettings(limits=Limits(sealed_seconds=50))
+    background, quotas = TaskScope(nullcontext, lambda: None), Quotas(settings.limits)
+    return SealedEndpoint(service, settings, all_revisions, background, quotas, None, used)
+
+
+def head_with(identifier: str) -> HttpRequest:
+    """The head of a request with a session id."""
+    fields = [(SESSION.encode(), identifier.encode())]
+    return HttpRequest({"method": "DELETE", "path": "/", "headers": fields})
+
+
+async def delete(endpoint: SealedEndpoint, identifier: str) -> tuple[int, bytes]:
+    """End a session; the status and the body."""
+    wire = Wire()
+    await endpoint.delete(head_with(identifier), wire.send)
+    return wire.sent[0]["status"], wire.sent[1]["body"]
+
+
+def new_id(revision: str) -> str:
+    """The id of a session that began now."""
+    identifier = SessionCipher("tester", lambda: (KEY,), 50).seal(session_of(revision), None)
+    assert identifier is not None
+    return identifier
+
+
+async def test_a_session_that_ended_is_stored_until_it_expires() -> None:
+    used, identifier = Recording(), new_id(SESSIONS[-1])
+    endpoint = endpoint_with(used, *SESSIONS)
+    assert await delete(endpoint, identifier) == (200, b"")
+    assert (await delete(endpoint, identifier))[0] == 404
+    [seconds] = used.seconds
+    assert 48 < seconds <= 50
+    assert await used.is_used(hashlib.sha256(identifier.encode()).digest())
+    served = endpoint_with(Recording(), SESSIONS[-1])
+    assert (await delete(served, new_id(SESSIONS[0])))[0] == 404  # its revision is not served
+
+
+async def test_nobody_is_served_while_the_store_cannot_be_reached() -> None:
+    endpoint, identifier = endpoint_with(Gone(2), *SESSIONS), new_id(SESSIONS[-1])
+    wire, head = Wire(), head_with(identifier)
+    assert (await delete(endpoint, identifier))[0] == 503
+    message = jsonrpc.Request(1, "ping", None)
+    scope = anyio.CancelScope()
+    await endpoint.post(head, message, [message], b"", wire.receive, wire.send, scope)
+    await endpoint.get(head, wire.receive, wire.send)
+    assert [each.get("status") for each in wire.sent] == [503, None] * 2
+
+
+@newest
+def test_no_longer_text_than_an_id_is_read(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    identifier = new_id(revision)
+    cipher = SessionCipher("tester", lambda: (KEY,), 50)
+    monkeypatch.setattr(sealed_sessions, "ID_CHARACTERS", len(identifier))
+    assert cipher.open(identifier, None) is not None
+    monkeypatch.setattr(sealed_sessions, "ID_CHARACTERS", len(identifier) - 1)
+    assert cipher.open(identifier, None) is None

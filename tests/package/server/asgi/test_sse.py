@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, TypedDict
 from urllib.parse import urljoin
@@ -15,14 +15,19 @@ import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.errors import EndOfChannel
-from mcp_protocol.server.asgi.quotas import Quotas
+from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.runtime.request_context import PRINCIPAL, Principal
+from mcp_protocol.server.asgi.quotas import Quotas, decoded_size
+from mcp_protocol.server.asgi.request import HttpRequest, RequestBodies
 from mcp_protocol.server.asgi.response_writer import SseResponse
-from mcp_protocol.server.asgi.settings import Limits, ServerHttpOptions
-from mcp_protocol.server.asgi.sse_endpoint import SseChannel
+from mcp_protocol.server.asgi.settings import Limits, ServerHttpOptions, ServerHttpSettings
+from mcp_protocol.server.asgi.sse_endpoint import SseChannel, SseEndpoints
+from mcp_protocol.server.serving import Service
+from mcp_protocol.server.toolkit.features import new_connection
 from package.asgi_client import Http, asgi
-from package.asgi_stream import Reply, Stream
+from package.asgi_stream import SECONDS, Reply, Stream
 from package.rules import revisions_holding
-from package.wire import HANDSHAKE, INITIALIZED, initialize, request
+from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 from requirements import EVERY_REVISION
 
 
@@ -125,7 +130,7 @@ async def test_where_to_post_can_not_be_guessed(revision: str) -> None:
             async with open_client(http) as client:
                 ids.append(client.endpoint.partition("?session_id=")[2])
     assert len(set(ids)) == 100
-    assert min(map(len, ids)) >= 32
+    assert {len(each) for each in ids} == {43}  # 256 bits
     for place in range(8):  # no part of them counts or stays
         assert max(Counter(each[place] for each in ids).values()) < 30
 
@@ -299,10 +304,7 @@ async def test_posts_of_a_client_that_does_not_read_are_bounded(
 
 
 async def test_messages_for_an_ended_stream_take_no_memory() -> None:
-    async def discard(event: Any) -> None: ...
-
-    quotas = Quotas(Limits())
-    channel = SseChannel(SseResponse(discard, 1.0), Limits(), quotas)
+    channel, quotas = new_channel()
     for _ in range(3):
         await channel.post(b"{}", None)
     assert await channel.receive() == b"{}"
@@ -450,3 +452,192 @@ def test_paths_that_can_not_be_told_apart_are_refused(paths: ServerHttpOptions) 
 async def test_a_quiet_stream_gets_comments() -> None:
     async with asgi(tools(), keep_alive=0.01, **PATHS) as http, open_client(http) as client:
         await client.stream.until(b"\n\n:\n\n:\n\n")
+
+
+async def discard(event: Any) -> None:
+    """Take an event."""
+
+
+def new_channel(**limits: int) -> tuple[SseChannel, Quotas]:
+    """A channel whose client reads everything."""
+    quotas = Quotas(Limits(**limits))
+    return SseChannel(SseResponse(discard, 1.0), Limits(**limits), quotas), quotas
+
+
+@pytest.mark.parametrize(
+    ("sizes", "refused"),
+    [
+        ((100,), []),  # one is accepted in any case
+        ((100, 1), [1]),
+        ((6, 4), []),
+        ((6, 5), [1]),
+        ((1, 1, 1), []),
+        ((1, 1, 1, 1), [3]),
+    ],
+)
+async def test_messages_wait_up_to_the_limits_of_a_client(
+    sizes: Sequence[int], refused: Sequence[int]
+) -> None:
+    channel, quotas = new_channel(body=10, per_session=3)
+    replies = [await channel.post(b"x" * size, None) for size in sizes]
+    assert [number for number, reply in enumerate(replies) if reply is not None] == refused
+    for reply in filter(None, replies):
+        assert (reply.status, b"(Limits.per_session, Limits.body)" in reply.body) == (503, True)
+    accepted = [size for number, size in enumerate(sizes) if number not in refused]
+    assert (channel.waiting, quotas.memory.size) == (len(accepted), sum(accepted))
+    assert [len(await channel.receive()) for _ in accepted] == accepted
+    assert (channel.waiting, quotas.memory.size) == (0, 0)
+    replies = [await channel.post(b"x" * size, None) for size in sizes]
+    assert [number for number, reply in enumerate(replies) if reply is not None] == refused
+
+
+async def test_messages_that_would_fill_the_memory_are_refused() -> None:
+    channel, quotas = new_channel(session_bytes=10)
+    assert await channel.post(b"x" * 7, None) is None
+    refused = await channel.post(b"x" * 4, None)
+    assert refused is not None
+    assert (refused.status, b"Limits.session_bytes" in refused.body) == (503, True)
+    assert (channel.waiting, quotas.memory.size) == (1, 7)
+    assert await channel.post(b"x" * 3, None) is None
+
+
+async def test_a_message_is_received_for_its_principal() -> None:
+    channel, _ = new_channel()
+    before, ann = PRINCIPAL.get(), Principal("ann")
+    received: list[bytes] = []
+
+    async def receive() -> None:
+        received.append(await channel.receive())
+        assert PRINCIPAL.get() is before
+        received.append(await channel.receive())
+        assert PRINCIPAL.get() is ann
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(receive)
+        await anyio.wait_all_tasks_blocked()
+        await channel.post(b"1", None)
+        await anyio.wait_all_tasks_blocked()
+        await channel.post(b"2", ann)
+    assert received == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("closes", [False, True])
+async def test_a_channel_that_ends_wakes_the_one_who_receives(closes: bool) -> None:
+    channel, _ = new_channel()
+    async with anyio.create_task_group() as tasks:
+
+        async def receive() -> None:
+            with (
+                pytest.raises(EndOfChannel, match="the stream is closed"),
+                anyio.fail_after(SECONDS),
+            ):
+                await channel.receive()
+
+        tasks.start_soon(receive)
+        await anyio.wait_all_tasks_blocked()
+        if closes:
+            await channel.close()
+        else:
+            channel.end()
+    assert channel.scope.cancel_called == closes
+
+
+async def test_the_rest_of_a_body_that_is_too_long_is_dropped() -> None:
+    limits = Limits(body=4096)
+    async with asgi(tools(), limits=limits, **PATHS) as http, open_client(http) as client:
+        await client.open()
+        parts, path = [b" " * 3000, b" " * 3000], client.endpoint
+        async with http.stream("POST", None, path, parts=parts, unfinished=True) as stream:
+            await stream.started()
+            assert (stream.status, stream.fields["connection"]) == (413, "close")
+            assert not stream.ended
+            stream.upload(b" " * 9000, last=True)
+            await stream.end()
+            assert stream.unread == 0
+        assert "result" in await client.ask("ping", id="still")
+
+
+@pytest.mark.parametrize(("others", "status"), [(9, 202), (10, 404)])
+async def test_a_query_may_have_nine_other_parameters(others: int, status: int) -> None:
+    async with asgi(tools(), **PATHS) as http, open_client(http) as client:
+        client.endpoint += "&a=1" * others
+        assert (await client.post(initialize(OLD[0]))).status == status
+
+
+def endpoints_of(server: Server, quotas: Quotas) -> Any:
+    """An application that has the two endpoints alone."""
+    service = Service(server, REVISIONS, server.describe, new_connection)
+    settings = ServerHttpSettings(**PATHS)
+    endpoints = SseEndpoints(service, settings, quotas, RequestBodies(Limits()))
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await endpoints.serve(HttpRequest(scope), receive, send)
+
+    return app
+
+
+class Counting(Server):
+    """A server that records how many messages are in flight while it handles one.
+
+    Attributes:
+        quotas: The counters.
+        seen: The numbers.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("tester", drain=0)
+        self.quotas = Quotas(Limits())
+        self.seen: list[int] = []
+        self.tool()(self.plain)
+
+    async def plain(self) -> str:
+        return "plain"
+
+    async def handle(self, ctx: Any) -> Any:
+        self.seen.append(self.quotas.in_flight)
+        return await super().handle(ctx)
+
+    async def notified(self, ctx: Any) -> None:
+        self.seen.append(self.quotas.in_flight)
+
+
+async def test_messages_are_in_flight_while_they_are_handled() -> None:
+    server = Counting()
+    app = endpoints_of(server, server.quotas)
+    async with asgi(app, lifespan=False) as http, open_client(http) as client:
+        await client.open()
+        await client.post({"jsonrpc": "2.0", "method": "notifications/roots/list_changed"})
+        assert "result" in await client.ask("tools/list", id=2)
+        assert "result" in await client.ask("tools/list", id=3)
+        assert server.quotas.in_flight == 0
+    assert set(server.seen) == {1}
+    assert len(server.seen) >= 3
+
+
+async def test_memory_of_a_client_is_kept_while_its_stream_is_open() -> None:
+    server, quotas = Server("tester", drain=0, subscribe=True), Quotas(Limits())
+
+    @server.resource("memo://{name}")
+    def memo(name: str) -> str:
+        return name
+
+    app = endpoints_of(server, quotas)
+    async with asgi(app, lifespan=False) as http, open_client(http) as client:
+        assert quotas.memory.size == 0
+        hello = initialize(OLD[0])
+        kept = decoded_size(encode_message(hello))
+        await client.post(hello)
+        await client.stream.message()
+        assert quotas.memory.size == kept
+        await client.post(INITIALIZED)
+        uris = ["memo://y", f"memo://{'x' * 2 * kept}", "memo://z"]
+        for number, uri in enumerate(uris):
+            subscribe = request(OLD[0], "resources/subscribe", {"uri": uri}, id=number)
+            assert (await client.post(subscribe)).status == 202
+            assert (await client.stream.message())["id"] == number
+            before = sum(len(each) + 100 for each in uris[:number])
+            kept = max(kept, len(encode_message(subscribe)) + before)
+            assert quotas.memory.size == kept
+        client.stream.disconnect()
+        await client.stream.finished.wait()
+        assert quotas.memory.size == 0

@@ -14,6 +14,7 @@ from mcp_protocol import Context, Server, TransportError
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.asgi.app import AsgiApplication
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
 from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
 from package.asgi_client import asgi
 from package.asgi_stream import Stream
@@ -317,3 +318,14 @@ async def test_a_trace_has_the_messages_of_streams_and_no_other_event(
         ("received", "notifications/initialized"),
         ("sent", LIST_CHANGED),
     ]
+
+
+async def test_of_streams_whose_clients_left_the_last_four_are_kept() -> None:
+    store = MemoryEventStore()
+    async with asgi(Kept().server, events=store) as http:
+        await http.initialize("2025-11-25")
+        for count in (1, 2, 3, 4, 4, 4):
+            async with http.stream("GET") as stream:
+                pass
+            await stream.finished.wait()
+            assert len(store) == count

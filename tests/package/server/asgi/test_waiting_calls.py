@@ -11,10 +11,13 @@ import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.runtime.peer import Peer
+from mcp_protocol.runtime.pending_requests import PARTING_SECONDS
 from mcp_protocol.server import planned_calls
+from mcp_protocol.server.asgi import plain_calls, response_writer
 from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply, Stream
+from package.client.simulation import ASYNCIO
 from package.wire import HANDSHAKE, SESSIONS, STREAMABLE, encode_message, request
 
 pytestmark = pytest.mark.anyio
@@ -32,6 +35,7 @@ class Waiting:
         go: Set to let the tool end.
         begun: Number of calls that have begun.
         ends: How each call has ended.
+        moments: When calls were cancelled.
     """
 
     def __init__(self) -> None:
@@ -39,6 +43,7 @@ class Waiting:
         self.go = anyio.Event()
         self.begun = 0
         self.ends: list[str] = []
+        self.moments: list[float] = []
         self.server.tool()(self.wait)
         self.server.tool()(self.speak_and_wait)
         self.server.tool()(self.report)
@@ -50,6 +55,7 @@ class Waiting:
                 await self.go.wait()
         except anyio.get_cancelled_exc_class():
             self.ends.append("cancelled")
+            self.moments.append(anyio.current_time())
             if not stubborn:
                 raise
             return "stubborn"
@@ -201,7 +207,9 @@ async def test_the_end_of_a_server_fails_its_waiting_call(revision: str, tool: s
         async with http.asking(revision, "tools/call", {"name": tool}, begun=False) as stream:
             await waiting.until(lambda: waiting.begun == 1)
             await http.shut_down()
-            assert "ending" in (await end_of(stream)).error["message"]
+            reply = await end_of(stream)
+            assert "ending" in reply.error["message"]
+            assert reply.status == (200 if revision in HANDSHAKE else 503)
         assert waiting.ends == ["cancelled"]
 
 
@@ -218,24 +226,151 @@ async def test_a_waiting_call_ends_with_its_connection(revision: str, tool: str)
 
 
 @streamable
-async def test_a_host_that_cancels_a_waiting_call_gets_its_task_back(revision: str) -> None:
+@waiting_tools
+async def test_a_host_that_cancels_a_waiting_call_gets_its_task_back(
+    revision: str, tool: str
+) -> None:
     waiting, sent = Waiting(), list[Any]()
     async with asgi(waiting.server) as http:
         await ready(http, revision)
-        message = request(revision, "tools/call", {"name": "wait"})
+        message = request(revision, "tools/call", {"name": tool})
         scope = http.scope_of("POST", None, fields_of(revision, message))
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": encode_message(message), "more_body": False}
 
         async def send(each: Any) -> None:
+            await anyio.lowlevel.checkpoint()
             sent.append(each)
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(http.app, scope, receive, send)
             await waiting.until(lambda: waiting.begun == 1)
-            if revision in HANDSHAKE:  # a session's call goes on
-                waiting.go.set()
             tasks.cancel_scope.cancel()
+            with anyio.CancelScope(shield=True):
+                for _ in range(5):
+                    await anyio.lowlevel.checkpoint()
+            waiting.go.set()  # a session's call goes on
         ends = ["returned"] if revision in HANDSHAKE else ["cancelled"]
         await waiting.until(lambda: waiting.ends == ends)
+        if revision not in HANDSHAKE:
+            assert [each.get("status") for each in sent] == [503, None]
+
+
+on_virtual_clock = pytest.mark.parametrize(
+    "anyio_backend", [pytest.param(ASYNCIO, id="virtual clock")]
+)
+
+
+@streamable
+@on_virtual_clock
+async def test_silence_begins_when_a_handler_begins_to_wait(
+    revision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planned_calls, "ENABLED", True)  # with `--whole-way` too
+    for module in (plain_calls, response_writer):
+        monkeypatch.setattr(module, "monotonic", anyio.current_time)
+    async with asgi(Waiting().server, keep_alive=8.0) as http:
+        await ready(http, revision)
+        await anyio.sleep_until(1.0)
+        async with http.asking(revision, "tools/call", {"name": "wait"}):
+            assert anyio.current_time() == 9.0
+
+
+@pytest.mark.parametrize("revision", [each for each in STREAMABLE if each not in HANDSHAKE])
+@on_virtual_clock
+@pytest.mark.parametrize(
+    ("keep_alive", "cancelled"), [(None, 0.25), (10.0, 0.25), (0.5, 0.25), (0.25, 0.125)]
+)
+async def test_clients_of_waiting_calls_are_looked_at_at_intervals(
+    revision: str, keep_alive: float | None, cancelled: float
+) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server, keep_alive=keep_alive) as http:
+        await ready(http, revision)
+        for number in (1, 2, 3):
+            await anyio.sleep_until(number)
+            async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False):
+                await waiting.until(lambda: waiting.begun == len(waiting.ends) + 1)
+        await anyio.sleep_until(4)
+    assert waiting.moments == [number + cancelled for number in (1, 2, 3)]
+
+
+@streamable
+@waiting_tools
+@on_virtual_clock
+async def test_the_end_of_a_server_waits_a_second_for_a_client(revision: str, tool: str) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server) as http:
+        await ready(http, revision)
+        params, meta = {"name": tool}, {"progressToken": 1}
+        async with http.asking(revision, "tools/call", params, meta=meta, begun=False) as stream:
+            await waiting.until(lambda: waiting.begun == 1)
+            if tool == "speak_and_wait":
+                await stream.message()
+            stream.stop_reading()
+            await http.shut_down()
+            assert anyio.current_time() == PARTING_SECONDS
+            if revision not in HANDSHAKE:
+                await stream.finished.wait()
+                assert anyio.current_time() == PARTING_SECONDS
+        assert waiting.ends == ["cancelled"]
+
+
+@sessions
+@on_virtual_clock
+@pytest.mark.parametrize("seen", [0.0, 9.0])
+@pytest.mark.parametrize(("moment", "status"), [(49.0, 200), (51.0, 404)])
+async def test_a_session_is_idle_once_its_waiting_call_ended(
+    revision: str, seen: float, moment: float, status: int
+) -> None:
+    waiting = Waiting()
+    async with asgi(waiting.server, keep_alive=None, limits=Limits(idle=20.0)) as http:
+        await ready(http, revision)
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False) as stream:
+            await waiting.until(lambda: waiting.begun == 1)
+            await anyio.sleep_until(seen)
+            if seen:
+                assert (await http.ask(revision, "ping", id=2)).status == 200
+            await anyio.sleep_until(30.0)
+            waiting.go.set()
+            await stream.end()
+        await anyio.sleep_until(moment)
+        assert (await http.ask(revision, "ping", id=2)).status == status
+
+
+@sessions
+@on_virtual_clock
+@pytest.mark.parametrize(("moment", "status"), [(34.0, 200), (36.0, 404)])
+async def test_a_call_keeps_its_session_for_the_idle_time(
+    revision: str, moment: float, status: int
+) -> None:
+    async with asgi(Waiting().server, limits=Limits(idle=20.0)) as http:
+        await ready(http, revision)
+        for at, expected in ((0.0, 200), (15.0, 200), (moment, status)):
+            await anyio.sleep_until(at)
+            assert (await http.ask(revision, "tools/list", {}, id=2)).status == expected
+
+
+@streamable
+@on_virtual_clock
+async def test_one_task_waits_for_the_client_of_a_waiting_call(revision: str) -> None:
+    waiting, received = Waiting(), list[float]()
+    async with asgi(waiting.server, keep_alive=None) as http, anyio.create_task_group() as tasks:
+        await ready(http, revision)
+        message = request(revision, "tools/call", {"name": "wait"})
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+
+        async def receive() -> dict[str, Any]:
+            received.append(anyio.current_time())
+            if len(received) > 1:
+                await anyio.sleep_forever()
+            return {"type": "http.request", "body": encode_message(message), "more_body": False}
+
+        async def send(each: Any) -> None:
+            assert len(received) == 2
+
+        tasks.start_soon(http.app, scope, receive, send)
+        await anyio.sleep_until(99.0)
+        waiting.go.set()
+    assert len(received) == 2

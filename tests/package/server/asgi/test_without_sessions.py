@@ -8,8 +8,10 @@ import httpx2
 import pytest
 
 from mcp_protocol import Context, Server, connect
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
 from package.asgi_client import SESSION, asgi
-from package.wire import INITIALIZED, SESSIONS, initialize, request
+from package.server.asgi.web import Web
+from package.wire import INITIALIZED, SESSIONS, facts, initialize, request
 from requirements import EVERY_REVISION
 
 CALL = {"name": "echo", "arguments": {"text": "hei"}}
@@ -155,3 +157,27 @@ async def test_revisions_without_sessions_are_served_at_the_same_place() -> None
 def test_http_sse_which_has_sessions_only_is_refused() -> None:
     with pytest.raises(ValueError, match="HTTP\\+SSE has sessions only"):
         server_of().asgi(stateless=True, sse_path="/sse")
+
+
+@sessions
+async def test_a_stream_without_sessions_stores_no_events(revision: str) -> None:
+    store = MemoryEventStore()
+    async with asgi(server_of(), stateless=True, events=store, answers="sse") as http:
+        for message in (initialize(revision), request(revision, "tools/call", CALL)):
+            reply = await http.post(message, **version(revision))
+            assert [event.id for event in reply.events] == [""]
+        assert len(store) == 0
+
+
+async def test_silence_means_the_oldest_where_all_name_a_revision() -> None:
+    web = Web()
+
+    @web.server.tool()
+    def about(ctx: Context) -> str:
+        return ctx.revision
+
+    named = [each for each in SESSIONS if facts(each).headers.protocol_version]
+    assert len(named) > 1
+    async with asgi(web.only(*named, stateless=True)) as http:
+        reply = await http.post(request(named[0], "tools/call", {"name": "about"}))
+        assert reply.result["content"][0]["text"] == named[0]

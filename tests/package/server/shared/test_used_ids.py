@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 
 import anyio
 import anyio.lowlevel
 import pytest
 
 from mcp_protocol import DpopValidation, MemoryUsedIds, UsedIds
+from mcp_protocol.server.asgi import used_ids
 from mcp_protocol.server.shared.state import state_of
 from package.server.auth.guarded import Guarded, protected_settings
 from package.server.auth.issuer import proof_key, proof_of, token_of
@@ -135,3 +137,19 @@ async def test_memory_forgets_the_oldest_ids() -> None:
     assert [await store.use(each, 60.0) for each in (b"1", b"2", b"3")] == [True] * 3
     assert [await store.is_used(each) for each in (b"1", b"2", b"3")] == [False, True, True]
     assert [await store.use(each, 60.0) for each in (b"2", b"3", b"2")] == [False] * 3
+
+
+async def test_a_used_id_is_kept_for_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr(used_ids, "time", SimpleNamespace(time=lambda: now))
+    store = MemoryUsedIds(2)
+    assert [await store.use(b"a", 10.0) for _ in range(2)] == [True, False]
+    now = 110.0
+    assert await store.use(b"b", 50.0)
+    assert [await store.is_used(each) for each in (b"a", b"b", b"c")] == [True, True, False]
+    now = 110.1
+    assert not await store.is_used(b"a")
+    assert await store.use(b"a", 50.0)  # no other has to go for it
+    assert [await store.is_used(each) for each in (b"a", b"b")] == [True, True]
+    assert await store.use(b"c", 50.0)
+    assert [await store.is_used(each) for each in (b"a", b"b", b"c")] == [True, False, True]
