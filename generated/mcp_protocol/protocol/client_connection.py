@@ -302,7 +302,6 @@ class Step(enum.Enum):
 
     PROBING = "probing"
     INITIALIZING = "initializing"
-    DONE = "done"
 
 
 class VersionNegotiation:
@@ -364,7 +363,6 @@ class VersionNegotiation:
         if common is None:
             self._choose_offered(offered)
             return None
-        self.step = Step.DONE
         meta: Mapping[str, Any] = optional_member(result, "meta") or {}
         info = meta.get(common.facts.meta.server_info or "")
         if info is None:  # some revisions have it as a member of the result
@@ -417,7 +415,6 @@ class VersionNegotiation:
                 self._names(),
                 (result.protocol_version,),
             )
-        self.step = Step.DONE
         self.shook_hands = True
         return Session(
             revision=revision,

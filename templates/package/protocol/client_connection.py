@@ -297,7 +297,6 @@ class Step(enum.Enum):
 
     PROBING = "probing"
     INITIALIZING = "initializing"
-    DONE = "done"
 
 
 class VersionNegotiation:
@@ -359,7 +358,6 @@ class VersionNegotiation:
         if common is None:
             self._choose_offered(offered)
             return None
-        self.step = Step.DONE
         meta: Mapping[str, Any] = optional_member(result, "meta") or {}
         info = meta.get(common.facts.meta.server_info or "")
         if info is None:  # some revisions have it as a member of the result
@@ -412,7 +410,6 @@ class VersionNegotiation:
                 self._names(),
                 (result.protocol_version,),
             )
-        self.step = Step.DONE
         self.shook_hands = True
         return Session(
             revision=revision,

@@ -331,7 +331,7 @@ def test_an_object_with_extra_members_does_not_change(revision: str) -> None:
     assert made.extra == {"category": "a"}
 
 
-def test_values_without_a_json_form_are_refused_beside_extra_members() -> None:
+def test_values_without_a_json_form_are_refused_beside_them() -> None:
     made: Any = extra_decoder(own(ALL[-1]).Tool)(json.dumps({**PLAIN, "category": "a"}).encode())
     assert builtins_with_extra([made])[0][EXTRA] == {"category": "a"}
     with pytest.raises(TypeError, match="Encoding objects of type object is unsupported"):

@@ -465,13 +465,14 @@ class Ticking(Future[str]):
 
 def test_a_result_is_awaited_tick_by_tick() -> None:
     with sync() as client:
+        thread: Any = client._thread
         slow, ended = Ticking(3), Ticking(1, done=True)
-        assert client._thread.wait(slow, None) == "ready"
+        assert thread.wait(slow, None) == "ready"
         assert slow.waits == [0.5] * 4
-        assert client._thread.wait(ended, None) == "ready"
+        assert thread.wait(ended, None) == "ready"
         assert ended.waits == [0.5, None]
-        assert client._thread.wait(Ticking(2), 3600) == "ready"
+        assert thread.wait(Ticking(2), 3600) == "ready"
         late = Ticking(1)
         with pytest.raises(TimeoutError, match="the call has not ended within 0 s"):
-            client._thread.wait(late, 0)
+            thread.wait(late, 0)
         assert late.waits == [0]

@@ -280,7 +280,7 @@ def test_a_filter_may_have_subjects_of_extensions() -> None:
         extension_row(None, "extensions", "a.b/tasks"),
     ]
     revision: Any = SimpleNamespace(server_notifications=dict(enumerate(rows)))
-    both = {"extensions": {"a.b/tasks": {}}}
+    both: dict[str, Any] = {"extensions": {"a.b/tasks": {}}}
 
     def accepted(own: Any, peer: Any, wanted: Any) -> Any:
         params = Raw(json.dumps({"notifications": {**wanted, "listChanged": ["a"]}}).encode())

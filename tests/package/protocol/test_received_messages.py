@@ -149,7 +149,8 @@ def test_a_response_that_is_no_result_fails_its_request(
 @sessions
 def test_null_params_are_absent_params(revision: str) -> None:
     server = ServerEnd(revision)
-    for params in ({}, {"params": None}, {"params": {}}):
+    absent: list[dict[str, Any]] = [{}, {"params": None}, {"params": {}}]
+    for params in absent:
         server.say({"jsonrpc": "2.0", "id": str(params), "method": "tools/list", **params})
     lists = [event for event in server.events if isinstance(event, RequestReceived)]
     assert [event.id for event in lists] == ["{}", "{'params': None}", "{'params': {}}"]
@@ -210,10 +211,10 @@ UNKNOWN = {"code": -32601, "message": "unknown"}
 def test_each_message_of_an_opening_is_marked_as_such(answer: dict[str, Any]) -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
     assert connection.open().method == "server/discover"
-    assert connection.probing
+    probing = [connection.probing]
     (following,) = opened_by(connection, **answer)
     assert (following.message.method, following.opens) == ("initialize", True)
-    assert not connection.probing
+    assert [*probing, connection.probing] == [True, False]
     confirmation, opened = opened_by(connection, result=shook_hands(HANDSHAKE[-1]))
     assert confirmation == Send(confirmation.message, opens=True)
     assert confirmation.message.method == "notifications/initialized"
@@ -267,9 +268,9 @@ def test_after_a_handshake_no_answer_to_the_probe_is_expected() -> None:
 def test_requests_of_a_replaced_server_are_no_longer_open(revision: str) -> None:
     client = ClientEnd(revision)
     client.say(request(revision, "roots/list", id=1))
-    assert client.connection.inbound_requests == (1,)
+    inbound = [client.connection.inbound_requests]
     client.connection.peer_replaced()
-    assert client.connection.inbound_requests == ()
+    assert [*inbound, client.connection.inbound_requests] == [(1,), ()]
     again = client.connection.with_same_revision()
     assert again.session is None
     message = again.open()

@@ -114,15 +114,15 @@ def test_another_initialize_begins_a_session_and_keeps_its_level(revision: str) 
     message["params"]["clientInfo"] = 5
     (refused,) = connection.receive(encode_message(message))
     assert isinstance(refused, Send)
-    assert connection.session.revision.name == HANDSHAKE[-1]
-    assert connection.session.state is State.READY
+    session = connection.session
+    assert (session.revision.name, session.state) == (HANDSHAKE[-1], State.READY)
     (answer,) = connection.receive(encode_message(initialize(revision, EVERY_CLIENT_CAPABILITY)))
     assert answer.message.revision.name == revision
     assert connection.session.revision.name == revision
     assert connection.session.log_level == "error"
     assert connection.session.subscriptions == {"a"}
-    assert connection.session.state is State.ANSWERED
-    assert not connection.session.confirmed
+    session = connection.session
+    assert (session.state, session.confirmed) == (State.ANSWERED, False)
 
 
 @sessions
