@@ -538,7 +538,7 @@ def drop_malformed_members(members: dict[str, Any]) -> bool:
     ttl = members.get(TTL, 0)
     if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0:
         del members[TTL]
-    if members.get(_SCOPE, _SCOPES[0]) not in _SCOPES:
+    if _SCOPE in members and members[_SCOPE] not in _SCOPES:
         del members[_SCOPE]
     return len(members) < before or members.get("capabilities") is not capabilities
 
