@@ -15,7 +15,9 @@ from mcp_protocol.errors import (
     LocalProtocolError,
     MethodNotFoundError,
     MissingCapabilityError,
+    ProtocolError,
 )
+from mcp_protocol.protocol.jsonrpc import parse
 from mcp_protocol.protocol.lifecycle import State
 from mcp_protocol.protocol.receiver import Ignored, RequestReceived, Send
 from mcp_protocol.protocol.server_connection import ServerConnection, accepted_of_extensions
@@ -321,3 +323,47 @@ def test_a_server_of_all_revisions_takes_notifications_in_turn(revision: str) ->
     known = ServerEnd(revision)
     assert known.ask("tools/list", id=1, meta={"com.example/a": 1}) == []
     assert len([*known.requests()]) == 1
+
+
+@pytest.mark.parametrize("revision", ALL)
+def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
+    connection = ClientEnd(revision).connection
+    id, _ = connection.request("tools/list")
+    message = connection.cancel_by_stream(id)
+    assert (message is None) is (revision in PER_REQUEST)
+    assert connection.open_requests == 0
+    assert connection.cancel_by_stream(id) is None
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_progress_of_a_client_extends_from_moment_zero_by_default(revision: str) -> None:
+    connection = ServerEnd(revision).connection
+    id, _ = connection.request("roots/list", timeout=5.0, progress=True)
+    params = {"progressToken": id, "progress": 1}
+    data = encode_message({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+    for receive in (
+        lambda *now: connection.receive(data, *now),
+        lambda *now: connection.receive_message(parse(data), *now),
+        lambda *now: connection.receive_batch([parse(data)], *now),
+    ):
+        deadlines = []
+        for now in ((2.0,), ()):
+            receive(*now)
+            deadlines.append(connection.deadline(id))
+        assert deadlines == [7.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "sent"),
+    [(-32100, -32100), (-32099, -32603), (-32023, -32603), (-32020, -32020), (-32019, -32019)],
+)
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_codes_of_the_specification_are_not_for_other_errors(
+    revision: str, code: int, sent: int
+) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/list", id=1)
+    message = server.connection.fail(1, ProtocolError("own", code=code))
+    assert message is not None
+    assert message.error_code == json.loads(message.data)["error"]["code"] == sent
+    assert server.connection.fail(1, ProtocolError("own")) is None
