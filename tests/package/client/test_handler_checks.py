@@ -80,7 +80,8 @@ def test_a_misnamed_handler_with_wrong_parameters_is_an_error() -> None:
 @pytest.mark.parametrize("name", ["cancel", "list", "create", "answer"])
 def test_a_helper_whose_name_is_a_part_of_a_capability_is_none(name: str) -> None:
     handlers: type = import_module("mcp_protocol.r2025_11_25.client").ClientHandlers
-    prepare_session(handlers_with(name, usual, handlers), "2025-11-25")
+    opening = prepare_session(handlers_with(name, usual, handlers), "2025-11-25")
+    assert opening is not None
 
 
 class NoContext(ClientHandlers):

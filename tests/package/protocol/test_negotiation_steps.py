@@ -93,7 +93,7 @@ def test_some_failures_of_a_probe_are_final(error: McpError) -> None:
     assert raised.value is error
 
 
-def test_a_revision_that_is_refused_yet_listed_is_tried_once_more() -> None:
+def test_a_revision_that_is_refused_yet_listed_is_tried_again() -> None:
     negotiation = negotiation_of(REVISIONS)
     negotiation.receive_error(refusal([NEWEST]))
     assert next_request(negotiation) == PROBE
@@ -105,7 +105,7 @@ def test_a_revision_that_is_refused_yet_listed_is_tried_once_more() -> None:
 @pytest.mark.parametrize(
     "error", [refusal(["2099-01-01"]), *(refusal([NEWEST], code) for code in (-32021, -32020))]
 )
-def test_without_a_listed_revision_to_try_there_is_none_in_common(error: RemoteError) -> None:
+def test_without_a_listed_revision_to_try_none_is_in_common(error: RemoteError) -> None:
     with pytest.raises(RevisionError, match="no revision in common"):
         negotiation_of(REVISIONS).receive_error(error)
 

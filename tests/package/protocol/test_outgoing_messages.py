@@ -336,7 +336,7 @@ def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
-def test_progress_of_a_client_extends_from_moment_zero_by_default(revision: str) -> None:
+def test_progress_of_a_client_counts_from_moment_zero_by_default(revision: str) -> None:
     connection = ServerEnd(revision).connection
     id, _ = connection.request("roots/list", timeout=5.0, progress=True)
     params = {"progressToken": id, "progress": 1}

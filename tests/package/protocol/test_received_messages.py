@@ -1,4 +1,4 @@
-"""What a connection makes of received messages where no default applies, by exact events."""
+"""Events and answers that a connection makes of received messages, by exact values."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_so_many_methods_are_known_to_be_allowed(revision: str) -> None:
 
 
 @sessions
-def test_what_cannot_be_read_is_answered_by_a_server_alone(revision: str) -> None:
+def test_a_frame_that_is_unreadable_is_answered_by_servers_alone(revision: str) -> None:
     connection = new_connection(revision)
     (event,) = connection.unreadable(ParseError("too long"))
     assert event.message.error_code == -32700
