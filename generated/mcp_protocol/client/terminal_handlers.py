@@ -95,7 +95,9 @@ def _elicit(params: _Members) -> _Members:
         _show(f"It wants you to open {_clean_text(params['url'])}")
     properties = params.get("requestedSchema", {}).get("properties", {})
     what = "Have you done that?" if "url" in params else "Do you want to answer?"
-    action = _ACTIONS.get(_line(f"{what} [y]es, [d]ecline, [c]ancel: ", may_end=True).lower(), "cancel")
+    action = _ACTIONS.get(
+        _line(f"{what} [y]es, [d]ecline, [c]ancel: ", may_end=True).lower(), "cancel"
+    )
     if action != "accept" or "requestedSchema" not in params:
         return {"action": action}
     required = params["requestedSchema"].get("required", ())
