@@ -160,7 +160,7 @@ async def test_an_unreadable_result_can_still_be_passed_on_raw(revision: str) ->
 
 def test_the_first_text_of_a_failed_call_says_so() -> None:
     media = Media("image/png", "QQ==", "a.png")
-    parts = [media, "one", "two"]
+    parts: list[str | Media] = [media, "one", "two"]
     assert Answer(parts, failed=True).texts == ["Error: one", "two"]
     assert Answer(parts, failed=False).texts == ["one", "two"]
     assert Answer([media], failed=True).texts == []
