@@ -108,7 +108,7 @@ def read_meta(params: Raw | None) -> Mapping[str, Any]:
 
 def lacks_meta(params: bytes) -> bool:
     """Whether params are an object that cannot have `_meta`; `False` if that is unclear."""
-    return params[:1] == b"{" and b'"_meta"' not in params
+    return params.startswith(b"{") and b'"_meta"' not in params
 
 
 def raw_meta(params: Raw | None) -> bytes | None:
@@ -157,7 +157,8 @@ def is_reserved_key(key: str, facts: Facts) -> bool:
         case "before-last-label":
             return any(label in _OWN_LABELS for label in labels[:-1])
         case "none":
-            return False
+            pass
+    return False
 
 
 def check_user_meta(meta: Mapping[str, Any], facts: Facts) -> None:

@@ -479,7 +479,7 @@ def _replace_rejected_media(parts: Iterator[str | Media], api: ModelApi) -> Iter
     """Replace each media part that the API does not accept by a text."""
     for part in parts:
         if isinstance(part, Media) and part.mime_type not in _APIS[api].media:
-            size = len(part.data) * 3 // 4 - part.data.count("=", -2)
+            size = len(part.data) * 3 // 4 - part.data.count("=")
             kind = part.mime_type or "content of unknown type"
             _logger.warning("%s: a result of a tool can't have %s", api, safe_repr(kind))
             yield f"[{part.name}: {kind}, {size} bytes, which can't be shown in this conversation]"

@@ -12,6 +12,7 @@ import getpass
 import json
 import sys
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import anyio
@@ -72,15 +73,14 @@ def ask_input(question: ConfigInput) -> str | None:
         text += f" ({', '.join(map(_clean_text, question.options))})"
     if question.default is not None and not question.password:
         text += f" [{_clean_text(question.default)}]"
-    try:
+    with suppress(EOFError):
         while True:
             secret = question.password
             value = getpass.getpass(f"{text}: ") if secret else _line(f"{text}: ")
             value = value or question.default or ""
             if value and (not question.options or value in question.options):
                 return value
-    except EOFError:
-        return None
+    return None
 
 
 def _elicit(params: _Members) -> _Members:
@@ -90,7 +90,9 @@ def _elicit(params: _Members) -> _Members:
         _show(f"It wants you to open {_clean_text(params['url'])}")
     properties = params.get("requestedSchema", {}).get("properties", {})
     what = "Have you done that?" if "url" in params else "Do you want to answer?"
-    action = _ACTIONS.get(_line(f"{what} [y]es, [d]ecline, [c]ancel: ", "c").lower(), "cancel")
+    action = _ACTIONS.get(
+        _line(f"{what} [y]es, [d]ecline, [c]ancel: ", may_end=True).lower(), "cancel"
+    )
     if action != "accept" or "requestedSchema" not in params:
         return {"action": action}
     required = params["requestedSchema"].get("required", ())
@@ -169,7 +171,7 @@ def _sample(params: _Members) -> _Members:
         text = content.get("text") if is_object(content) else None
         _show(f"  {message['role']}: {_clean_text(json.dumps(content) if text is None else text)}")
     lines: list[str] = []
-    while line := _line("Answer, an empty line ends it: " if not lines else "", ""):
+    while line := _line("Answer, an empty line ends it: " if not lines else "", may_end=True):
         lines.append(line)
     if not lines:
         raise ProtocolError("the user refused", code=_REFUSED)
@@ -177,18 +179,16 @@ def _sample(params: _Members) -> _Members:
     return {"role": "assistant", "content": text, "model": "human", "stopReason": "endTurn"}
 
 
-def _line(question: str, at_end: str | None = None) -> str:
-    """Read a line, or return `at_end` at the end of standard input.
+def _line(question: str, may_end: bool = False) -> str:
+    """Read a line; the end of standard input counts as an empty line if `may_end` is set.
 
     Raises:
-        EOFError: Standard input has ended, and `at_end` is `None`.
+        EOFError: Standard input has ended, and `may_end` is not set.
     """
     print(question, end="", file=sys.stderr, flush=True)
     line = sys.stdin.readline()
-    if not line:
-        if at_end is None:
-            raise EOFError
-        return at_end
+    if not line and not may_end:
+        raise EOFError
     return line.strip()
 
 

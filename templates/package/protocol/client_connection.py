@@ -297,7 +297,6 @@ class Step(enum.Enum):
 
     PROBING = "probing"
     INITIALIZING = "initializing"
-    DONE = "done"
 
 
 class VersionNegotiation:
@@ -359,7 +358,6 @@ class VersionNegotiation:
         if common is None:
             self._choose_offered(offered)
             return None
-        self.step = Step.DONE
         meta: Mapping[str, Any] = optional_member(result, "meta") or {}
         info = meta.get(common.facts.meta.server_info or "")
         if info is None:  # some revisions have it as a member of the result
@@ -412,7 +410,6 @@ class VersionNegotiation:
                 self._names(),
                 (result.protocol_version,),
             )
-        self.step = Step.DONE
         self.shook_hands = True
         return Session(
             revision=revision,
@@ -541,7 +538,7 @@ def drop_malformed_members(members: dict[str, Any]) -> bool:
     ttl = members.get(TTL, 0)
     if isinstance(ttl, bool) or not isinstance(ttl, int) or ttl < 0:
         del members[TTL]
-    if members.get(_SCOPE, _SCOPES[0]) not in _SCOPES:
+    if _SCOPE in members and members[_SCOPE] not in _SCOPES:
         del members[_SCOPE]
     return len(members) < before or members.get("capabilities") is not capabilities
 

@@ -127,9 +127,9 @@ async def test_a_call_that_is_cancelled_before_its_start_is_never_run() -> None:
     starts, work = list[Callable[[], Coroutine[Any, Any, None]]](), anyio.sleep(0)
     call = StartedCall(work, starts.append)
     call.cancel()
-    assert not call.done
+    ended = [call.done]
     await starts[0]()
-    assert call.done
+    assert [*ended, call.done] == [False, True]
     assert inspect.getcoroutinestate(work) == inspect.CORO_CLOSED
     with pytest.raises(RequestCancelledError, match="the call was cancelled"):
         await call

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from mcp_protocol._wire import to_builtins
+from mcp_protocol.client.host import Answer, Media
 from mcp_protocol.errors import RemoteProtocolError
 from package.live import TEXT, text_of
 from package.rules import revisions_holding
@@ -155,3 +156,12 @@ async def test_an_unreadable_result_can_still_be_passed_on_raw(revision: str) ->
     async with connect_scripted(revision, {"content": [BLOCKS["text"]], "x": block}) as (client, _):
         raw = bytes(await client.request_raw("tools/call", {"name": "t"}))
     assert b'"video"' in raw
+
+
+def test_the_first_text_of_a_failed_call_says_so() -> None:
+    media = Media("image/png", "QQ==", "a.png")
+    parts: list[str | Media] = [media, "one", "two"]
+    assert Answer(parts, failed=True).texts == ["Error: one", "two"]
+    assert Answer(parts, failed=False).texts == ["one", "two"]
+    assert Answer([media], failed=True).texts == []
+    assert Answer(parts, failed=True).media == [media]

@@ -34,6 +34,7 @@ from mcp_protocol._wire import (
 )
 from mcp_protocol.facts import python_names
 from mcp_protocol.protocol.client_connection import extra_decoder, extra_result_decoder
+from mcp_protocol.protocol.extra_members import EXTRA, builtins_with_extra
 from mcp_protocol.revisions import FOLDERS, REVISIONS
 from mcp_protocol.runtime.request_context import RequestContext
 from mcp_protocol.testing import connected
@@ -324,8 +325,17 @@ def test_repr_shows_them_if_there_are_any(revision: str) -> None:
 @every
 def test_an_object_with_extra_members_does_not_change(revision: str) -> None:
     made: Any = extra_decoder(own(revision).Tool)(json.dumps({**PLAIN, "category": "a"}).encode())
-    with pytest.raises(AttributeError):
-        made.extra = {}
+    for name in ("extra", "name"):
+        with pytest.raises(AttributeError):
+            setattr(made, name, {})
+    assert made.extra == {"category": "a"}
+
+
+def test_values_without_a_json_form_are_refused_beside_them() -> None:
+    made: Any = extra_decoder(own(ALL[-1]).Tool)(json.dumps({**PLAIN, "category": "a"}).encode())
+    assert builtins_with_extra([made])[0][EXTRA] == {"category": "a"}
+    with pytest.raises(TypeError, match="Encoding objects of type object is unsupported"):
+        builtins_with_extra([made, object()])
 
 
 @pytest.mark.parametrize("revision", revisions_having("Annotations"))

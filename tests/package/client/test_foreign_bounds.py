@@ -259,7 +259,10 @@ def test_the_loss_of_a_session_or_of_its_stream_is_passed_on() -> None:
     [
         ({"elicitations": [{"elicitationId": "a"}, {"elicitationId": "b"}]}, ["a", "b"]),
         ({"elicitations": [5, {}, {"elicitationId": 1}, {"elicitationId": "b"}]}, ["b"]),
-        *((data, []) for data in ({"elicitations": {"a": 1}}, {}, [], None)),
+        ({"elicitations": {"a": 1}}, []),
+        ({}, []),
+        ([], []),
+        (None, []),
     ],
 )
 def test_elicitations_of_an_error_are_pending(data: Any, pending: list[str]) -> None:

@@ -17,8 +17,9 @@ from mcp_protocol import (
     ToolsChanged,
     connect,
 )
+from mcp_protocol.client.group_requests import GroupServer
 from package.client.test_listen import Losing
-from package.live import FakeServer, text_of
+from package.live import TEXT, FakeServer, text_of
 from package.scripted import ScriptedServer
 from package.wire import CHANGED, HANDSHAKE, PER_REQUEST
 
@@ -256,3 +257,39 @@ async def test_a_known_uri_is_not_looked_up_again(revision: str) -> None:
     methods = [said["method"] for said in a.heard]
     assert sorted(methods[:2]) == ["resources/list", "resources/templates/list"]
     assert methods[2:] == ["resources/read"] * 2
+
+
+@both_lifecycles
+async def test_servers_without_templates_or_resources_own_no_uri(revision: str) -> None:
+    a = Answering(revision, **resources("x://a"), read={"contents": []})
+    b = Answering(revision, **resources(templates=("x://b/{n}",)), read={"contents": []})
+    bare = (FakeServer(revision, {"tools": {}}) for _ in range(2))
+    for client_of in (group(a=a, b=b), group(**dict(zip("cd", bare, strict=True)))):
+        async with client_of as client:
+            with pytest.raises(InvalidParamsError, match="resource 'q:1': no server lists it"):
+                await client.read_resource("q:1")
+            assert not client.failures
+    assert "resources/read" not in [said["method"] for said in [*a.heard, *b.heard]]
+
+
+@both_lifecycles
+async def test_a_name_without_the_prefix_of_a_server_is_refused(revision: str) -> None:
+    a, b = (Answering(revision, call=TEXT) for _ in "ab")
+    async with group(a=a, b=b) as client:
+        with pytest.raises(InvalidParamsError, match="one of a_, b_, got 'c_t'"):
+            await client.call_tool("c_t")
+        assert text_of(await client.call_tool("b_t")) == "done"
+    assert [said["params"]["name"] for said in [*a.heard, *b.heard]] == ["t"]
+
+
+async def test_the_first_failure_of_a_server_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    server: GroupServer[Any] = GroupServer("a\x1b", "a_", ValueError("wrong"))
+    assert server.row("tools/list") is None
+    with pytest.raises(ConnectionClosedError, match=r"is not open$"):
+        server.session  # noqa: B018 - the access is what is tested
+    await server.hold(anyio.Event())
+    assert server.ready.is_set()
+    server.record_failure(ValueError("again"))
+    assert caplog.messages == [r"server 'a\x1b': wrong"]
+    with pytest.raises(ConnectionClosedError, match=r"is not open: again$"):
+        server.session  # noqa: B018 - the access is what is tested

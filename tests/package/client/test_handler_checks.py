@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial, wraps
+from importlib import import_module
 from typing import Any, ClassVar
 
 import pytest
@@ -74,6 +75,13 @@ def test_a_misnamed_handler_with_wrong_parameters_is_an_error() -> None:
 
     with pytest.raises(TypeError, match=r"write elicit\(params, ctx\)"):
         prepare_session(handlers_with("elicitation", elicitation))
+
+
+@pytest.mark.parametrize("name", ["cancel", "list", "create", "answer"])
+def test_a_helper_whose_name_is_a_part_of_a_capability_is_none(name: str) -> None:
+    handlers: type = import_module("mcp_protocol.r2025_11_25.client").ClientHandlers
+    opening = prepare_session(handlers_with(name, usual, handlers), "2025-11-25")
+    assert opening is not None
 
 
 class NoContext(ClientHandlers):

@@ -102,15 +102,20 @@ WIRE: dict[str, Any] = {
     "resourcesListChanged": True,
     "resourceSubscriptions": ["memo://one"],
 }
-CHANGES = [ToolsChanged(), PromptsChanged(), ResourcesChanged(), ResourceUpdated("memo://one/a")]
+CHANGES: list[Change] = [
+    ToolsChanged(),
+    PromptsChanged(),
+    ResourcesChanged(),
+    ResourceUpdated("memo://one/a"),
+]
 
 
 @pytest.mark.parametrize("chosen", [(), (0,), (1,), (2,), (3,), (0, 1, 2, 3)])
 def test_a_filter_selects_the_changes_that_its_members_name(chosen: tuple[int, ...]) -> None:
     members = [*WIRE]
     wire = {members[at]: WIRE[members[at]] for at in chosen}
-    flags = [at in chosen for at in range(3)]
-    requested = NotificationFilter(*flags, uris=("memo://one",) if 3 in chosen else ())
+    uris = ("memo://one",) if 3 in chosen else ()
+    requested = NotificationFilter(0 in chosen, 1 in chosen, 2 in chosen, uris)
     assert requested.wire() == wire
     assert NotificationFilter.of(wire) == requested
     assert NotificationFilter.of(dict.fromkeys(WIRE)) == NotificationFilter()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -261,3 +262,24 @@ async def test_other_values_fail_the_call_where_objects_are_required(
         with pytest.raises(RemoteProtocolError, match="structuredContent"):
             await client.call_tool("count")
         assert (await client.call_tool("count")).structured_content == {}
+
+
+@pytest.mark.parametrize(
+    ("timeout", "elapsed", "valid"),
+    [(None, 9.0, True), (5.0, 1.0, True), (5.0, 5.0, True), (5.0, 9.0, True), (1e-9, 0.0, False)],
+)
+async def test_a_call_without_time_left_is_validated_as_long_again(
+    timeout: float | None, elapsed: float, valid: bool
+) -> None:
+    listed = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": DEEP_RULES}
+    async with connect_scripted("2025-11-25", {"tools": [listed]}) as (client, _):
+        await client.list_tools()
+        result: Any = SimpleNamespace(structured_content={"a": [1]}, is_error=None)
+        if valid:
+            await client._requests._validate("t", result, timeout, elapsed)
+        else:
+            with pytest.raises(RemoteProtocolError, match="the call's own timeout"):
+                await client._requests._validate("t", result, timeout, elapsed)
+
+
+DEEP_RULES: Any = {"type": "object", "properties": {"a": {"items": {"type": "integer"}}}}

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
@@ -442,3 +442,37 @@ async def test_plain_functions_are_handlers_of_an_async_client_too(revision: str
     assert guest.logs[0] == "asking"
     assert guest.threads
     assert threading.main_thread() not in guest.threads
+
+
+class Ticking(Future[str]):
+    """A future that is ready after some ticks."""
+
+    def __init__(self, ticks: int, *, done: bool = False) -> None:
+        super().__init__()
+        self.waits: list[float | None] = []
+        self._ticks = ticks
+        self._is_done = done
+
+    def done(self) -> bool:
+        return self._is_done
+
+    def result(self, timeout: float | None = None) -> str:
+        self.waits.append(timeout)
+        if len(self.waits) <= self._ticks:
+            raise TimeoutError
+        return "ready"
+
+
+def test_a_result_is_awaited_tick_by_tick() -> None:
+    with sync() as client:
+        thread: Any = client._thread
+        slow, ended = Ticking(3), Ticking(1, done=True)
+        assert thread.wait(slow, None) == "ready"
+        assert slow.waits == [0.5] * 4
+        assert thread.wait(ended, None) == "ready"
+        assert ended.waits == [0.5, None]
+        assert thread.wait(Ticking(2), 3600) == "ready"
+        late = Ticking(1)
+        with pytest.raises(TimeoutError, match="the call has not ended within 0 s"):
+            thread.wait(late, 0)
+        assert late.waits == [0]

@@ -347,3 +347,15 @@ def test_text_is_markdown_if_its_type_says_so(block: Any, shown: tuple[str, bool
     out = RecordedOutput()
     print_block(out, block)
     assert out.texts == [shown]
+
+
+@pytest.mark.parametrize("kind", ["$ref", "anyOf", "oneOf"])
+def test_types_are_looked_for_in_four_levels(kind: str) -> None:
+    rules: Any = TEXT
+    definitions: dict[str, Any] = {}
+    shown = []
+    for level in range(6):
+        shown.append(argument_types(rules, {"$defs": definitions}))
+        definitions[f"{level}"] = rules
+        rules = {kind: f"#/$defs/{level}" if kind == "$ref" else [rules, {"type": "null"}]}
+    assert shown == [["string"]] * 5 + [[]]

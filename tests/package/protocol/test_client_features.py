@@ -124,7 +124,7 @@ def results(*ids: str, **more: Any) -> dict[str, Any]:
 
 TEXT = {"type": "text", "text": "hello"}
 SAID = {"role": "user", "content": TEXT}
-CONVERSATIONS: list[tuple[list[dict[str, Any]], str | None]] = [
+HISTORIES: list[tuple[list[dict[str, Any]], str | None]] = [
     ([], None),
     ([SAID, use("1"), results("1"), SAID], None),
     ([use("1", "2"), results("2", "1")], None),
@@ -158,7 +158,7 @@ CONVERSATIONS: list[tuple[list[dict[str, Any]], str | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "complaint"), CONVERSATIONS)
+@pytest.mark.parametrize(("messages", "complaint"), HISTORIES)
 def test_results_of_tools_follow_their_uses(
     messages: list[dict[str, Any]], complaint: str | None
 ) -> None:

@@ -14,7 +14,13 @@ import pytest
 from mcp_protocol.errors import LocalProtocolError
 from mcp_protocol.facts import Role, other
 from mcp_protocol.protocol.receiver import RequestReceived, ResponseReceived
-from mcp_protocol.protocol.request_meta import check_user_meta, is_reserved_key, is_valid_key
+from mcp_protocol.protocol.request_meta import (
+    MetaCache,
+    check_user_meta,
+    is_reserved_key,
+    is_valid_key,
+    lacks_meta,
+)
 from mcp_protocol.revisions import REVISIONS
 from package.ends import answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair
@@ -26,6 +32,7 @@ from package.wire import (
     PER_REQUEST,
     ClientEnd,
     ServerEnd,
+    describe_as,
     encode_message,
     facts,
     meta_of,
@@ -366,3 +373,26 @@ def test_metadata_of_at_most_64_kib_is_recognized_again(revision: str) -> None:
         assert isinstance(event, RequestReceived)
         repeated = server.connection.repeated_metadata(encode_message(meta))
         assert (repeated is not None) == known
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize("role", ["client", "server"])
+def test_own_metadata_is_made_and_encoded_once(revision: str, role: Role) -> None:
+    cache, row = MetaCache(), REVISIONS[revision]
+    describe = describe_as({}, role)
+    own = cache.own_meta(role, row, describe)
+    assert cache.own_meta(role, row, describe) is own
+    encoded = cache.encode(row, own)
+    assert json.loads(bytes(encoded)) == own
+    assert cache.encode(row, own) is encoded
+    equal = dict(own)
+    assert cache.encode(row, equal) is equal
+    if role == "server":
+        assert cache.of_results(row, describe) == (own, encoded)
+
+
+@pytest.mark.parametrize(
+    ("params", "lacks"), [(b"{}", True), (b'{"_meta":1}', False), (b"[]", False), (b" {}", False)]
+)
+def test_params_without_the_word_have_no_metadata(params: bytes, lacks: bool) -> None:
+    assert lacks_meta(params) is lacks

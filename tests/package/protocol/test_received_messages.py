@@ -1,4 +1,4 @@
-"""What a connection makes of received messages where no default applies, by exact events."""
+"""Events and answers that a connection makes of received messages, by exact values."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import McpError, RemoteError, RemoteProtocolError
+from mcp_protocol.errors import ConnectionClosedError, McpError, RemoteError, RemoteProtocolError
+from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.receiver import (
     CancelReceived,
     Ignored,
+    Opened,
+    OpenFailed,
     ProgressReceived,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
+    Send,
 )
 from mcp_protocol.revisions import REVISIONS
 from package.samples import RESULTS
@@ -23,8 +27,10 @@ from package.wire import (
     PER_REQUEST,
     ClientEnd,
     ServerEnd,
+    describe_as,
     encode_message,
     facts,
+    request,
 )
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -143,7 +149,8 @@ def test_a_response_that_is_no_result_fails_its_request(
 @sessions
 def test_null_params_are_absent_params(revision: str) -> None:
     server = ServerEnd(revision)
-    for params in ({}, {"params": None}, {"params": {}}):
+    absent: list[dict[str, Any]] = [{}, {"params": None}, {"params": {}}]
+    for params in absent:
         server.say({"jsonrpc": "2.0", "id": str(params), "method": "tools/list", **params})
     lists = [event for event in server.events if isinstance(event, RequestReceived)]
     assert [event.id for event in lists] == ["{}", "{'params': None}", "{'params': {}}"]
@@ -178,3 +185,105 @@ def test_a_request_of_a_session_outlives_its_stream(revision: str) -> None:
     server.ask("tools/list", id=1)
     assert server.connection.stream_closed(1) == []
     assert server.connection.respond(1, RESULTS["tools/list"] or {}) is not None
+
+
+def opened_by(connection: ClientConnection, **answer: Any) -> list[Any]:
+    """The events of the answer to the open request of the negotiation."""
+    (id,) = connection.outbound_requests
+    return connection.receive(encode_message({"jsonrpc": "2.0", "id": id, **answer}))
+
+
+def shook_hands(revision: str) -> dict[str, Any]:
+    """A result of `initialize`."""
+    info = {"name": "server", "version": "1"}
+    return {"protocolVersion": revision, "capabilities": {}, "serverInfo": info}
+
+
+DISCOVERED = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", "capabilities": {}}
+UNKNOWN = {"code": -32601, "message": "unknown"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{"error": UNKNOWN}, {"result": {**DISCOVERED, "supportedVersions": [HANDSHAKE[-1]]}}],
+    ids=["error", "result"],
+)
+def test_each_message_of_an_opening_is_marked_as_such(answer: dict[str, Any]) -> None:
+    connection = ClientConnection(REVISIONS, describe_as({}, "client"))
+    assert connection.open().method == "server/discover"
+    probing = [connection.probing]
+    (following,) = opened_by(connection, **answer)
+    assert (following.message.method, following.opens) == ("initialize", True)
+    assert [*probing, connection.probing] == [True, False]
+    confirmation, opened = opened_by(connection, result=shook_hands(HANDSHAKE[-1]))
+    assert confirmation == Send(confirmation.message, opens=True)
+    assert confirmation.message.method == "notifications/initialized"
+    assert opened == Opened(REVISIONS[HANDSHAKE[-1]])
+    assert connection.outbound_requests == ()
+    assert connection.without_probe is None
+    id, _ = connection.request("ping")
+    answered = connection.receive(encode_message({"jsonrpc": "2.0", "id": id, "result": {}}))
+    assert [type(event) for event in answered] == [ResponseReceived]
+
+
+def test_a_probe_that_is_refused_late_is_ignored() -> None:
+    connection = ClientConnection(REVISIONS, describe_as({}, "client"))
+    probe = connection.open()
+    (following,) = connection.opening_timed_out()
+    assert (following.message.method, following.opens) == ("initialize", True)
+    assert connection.opening_timed_out() == []
+    late = encode_message({"jsonrpc": "2.0", "id": probe.id, "error": UNKNOWN})
+    assert connection.receive(late) == [Ignored("the probe was refused, late")]
+    confirmation, _ = opened_by(connection, result=shook_hands(HANDSHAKE[0]))
+    assert confirmation.message.method == "notifications/initialized"
+
+
+def test_a_probe_that_is_answered_late_takes_the_handshake_back() -> None:
+    connection = ClientConnection(REVISIONS, describe_as({}, "client"))
+    probe = connection.open()
+    (following,) = connection.opening_timed_out()
+    result = {**DISCOVERED, "supportedVersions": [PER_REQUEST[-1]]}
+    late = encode_message({"jsonrpc": "2.0", "id": probe.id, "result": result})
+    assert connection.receive(late) == [Opened(REVISIONS[PER_REQUEST[-1]])]
+    assert connection.outbound_requests == ()
+    stray = {"jsonrpc": "2.0", "id": following.message.id, "result": shook_hands(HANDSHAKE[-1])}
+    (event,) = connection.receive(encode_message(stray))
+    assert isinstance(event, Ignored)
+
+
+def test_after_a_handshake_no_answer_to_the_probe_is_expected() -> None:
+    connection = ClientConnection(REVISIONS, describe_as({}, "client"))
+    probe = connection.open()
+    (following,) = connection.opening_timed_out()
+    result = shook_hands(HANDSHAKE[-1])
+    connection.receive(
+        encode_message({"jsonrpc": "2.0", "id": following.message.id, "result": result})
+    )
+    assert connection.outbound_requests == ()
+    late = encode_message({"jsonrpc": "2.0", "id": probe.id, "error": UNKNOWN})
+    assert connection.receive(late) == [Ignored(f"error -32601 about {probe.id}: unknown")]
+
+
+@sessions
+def test_requests_of_a_replaced_server_are_no_longer_open(revision: str) -> None:
+    client = ClientEnd(revision)
+    client.say(request(revision, "roots/list", id=1))
+    inbound = [client.connection.inbound_requests]
+    client.connection.peer_replaced()
+    assert [*inbound, client.connection.inbound_requests] == [(1,), ()]
+    again = client.connection.with_same_revision()
+    assert again.session is None
+    message = again.open()
+    assert message.method == "initialize"
+    assert message.revision is REVISIONS[revision]
+
+
+@pytest.mark.parametrize("failure", [RemoteProtocolError("no"), ConnectionClosedError("gone")])
+def test_a_negotiation_that_fails_ends_with_its_error(failure: McpError) -> None:
+    connection = ClientConnection(REVISIONS.only(HANDSHAKE[-1]), describe_as({}, "client"))
+    first = connection.open()
+    assert connection.opening_refused(None, failure) == [OpenFailed(failure)]
+    assert connection.opening_refused(first.id, failure) == [OpenFailed(failure)]
+    assert connection.outbound_requests == ()
+    ignored = Ignored(f"{first.id}, which is no open request: {failure}")
+    assert connection.opening_refused(first.id, failure) == [ignored]

@@ -151,14 +151,14 @@ async def test_a_client_without_tasks_ignores_the_wish_for_one(method: str) -> N
 )
 async def test_a_client_answers_by_a_task_at_once_and_has_its_result(method: str) -> None:
     person = Person()
-    async with asking_server(person, tasks=ClientTasks(ttl=60, poll_interval=0.2)) as server:
+    async with asking_server(person, tasks=ClientTasks(ttl=60, poll_interval=2.5)) as server:
         params = {**PARAMS[method], "task": {"taskId": "mine"}}
         created = await server.result(method, params)
         task = created["task"]
         assert created == {"task": task, "_meta": {RELATED: {"taskId": task["taskId"]}}}
         assert task["taskId"] != "mine"
         decoder(Task)(encode_message(task))
-        expected = {"status": "working", "ttl": 60_000, "pollInterval": 200}
+        expected = {"status": "working", "ttl": 60_000, "pollInterval": 2500}
         assert {key: task[key] for key in expected} == expected
         assert await server.result("tasks/get", {"taskId": task["taskId"]}) == task
         person.go.set()
