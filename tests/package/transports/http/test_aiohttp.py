@@ -9,7 +9,12 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.errors import ConnectFailedError, FrameError, ResponseLostError
+from mcp_protocol.errors import (
+    ConnectFailedError,
+    ConnectionClosedError,
+    FrameError,
+    ResponseLostError,
+)
 from mcp_protocol.transports.http.aiohttp_library import FRAMING_LIMIT
 from mcp_protocol.transports.http.http_client import POSTED, HttpRequests
 from package.http_server import Asked, Handler, HttpServer, Reply
@@ -145,6 +150,31 @@ async def test_a_proxy_that_cannot_be_used_is_named(
         "no connection to https://server.invalid/a: "
         f"proxies and certificates of the environment: {reason}"
     )
+
+
+async def test_a_host_without_a_proxy_is_reached_directly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(200)
+
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    async with requests_to(handler) as (requests, server):
+        await requests.discard(await requests.open("POST", server.url, POSTED, b"{}"))
+
+
+async def test_closed_requests_send_nothing_more() -> None:
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.whole(200)
+
+    async with requests_to(handler) as (requests, server):
+        await requests.discard(await requests.open("POST", server.url, POSTED, b"{}"))
+        await requests.close()
+        await requests.close()
+        with pytest.raises(ConnectionClosedError, match="the HTTP client is closed"):
+            await requests.open("POST", server.url, POSTED, b"{}")
+    assert len(server.asked) == 1
 
 
 @pytest.mark.parametrize(
