@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import warnings
 from collections.abc import AsyncIterator
@@ -256,13 +257,18 @@ def test_the_failure_of_what_outlives_its_caller_is_raised(backend: str) -> None
     anyio.run(run, backend=backend)
 
 
-@both
-def test_the_clock_is_that_of_the_event_loop(backend: str) -> None:
-    async def run() -> None:
-        assert abs(loop_clock()() - anyio.current_time()) < 5
-        assert running_loop() == running_loop()
+def test_clock_and_identity_are_those_of_the_event_loop() -> None:
+    async def run(backend: str) -> None:
+        assert TaskScope(nullcontext, lambda: None).on_asyncio is (backend == "asyncio")
+        if backend == "asyncio":
+            loop = asyncio.get_running_loop()
+            assert (running_loop(), loop_clock()) == (loop, loop.time)
+        else:
+            assert running_loop() == anyio.lowlevel.current_token()
+            assert loop_clock() is anyio.current_time
         with scope_type()() as scope:
             scope.cancel()
             await anyio.sleep_forever()
 
-    anyio.run(run, backend=backend)
+    for backend in ("asyncio", "trio"):
+        anyio.run(run, backend, backend=backend)
