@@ -1,4 +1,4 @@
-"""How long a client over HTTP waits by default for a server that stays silent."""
+"""Servers over HTTP that stay silent or refuse: how long a client waits, and what it says."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ import pytest
 
 from mcp_protocol import connect
 from mcp_protocol.channel import MessageKind, OutgoingMessage
-from mcp_protocol.errors import RemoteProtocolError, ResponseLostError, SessionLostError
+from mcp_protocol.errors import (
+    HttpStatusError,
+    RemoteProtocolError,
+    ResponseLostError,
+    SessionLostError,
+)
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.transports.http import http_client
 from mcp_protocol.transports.http.http_channel import HttpChannel
@@ -106,3 +111,87 @@ def test_ending_a_session_takes_two_seconds_at_most(monkeypatch: pytest.MonkeyPa
     script.on = {"DELETE": stay_silent}
     reach(script, monkeypatch)
     assert simulate("asyncio", 0, main) == pytest.approx(2)
+
+
+@pytest.mark.parametrize(
+    ("status", "advised"),
+    [(300, True), (399, True), (404, True), (499, True), (401, False), (500, False), (199, False)],
+)
+def test_a_refused_stream_of_the_older_transport_is_explained(
+    status: int, advised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(asked: Asked, reply: Reply) -> None:
+        await reply.whole(status)
+
+    async def main() -> None:
+        async with connect(URL, transport="sse", revision=SSE_ONLY[0]):
+            raise AssertionError("it was opened")
+
+    script = Script(SSE_ONLY[0])
+    script.on = {"GET": refuse}
+    reach(script, monkeypatch)
+    with pytest.raises(HttpStatusError) as caught:
+        simulate("asyncio", 0, main)
+    text = f"expected a stream of events (over HTTP, {SSE_ONLY[0]} is spoken by HTTP+SSE alone)"
+    assert (text in str(caught.value)) is advised
+
+
+@pytest.mark.parametrize(
+    ("events", "failure", "reason"),
+    [
+        (
+            b"event: message\ndata: x\n\n",
+            None,
+            "expected an event 'endpoint' first, came 'message'",
+        ),
+        (b": none\n\n", None, "but the server closed the stream of events"),
+        (b": none\n\n", ResponseLostError("cut"), "but the stream of events broke: cut"),
+        (b": none\n\n", ValueError("odd"), "but the stream of events failed: odd"),
+        (
+            b"event: endpoint\ndata: https://other.example/b?secret\n\n",
+            None,
+            "expected an address of the same origin to post to, came 'https://other.example/b'",
+        ),
+        (
+            b"event: endpoint\ndata: //[\n\n",
+            None,
+            "expected an address of the same origin to post to, came '//['",
+        ),
+    ],
+)
+def test_a_stream_of_the_older_transport_begins_with_an_address(
+    events: bytes, failure: Exception | None, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def open_stream(asked: Asked, reply: Reply) -> None:
+        assert isinstance(reply, MemoryReply)
+        reply.response = StreamResponse(events, failure)
+
+    async def main() -> None:
+        async with connect(URL, transport="sse", revision=SSE_ONLY[0]):
+            raise AssertionError("it was opened")
+
+    script = Script(SSE_ONLY[0])
+    script.on = {"GET": open_stream}
+    reach(script, monkeypatch)
+    with pytest.raises(RemoteProtocolError) as caught:
+        simulate("asyncio", 0, main)
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("ids", "accepted"), [("s", True), ("\u00e9", False), ("a b", False), ("", False)]
+)
+def test_the_id_of_a_session_is_visible_ascii(
+    ids: str, accepted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> list[str]:
+        async with connect(URL, revision=REVISION) as client:
+            return [tool.name for tool in await client.list_tools()]
+
+    script = Script(REVISION, ids)
+    reach(script, monkeypatch)
+    if accepted:
+        assert simulate("asyncio", 0, main) == ["echo"]
+    else:
+        with pytest.raises(RemoteProtocolError, match="expected visible ASCII characters"):
+            simulate("asyncio", 0, main)
