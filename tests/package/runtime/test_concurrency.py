@@ -189,7 +189,10 @@ async def test_the_end_of_a_task_is_no_failure_of_its_handler(error: BaseExcepti
 
 @pytest.mark.parametrize("error", [ValueError("no"), asyncio.CancelledError(), SystemExit(1)])
 async def test_other_failures_are_those_of_the_handler(error: BaseException) -> None:
+    passed: list[BaseException] = []
     await check_own_failure(error)
+    passed.append(error)
+    assert passed == [error]
 
 
 async def test_a_cancelled_task_ends_whatever_its_handler_raises() -> None:
@@ -264,5 +267,8 @@ def test_an_earlier_cancellation_is_a_failure_of_the_handler(backend: str) -> No
                 caught.append(error)
                 raise
         await check_own_failure(caught[0])
+        passed.append(backend)
 
+    passed: list[str] = []
     anyio.run(main, backend=backend)
+    assert passed == [backend]

@@ -1,4 +1,4 @@
-"""What the end of a request changes in the record of its task, and the response made from it."""
+"""Changes of the record of a task at the end of its request, and the response made from it."""
 
 from __future__ import annotations
 

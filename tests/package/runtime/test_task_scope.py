@@ -208,7 +208,7 @@ def test_other_tasks_run_after_32_functions() -> None:
 
 
 @both
-def test_what_outlives_its_caller_is_finished_when_that_is_cancelled(backend: str) -> None:
+def test_work_that_outlives_its_caller_is_finished(backend: str) -> None:
     steps: list[str] = []
 
     async def run() -> None:

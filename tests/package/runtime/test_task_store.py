@@ -107,7 +107,7 @@ def test_a_record_expires_after_its_time_to_live() -> None:
     assert (made.wire()["ttlMs"], made.core_wire()["ttl"]) == (1500, 1500)
 
 
-def test_a_new_record_is_the_first_version_and_each_change_a_further_one() -> None:
+def test_each_change_of_a_record_is_a_further_version() -> None:
     first = record()
     assert (first.version, first.fence, first.status, first.worker) == (1, 1, "working", "")
     assert (first.client, first.message, first.call, first.is_terminal) == ("", None, None, False)

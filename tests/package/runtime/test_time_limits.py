@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
-
 import anyio
 import pytest
 
@@ -34,7 +32,9 @@ def anyio_backend(request: pytest.FixtureRequest) -> object:
 
 
 def set_time(now: float) -> None:
-    cast(SetClockLoop, asyncio.get_running_loop()).now = now
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, SetClockLoop)
+    loop.now = now
 
 
 async def test_a_limit_restarts_with_each_activity_up_to_an_end() -> None:

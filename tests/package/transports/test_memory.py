@@ -107,7 +107,7 @@ async def test_a_receive_that_was_cancelled_loses_no_message() -> None:
 
 
 async def contents(queue: MessageQueue) -> list[bytes | str]:
-    """What a closed queue still holds, and the reason of its end."""
+    """The items of a closed queue, and the reason of its end."""
     got: list[bytes | str] = []
     while True:
         try:

@@ -177,7 +177,7 @@ def test_a_type_that_cannot_be_read_is_an_error(kind: Any, error: str) -> None:
         value_type(kind).read({"a": 1} if kind is Odd else [1])
 
 
-def test_a_type_that_pydantic_does_not_take_is_refused_on_one_line() -> None:
+def test_a_type_that_pydantic_refuses_is_an_error_of_one_line() -> None:
     class Calling(BaseModel):
         call: Callable[[], int]
 

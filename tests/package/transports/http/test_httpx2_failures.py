@@ -104,7 +104,7 @@ async def test_a_failure_is_an_error_with_its_reason(
         ("http_proxy", False, False),
     ],
 )
-async def test_a_proxy_of_the_environment_is_a_suspect_for_an_own_client(
+async def test_a_proxy_of_the_environment_is_a_suspect(
     variable: str, own: bool, named: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(variable, "http://127.0.0.1:1")

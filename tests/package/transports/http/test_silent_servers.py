@@ -43,7 +43,7 @@ def reach(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     ("kind", "method", "shown"),
     [("notification", "ping", "ping"), ("response", "", "an answer"), ("error", "", "an answer")],
 )
-def test_a_message_without_an_answer_is_accepted_in_half_a_minute(
+def test_a_message_is_accepted_within_half_a_minute(
     kind: MessageKind, method: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     wire = {"jsonrpc": "2.0", **({"method": method} if method else {"id": 1, "result": {}})}
