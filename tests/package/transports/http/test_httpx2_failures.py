@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import httpx2
@@ -13,8 +15,10 @@ from mcp_protocol.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     LocalProtocolError,
+    MissingExtraError,
     ResponseLostError,
 )
+from mcp_protocol.transports.http.aiohttp_library import AiohttpLibrary
 from mcp_protocol.transports.http.httpx2_library import Httpx2Library
 
 pytestmark = pytest.mark.anyio
@@ -146,7 +150,16 @@ async def test_codings_without_a_bound_are_not_accepted(accepted: str, codings: 
     assert Httpx2Library(None, None, 1, 1).codings == "identity"
 
 
-async def test_a_request_has_the_codings_and_follows_no_redirect() -> None:
+@pytest.mark.parametrize(
+    ("auth", "field"),
+    [
+        (None, "Basic Y2xpZW50OnNlY3JldA=="),
+        (httpx2.BasicAuth("user", "p@ss"), "Basic dXNlcjpwQHNz"),
+    ],
+)
+async def test_a_request_has_the_codings_and_follows_no_redirect(
+    auth: httpx2.Auth | None, field: str
+) -> None:
     asked: list[httpx2.Request] = []
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -154,9 +167,12 @@ async def test_a_request_has_the_codings_and_follows_no_redirect() -> None:
         return httpx2.Response(302, headers={"Location": "/b"}, content=b"body")
 
     async with httpx2.AsyncClient(
-        transport=httpx2.MockTransport(answer), follow_redirects=True
+        transport=httpx2.MockTransport(answer),
+        follow_redirects=True,
+        headers={"Accept-Encoding": "br, gzip"},
+        auth=("client", "secret"),
     ) as client:
-        library = Httpx2Library(client, None, 1, 1)
+        library = Httpx2Library(client, auth, 1, 1)
         sent = await library.send("POST", "http://host.example/a", {"X-Own": "1"}, b"{}")
         response = library.response(sent, URL)
         assert (response.status, response.reason, response.url) == (302, "Found", URL)
@@ -171,7 +187,23 @@ async def test_a_request_has_the_codings_and_follows_no_redirect() -> None:
     (request,) = asked
     assert parts == [b"body"]
     assert request.headers["x-own"] == "1"
-    assert request.headers["accept-encoding"] == "gzip, deflate"
+    assert request.headers["accept-encoding"] == "gzip"
+    assert request.headers["authorization"] == field
+
+
+@pytest.mark.parametrize(
+    ("name", "open_library"),
+    [
+        ("httpx2", lambda: Httpx2Library(None, None, 1, 1)),
+        ("aiohttp", lambda: AiohttpLibrary(1, 1)),
+    ],
+)
+def test_a_library_that_is_not_installed_is_named(
+    name: str, open_library: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(MissingExtraError, match=f"a client over HTTP.*{name}"):
+        open_library()
 
 
 async def test_an_exception_of_the_reader_passes_unchanged() -> None:
