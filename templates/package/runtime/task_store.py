@@ -370,8 +370,7 @@ class MemoryTaskStore:
         """See `TaskStore.claim`."""
         self._discard_expired()
         before = self._records.get(task_id)
-        has_lease = self._leases.get(task_id, 0.0) > self._clock()
-        if before is None or before.is_terminal or has_lease:
+        if before is None or before.is_terminal or self._leases[task_id] > self._clock():
             return None
         record = _decode(before.data).next_version(worker=worker, fence=before.fence + 1)
         self._store(record, before.number)
@@ -404,7 +403,7 @@ class MemoryTaskStore:
         self._discard_expired()
         if owner is None:
             return TaskPage(self._expired_leases(limit), None)
-        begin = 0 if cursor is None else self._parse_cursor(cursor)
+        begin = self._parse_cursor("0" if cursor is None else cursor)
         own = (
             each for each in self._records.values() if each.owner == owner and each.number >= begin
         )

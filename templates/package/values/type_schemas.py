@@ -225,7 +225,6 @@ def _finish(node: Any, parts: TypeParts) -> None:
     if is_many(node):
         for each in node:
             _finish(each, parts)
-        return
     if not _is_schema(node):
         return
     for name, value in node.items():

@@ -1,4 +1,4 @@
-"""What the middleware of logs, traces and meters records of one message, member by member."""
+"""Records of logs, traces and meters about one message, member by member."""
 
 from __future__ import annotations
 

@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,7 +23,7 @@ from mcp_protocol.client.async_client import connect
 from mcp_protocol.errors import EndOfChannel, FrameError, ToolFailedError, TransportError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.masking import MASK
-from mcp_protocol.runtime.trace import trace_channel
+from mcp_protocol.runtime.trace import Trace, trace_channel
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.memory import memory_pair
 from package.processes import PACKAGE_ROOT
@@ -194,7 +196,7 @@ LIMITED = """
 import resource, signal, sys
 import anyio
 from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.runtime.trace import trace_channel
+from mcp_protocol.runtime.trace import Trace, trace_channel
 from mcp_protocol.transports.memory import memory_pair
 
 async def main():
@@ -281,7 +283,7 @@ def test_several_processes_can_append_to_one_trace(trace: Path) -> None:
     script = """
 import anyio
 from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.runtime.trace import trace_channel
+from mcp_protocol.runtime.trace import Trace, trace_channel
 from mcp_protocol.transports.memory import memory_pair
 
 async def main():
@@ -348,3 +350,69 @@ async def test_an_error_about_a_secret_argument_does_not_show_it() -> None:
         with pytest.raises(ToolFailedError, match="'answer'") as info:
             await client.call_tool("unlock", {"door": "green", "answer": "fish"}, returns=str)
     assert "fish" not in str(info.value)
+
+
+class Records:
+    """A sink that keeps its records."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.records: list[dict[str, Any]] = []
+
+    def write(self, record: Mapping[str, Any]) -> None:
+        self.records.append(dict(record))
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_a_record_has_its_time_direction_channel_and_process() -> None:
+    sink = Records()
+    trace = Trace("name", sink)
+    trace.record_received(b'{"id": 1, "password": "x"}')
+    trace.record_sent(b"password=x {")
+    trace.record_failure(ValueError("password=x \ud800"))
+    times = [datetime.fromisoformat(record.pop("time")) for record in sink.records]
+    assert all(each.utcoffset() == timedelta(0) for each in times)
+    head = {"channel": "name", "pid": os.getpid()}
+    assert sink.records == [
+        {**head, "direction": "received", "message": {"id": 1, "password": MASK}},
+        {**head, "direction": "sent", "message": f"password={MASK} {{"},
+        {**head, "direction": "received", "error": f"password={MASK} ?"},
+    ]
+
+
+def test_a_closed_trace_records_nothing() -> None:
+    sink = Records()
+    trace = Trace("name", sink)
+    trace.close()
+    trace.record_received(b"1")
+    trace.record_sent(b"2")
+    trace.record_failure(ValueError("3"))
+    assert (sink.closed, sink.records) == (True, [])
+
+
+@pytest.mark.parametrize(
+    ("message", "masked"),
+    [
+        (
+            {"params": {"name": "t", "arguments": {"pin": "a", "b": [{"pin": "c"}]}}},
+            {"params": {"name": "t", "arguments": {"pin": MASK, "b": [{"pin": MASK}]}}},
+        ),
+        ({"params": {"name": "other", "arguments": {"code": "a"}}}, None),
+        ({"params": {"name": "t"}}, None),
+        ({"params": {"name": 1, "arguments": {"code": "a"}}}, None),
+        ({"params": [1]}, None),
+        (7, None),
+        (
+            [{"params": {"name": "t", "arguments": {"code": "a"}}}, 7],
+            [{"params": {"name": "t", "arguments": {"code": MASK}}}, 7],
+        ),
+    ],
+)
+def test_declared_secrets_are_masked_in_each_call(message: Any, masked: Any) -> None:
+    sink = Records()
+    trace = Trace("name", sink, lambda tool: {"pin", "code"} if tool == "t" else ())
+    trace.record_sent(json.dumps(message).encode())
+    (record,) = sink.records
+    assert record["message"] == (message if masked is None else masked)

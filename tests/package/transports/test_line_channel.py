@@ -452,7 +452,7 @@ class Memory:
 
 
 async def received(channel: LineChannel) -> list[bytes | str]:
-    """What a channel still gives: messages, and errors by their types."""
+    """The messages that a channel still gives; errors by their types."""
     got: list[bytes | str] = []
     while True:
         try:
@@ -497,7 +497,7 @@ async def test_unread_messages_are_dropped_when_receiving_ends() -> None:
     assert await received(channel) == []
 
 
-async def test_a_response_is_written_with_others_while_requests_are_unread() -> None:
+async def test_responses_are_written_together_while_requests_wait() -> None:
     ends = Memory(b"1\n2\n", b"3\n")
     channel = LineChannel(ends, ends)
     for number in range(1, 4):

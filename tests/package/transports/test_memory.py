@@ -8,8 +8,8 @@ from anyio import wait_all_tasks_blocked
 from anyio.lowlevel import checkpoint
 
 from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import ConnectionClosedError, EndOfChannel
-from mcp_protocol.transports.memory import memory_pair
+from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, FrameError
+from mcp_protocol.transports.memory import MessageQueue, memory_pair
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
@@ -104,3 +104,81 @@ async def test_a_receive_that_was_cancelled_loses_no_message() -> None:
     await checkpoint()
     await a.send(OutgoingMessage(b"1"))
     assert await b.receive() == b"1"
+
+
+async def contents(queue: MessageQueue) -> list[bytes | str]:
+    """The items of a closed queue, and the reason of its end."""
+    got: list[bytes | str] = []
+    while True:
+        try:
+            got.append(await queue.get())
+        except FrameError as error:
+            got.append(str(error))
+        except EndOfChannel as end:
+            return [*got, str(end)]
+
+
+async def test_an_error_takes_its_turn_even_in_a_full_queue() -> None:
+    queue = MessageQueue(1)
+    assert await queue.put(b"1")
+    queue.put_error(FrameError("too long", -32700))
+    queue.close("enough")
+    queue.close("once more")
+    queue.put_error(FrameError("too late", -32700))
+    assert not await queue.put(b"2")
+    first, second, reason = await contents(queue)
+    assert (first, "too long" in str(second)) == (b"1", True)
+    assert "enough" in str(reason)
+
+
+async def test_an_error_wakes_the_reader() -> None:
+    queue = MessageQueue()
+    async with anyio.create_task_group() as tasks:
+
+        async def read() -> None:
+            with pytest.raises(FrameError):
+                await queue.get()
+
+        tasks.start_soon(read)
+        await wait_all_tasks_blocked()
+        queue.put_error(FrameError("too long", -32700))
+
+
+async def test_a_cleared_queue_is_empty_and_open() -> None:
+    queue = MessageQueue()
+    await queue.put(b"1")
+    queue.clear()
+    await queue.put(b"2")
+    queue.close()
+    message, reason = await contents(queue)
+    assert message == b"2"
+    assert "the other end closed the channel" in str(reason)
+
+
+async def test_messages_are_taken_on_arrival_unless_others_wait() -> None:
+    def take(message: bytes) -> bool:
+        seen.append(message)
+        return message != b"2"
+
+    seen: list[bytes] = []
+    queue = MessageQueue()
+    queue.take = take
+    for message in (b"1", b"2", b"3"):
+        assert await queue.put(message)
+    queue.close("end")
+    assert (await contents(queue))[:-1] == [b"2", b"3"]
+    assert seen == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, None])
+async def test_a_writer_waits_for_room(limit: int | None) -> None:
+    queue = MessageQueue() if limit is None else MessageQueue(limit)
+    room = 256 if limit is None else limit
+    for _ in range(room):
+        await queue.put(b"x")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.put, b"last")
+        await wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+    queue.close()
+    assert len(await contents(queue)) == room + 1

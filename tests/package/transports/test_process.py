@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -24,7 +25,9 @@ from mcp_protocol.errors import (
 from mcp_protocol.transports.process import (
     INHERITED,
     TAIL_LINES,
+    ShutdownTimeouts,
     open_process,
+    to_stderr,
 )
 from package.processes import (
     ECHO,
@@ -35,6 +38,7 @@ from package.processes import (
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
+AT_ONCE = ShutdownTimeouts(0, 1, 1)
 
 
 @pytest.mark.requirement(
@@ -210,6 +214,36 @@ async def test_much_standard_error_blocks_no_server_whoever_listens() -> None:
             assert await channel.receive() == b"1"
         assert len(channel.stderr_tail) == TAIL_LINES
         assert channel.stderr_tail[-1].startswith("line 19999 ")
+
+
+async def test_a_long_line_of_standard_error_is_passed_on_in_parts() -> None:
+    lines: list[str] = []
+    command = ["sh", "-c", "printf '%08193d\\n' 7 >&2; cat"]
+    async with server(command, on_stderr=lines.append) as channel:
+        await channel.send(OutgoingMessage(b"1"))
+        assert await channel.receive() == b"1"
+    assert lines == ["0" * 8192, "7"]
+
+
+@pytest.mark.parametrize(("command", "takes"), [("cat", True), ("sleep 60", False)])
+async def test_a_server_that_reads_its_input_is_known(command: str, takes: bool) -> None:
+    async with server(["sh", "-c", f"exec {command}"], timeouts=AT_ONCE) as channel:
+        assert not channel.took_input
+        await channel.send(OutgoingMessage(b"12"))
+        if takes:
+            assert await channel.receive() == b"12"
+        assert channel.took_input is takes
+    assert channel.took_input is takes
+
+
+def test_a_line_of_standard_error_is_written_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.BytesIO()
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stderr", io.TextIOWrapper(written))
+        to_stderr("a word")
+        assert written.getvalue() == b"a word\n"
+        patch.setattr(sys, "stderr", None)
+        to_stderr("nowhere")
 
 
 def test_importing_the_transport_starts_nothing() -> None:

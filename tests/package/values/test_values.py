@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import annotated_types
 import msgspec
@@ -47,6 +49,31 @@ class Large:
 @dataclass
 class Other:
     x: str
+
+
+class Holder(msgspec.Struct):
+    """A Struct with a model of pydantic."""
+
+    a: Aliased
+
+
+class Odd(msgspec.Struct):
+    """A Struct with a member that has no form in JSON."""
+
+    a: types.ModuleType
+
+
+Item = TypeVar("Item")
+
+
+@dataclass
+class Box(Generic[Item]):
+    """A generic class."""
+
+    item: Item
+
+
+Ranged = Annotated[int, msgspec.Meta(ge=1), msgspec.Meta(le=3)]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +119,10 @@ def test_a_value_without_a_json_form_is_refused(value: Any, reason: str) -> None
         (Small | Other | None, None, None),
         (list[Small | Other], [{"x": "y"}, {"a": 1}], [Other("y"), Small(1)]),
         (tuple[int, ...], [1, 2], (1, 2)),
+        (dict[int, str], {"1": "a"}, {1: "a"}),
+        (Holder, {"a": {"n": 1}}, Holder(Aliased(n=1))),
+        (Box[Path], {"item": "a"}, Box(Path("a"))),
+        (list[Ranged], [1, 3], [1, 3]),
         (tuple[Path, int], ["a", 1], (Path("a"), 1)),
     ],
 )
@@ -109,6 +140,10 @@ def test_data_becomes_the_member_of_a_type_that_fits_best(kind: Any, data: Any, 
         (Small | Other, 1, "expected one of 2 types; Small: Expected `object`, got `int`"),
         (list[Path], ["a\0"], "expected a path, got 'a\\x00'"),
         (Path, 1, "expected a path, got 1"),
+        (list[Ranged], [0], "Expected `int` >= 1"),
+        (list[Ranged], [4], "Expected `int` <= 3"),
+        (Box[int], {"item": "a"}, "Expected `int`, got `str` - at `$.item`"),
+        (Holder, {"a": {"n": -1}}, "n: input should be greater than or equal to 0, got -1"),
         (Aliased, {"n": -1}, "n: input should be greater than or equal to 0, got -1"),
         (Aliased, {}, "n: field required"),
         (Aliased, "x", "input should be "),
@@ -118,6 +153,40 @@ def test_data_that_does_not_fit_is_refused_with_its_place(kind: Any, data: Any, 
     with pytest.raises(msgspec.ValidationError) as caught:
         value_type(kind).read(data)
     assert str(caught.value).startswith(error)
+
+
+def test_a_model_is_written_by_its_own_rules() -> None:
+    assert value_type(Aliased).write(Aliased(n=1)) == {"n": 1}
+    assert value_type(Holder).write(Holder(Aliased(n=1))) == {"a": {"n": 1}}
+    assert value_type(Annotated[int, pydantic.PlainSerializer(str)]).write(5) == "5"
+    with pytest.raises(ValueError, match="greater than 0"):
+        value_type(pydantic.PositiveInt).write(-1)
+    with pytest.raises(ValueError, match="`int` >= 1"):
+        value_type(Ranged).write(0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        (Odd, "expected a type with a JSON form, got <class 'module'>"),
+        (list[int] | set[str], "more than one array-like"),
+    ],
+)
+def test_a_type_that_cannot_be_read_is_an_error(kind: Any, error: str) -> None:
+    with pytest.raises((TypeError, msgspec.ValidationError), match=error):
+        value_type(kind).read({"a": 1} if kind is Odd else [1])
+
+
+def test_a_type_that_pydantic_refuses_is_an_error_of_one_line() -> None:
+    class Calling(BaseModel):
+        call: Callable[[], int]
+
+    with pytest.raises(TypeError) as caught:
+        value_type(Annotated[types.ModuleType, Field(description="d")])
+    assert "\n" not in str(caught.value)
+    with pytest.raises(TypeError) as caught:
+        schema_of(value_type(Calling).kind)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("count", "more"), [(5, ""), (6, "; and 1 more"), (8, "; and 3 more")])
@@ -160,6 +229,16 @@ def test_a_field_sets_the_default_of_a_parameter(
         assert kind == Annotated[annotation, default]
     else:
         assert kind is annotation
+
+
+class FieldInfo:
+    """Not that of pydantic."""
+
+
+@pytest.mark.parametrize("make", [FieldInfo, pydantic.PrivateAttr])
+def test_only_a_field_of_pydantic_is_one(make: Callable[[], object]) -> None:
+    default = make()
+    assert field_default(int, default) == (int, default, None)
 
 
 @pytest.mark.parametrize(
@@ -209,6 +288,10 @@ def test_a_type_beside_a_foreign_constraint_is_refused() -> None:
         (Path, {"type": "string", "format": "path"}),
         (Literal["b", "a"], {"enum": ["b", "a"], "type": "string"}),
         (
+            list[datetime],
+            {"type": "array", "items": {"type": "string", "format": "date-time"}},
+        ),
+        (
             Small | None,
             {
                 "anyOf": [{"$ref": "#/$defs/Small"}, {"type": "null"}],
@@ -226,6 +309,10 @@ def test_a_type_beside_a_foreign_constraint_is_refused() -> None:
 )
 def test_a_schema_describes_the_data(kind: Any, schema: Any) -> None:
     assert schema_of(value_type(kind).kind, "validation", kind) == schema
+
+
+def test_choices_of_a_schema_have_the_order_of_their_source() -> None:
+    assert schema_of(Literal["b", "a"]) == {"enum": ["b", "a"], "type": "string"}
 
 
 class Computed(BaseModel):

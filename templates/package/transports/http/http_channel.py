@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -218,7 +219,7 @@ class HttpChannel(Channel):
         offered = (self._revisions.of(Lifecycle.HANDSHAKE) or self._revisions).newest()
         status = str(refusal.status)
         patterns = facts_over_http(offered, offered, self._revisions).http.fallback
-        if not any(_matches(status, pattern) for pattern in patterns):
+        if not any(fnmatchcase(status, pattern.replace("x", "?")) for pattern in patterns):
             return False
         failure = ParsedMessage.of(refusal.body).error_response()
         if failure is None:
@@ -249,13 +250,6 @@ class HttpChannel(Channel):
             ) from refusal
         else:
             raise refusal
-
-
-def _matches(status: str, pattern: str) -> bool:
-    """Whether a status matches a pattern such as `4xx`."""
-    return len(status) == len(pattern) and all(
-        expected in ("x", digit) for digit, expected in zip(status, pattern, strict=True)
-    )
 
 
 class _StreamableHttp:

@@ -332,3 +332,9 @@ def test_pauses_stop_growing() -> None:
     listen(server, timeouts=timeouts)
     assert server.pauses()[-1] == 2**20 * 1e-6
     assert len(server.times) == 26
+
+
+def test_a_lost_stream_is_tried_each_half_minute() -> None:
+    server = Server(StreamResponse(b"data: x\n\n"), *[refused(503)] * 8, refused(405))
+    listen(server)
+    assert server.pauses() == [0, 0.5, 0.5, 1, 2, 4, 8, 16, 30, 30]

@@ -1,0 +1,329 @@
+"""Records of tasks in memory: their forms on the wire, shares, leases, pages and expiry."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+import pytest
+
+from mcp_protocol import InvalidParamsError, MemoryTaskStore, TaskRecord
+from mcp_protocol.errors import InternalError
+from mcp_protocol.runtime.task_store import Shares
+
+pytestmark = pytest.mark.anyio
+NOW = 1_000_000.0
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class Clock:
+    """A clock that stands still."""
+
+    def __init__(self) -> None:
+        self.now = NOW
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def record(task_id: str = "t", **members: Any) -> TaskRecord:
+    """A new record."""
+    defaults = {"owner": "me", "created": NOW, "updated": NOW + 1.5, "ttl_ms": None}
+    return TaskRecord(task_id=task_id, **{"poll_interval_ms": 7, **defaults, **members})
+
+
+HEAD = {
+    "taskId": "t",
+    "createdAt": "1970-01-12T13:46:40.000Z",
+    "lastUpdatedAt": "1970-01-12T13:46:41.500Z",
+}
+NEW = {**HEAD, "ttlMs": None, "pollIntervalMs": 7}
+CORE = {**HEAD, "ttl": None, "pollInterval": 7}
+ERROR = {"isError": True}
+
+
+@pytest.mark.parametrize(
+    ("members", "wire", "core"),
+    [
+        ({}, {"status": "working"}, {"status": "working"}),
+        ({"status": "input_required"}, {"status": "input_required", "inputRequests": {}}, ...),
+        (
+            {"status": "input_required", "input_requests": {"a": 1}},
+            {"status": "input_required", "inputRequests": {"a": 1}},
+            ...,
+        ),
+        ({"status": "completed"}, {"status": "completed", "result": {}}, ...),
+        (
+            {"status": "completed", "result": {"a": 1}, "message": "m"},
+            {"status": "completed", "result": {"a": 1}, "statusMessage": "m"},
+            ...,
+        ),
+        ({"status": "failed"}, {"status": "failed", "error": {}}, ...),
+        (
+            {"status": "failed", "error": {"code": 1}, "message": ""},
+            {"status": "failed", "error": {"code": 1}, "statusMessage": ""},
+            ...,
+        ),
+        ({"status": "cancelled"}, {"status": "cancelled"}, ...),
+        (
+            {"status": "completed", "result": ERROR},
+            {"status": "completed", "result": ERROR},
+            {"status": "failed", "statusMessage": "the tool reported an error"},
+        ),
+        (
+            {
+                "status": "completed",
+                "message": "m",
+                "result": {**ERROR, "content": [{"data": "x"}, {"text": ""}, {"text": "no"}]},
+            },
+            ...,
+            {"status": "failed", "statusMessage": "no"},
+        ),
+    ],
+)
+def test_a_record_has_a_form_on_the_wire_of_each_revision(
+    members: Any, wire: Any, core: Any
+) -> None:
+    made = record(**members)
+    if wire is not ...:
+        assert made.wire() == {**NEW, **wire}
+        seed = {name: value for name, value in wire.items() if name.startswith("status")}
+        assert made.seed() == {**NEW, **seed}
+    if core is ...:
+        core = {"status": made.status}
+        core |= {} if made.message is None else {"statusMessage": made.message}
+    assert made.core_wire() == {**CORE, **core}
+
+
+def test_a_record_expires_after_its_time_to_live() -> None:
+    assert record().expires == float("inf")
+    made = record(ttl_ms=1500)
+    assert made.expires == NOW + 1.5
+    assert (made.wire()["ttlMs"], made.core_wire()["ttl"]) == (1500, 1500)
+
+
+def test_each_change_of_a_record_is_a_further_version() -> None:
+    first = record()
+    assert (first.version, first.fence, first.status, first.worker) == (1, 1, "working", "")
+    assert (first.client, first.message, first.call, first.is_terminal) == ("", None, None, False)
+    before = time.time()
+    second = first.next_version(status="failed")
+    assert (second.version, second.fence, second.is_terminal) == (2, 1, True)
+    assert before <= second.updated <= time.time()
+
+
+def test_a_client_takes_as_much_as_it_leaves_free() -> None:
+    shares = Shares(4)
+    assert shares.has("a", 2)
+    assert shares.has("a", 4)
+    assert not shares.has("a", 5)
+    shares.take("a")
+    assert shares.has("a", 2)
+    assert not shares.has("a", 3)
+    shares.take("a")
+    assert not shares.has("a")
+    assert shares.has("b")
+    assert shares.has("b", 2)
+    shares.take("a", -2)
+    assert shares.has("a", 4)
+    shares.take("a", 2)
+    shares.take("b")
+    assert shares.has("c")
+    assert not shares.has("c", 2)
+
+
+@pytest.mark.parametrize(("size", "fits"), [(4096, 3), (4097, 1)])
+async def test_only_large_records_count_by_their_bytes(size: int, fits: int) -> None:
+    store = MemoryTaskStore(20, Clock(), size=2 * 4097)
+    rest = size - len(msgspec.json.encode(record("0", message="")))
+    made = [record(str(number), message="x" * rest) for number in range(3)]
+    for each in made[:fits]:
+        await store.create(each)
+    for each in made[fits:]:
+        with pytest.raises(InternalError, match=r"^expected at most 20 tasks with 8194 bytes"):
+            await store.create(each)
+    assert len(store) == fits
+
+
+def sized(task_id: str, size: int, **members: Any) -> TaskRecord:
+    """A record of so many bytes."""
+    rest = size - len(msgspec.json.encode(record(task_id, message="", **members)))
+    return record(task_id, message="x" * rest, **members)
+
+
+async def test_small_records_fit_a_store_of_no_bytes() -> None:
+    store = MemoryTaskStore(20, Clock(), size=0)
+    for number in range(3):
+        await store.create(record(str(number)))
+    with pytest.raises(InternalError):
+        await store.create(sized("3", 4097))
+
+
+@pytest.mark.parametrize(("size", "fits"), [(5000, True), (5001, False)])
+async def test_a_large_record_has_at_most_the_bytes_of_a_store(size: int, fits: bool) -> None:
+    store = MemoryTaskStore(20, Clock(), size=5000)
+    if fits:
+        await store.create(sized("t", size))
+    else:
+        with pytest.raises(InternalError):
+            await store.create(sized("t", size))
+
+
+@pytest.mark.parametrize(("more", "fits"), [(-1, True), (0, True), (1, False)])
+async def test_a_record_may_keep_its_size_in_a_full_store(more: int, fits: bool) -> None:
+    store = MemoryTaskStore(20, Clock(), size=12_000)
+    await store.create(sized("a", 6000, client="a"))
+    await store.create(sized("b", 5000, client="b"))
+    changed = sized("a", 6000 + more, client="a", version=2)
+    if fits:
+        assert await store.change(changed)
+    else:
+        with pytest.raises(InternalError):
+            await store.change(changed)
+
+
+async def test_a_record_that_shrinks_frees_its_bytes() -> None:
+    store = MemoryTaskStore(20, Clock(), size=20_000)
+    large = record(message="x" * 9_000)
+    await store.create(large)
+    with pytest.raises(InternalError):
+        await store.create(record("u", message="x" * 9_000))
+    assert await store.change(large.next_version(message="x"))
+    await store.create(record("u", message="x" * 9_000))
+
+
+async def test_a_lease_lasts_three_seconds_from_its_renewal() -> None:
+    clock = Clock()
+    store = MemoryTaskStore(clock=clock)
+    made = record()
+    await store.create(made)
+    clock.now += 2.999
+    assert await store.claim("t", "b") is None
+    assert (await store.page(None, None, 10)).records == ()
+    assert await store.renew(made) == 1
+    clock.now += 2.999
+    assert await store.claim("t", "b") is None
+    clock.now += 0.002
+    assert [each.task_id for each in (await store.page(None, None, 10)).records] == ["t"]
+    claimed = await store.claim("t", "b")
+    assert claimed is not None
+    assert (claimed.worker, claimed.fence, claimed.version) == ("b", 2, 2)
+    assert await store.claim("t", "c") is None
+    assert await store.renew(made) is None
+    assert await store.renew(claimed) == 2
+    clock.now += 2.999
+    assert await store.claim("t", "c") is None
+    assert await store.claim("none", "c") is None
+    clock.now += 0.001
+    assert await store.claim("t", "c") is not None
+
+
+async def test_leases_run_out_in_the_order_of_their_renewal() -> None:
+    clock = Clock()
+    store = MemoryTaskStore(clock=clock)
+    for name in ("a", "b"):
+        await store.create(record(name))
+    clock.now += 1
+    assert await store.renew(record("a")) == 1
+    clock.now += 2
+    assert [each.task_id for each in (await store.page(None, None, 5)).records] == ["b"]
+    clock.now += 1
+    assert [each.task_id for each in (await store.page(None, None, 5)).records] == ["b", "a"]
+
+
+async def test_tasks_without_a_lease_are_listed_up_to_a_limit() -> None:
+    clock = Clock()
+    store = MemoryTaskStore(clock=clock)
+    for number in range(4):
+        await store.create(record(str(number)))
+    assert await store.change(record("1").next_version(status="failed"))
+    clock.now += 3
+    page = await store.page(None, None, 2)
+    assert ([each.task_id for each in page.records], page.next_cursor) == (["0", "2"], None)
+
+
+async def test_pages_of_an_owner_follow_each_other() -> None:
+    store = MemoryTaskStore(clock=Clock())
+    for number in range(5):
+        await store.create(record(str(number), owner="you" if number == 2 else "me"))
+    first = await store.page("me", None, 2)
+    assert ([each.task_id for each in first.records], first.next_cursor) == (["0", "1"], "4")
+    last = await store.page("me", first.next_cursor, 2)
+    assert ([each.task_id for each in last.records], last.next_cursor) == (["3", "4"], None)
+    assert (await store.page("nobody", None, 2)).records == ()
+
+
+@pytest.mark.parametrize(
+    ("cursor", "valid"),
+    [
+        *(("0", True), ("2", True), ("0" * 19 + "1", True)),
+        *(("3", False), ("0" * 20 + "1", False), ("", False), ("-1", False), ("\u0662", False)),
+    ],
+)
+async def test_a_cursor_is_the_number_of_a_record(cursor: str, valid: bool) -> None:
+    store = MemoryTaskStore(clock=Clock())
+    for name in ("a", "b"):
+        await store.create(record(name))
+    if valid:
+        assert (await store.page("me", cursor, 5)).records
+    else:
+        with pytest.raises(InvalidParamsError, match=r"^cursor: expected the nextCursor of a page"):
+            await store.page("me", cursor, 5)
+
+
+async def test_an_expired_record_is_gone_with_its_lease_and_its_share() -> None:
+    clock = Clock()
+    store = MemoryTaskStore(2, clock)
+    await store.create(record(ttl_ms=1000))
+    with pytest.raises(InternalError):
+        await store.create(record("u"))
+    clock.now += 0.999
+    assert await store.load("t") == record(ttl_ms=1000)
+    clock.now += 0.001
+    assert await store.load("t") is None
+    assert len(store) == 0
+    assert not await store.change(record(ttl_ms=1000).next_version())
+    await store.create(record("u", ttl_ms=None))
+    clock.now += 3
+    assert [each.task_id for each in (await store.page(None, None, 5)).records] == ["u"]
+
+
+@pytest.mark.parametrize("call", ["len", "create", "change", "claim", "renew", "page"])
+async def test_each_call_forgets_what_has_expired(call: str) -> None:
+    clock = Clock()
+    store = MemoryTaskStore(2, clock, size=10_000)
+    made = sized("t", 5000, ttl_ms=5000)
+    await store.create(made)
+    clock.now += 5
+    match call:
+        case "len":
+            assert len(store) == 0
+        case "create":
+            await store.create(sized("u", 5000))
+            with pytest.raises(InternalError):
+                await store.create(record("v"))
+        case "change":
+            assert not await store.change(made.next_version())
+        case "claim":
+            assert await store.claim("t", "b") is None
+        case "renew":
+            assert await store.renew(made) is None
+        case _:
+            assert (await store.page("me", None, 5)).records == ()
+
+
+async def test_only_the_next_version_of_the_holder_is_stored() -> None:
+    store = MemoryTaskStore(clock=Clock())
+    first = record()
+    await store.create(first)
+    for version, fence, stored in ((1, 1, False), (3, 1, False), (2, 2, False), (2, 1, True)):
+        made = msgspec.structs.replace(first, version=version, fence=fence)
+        assert await store.change(made) is stored
+    assert await store.change(made.next_version(status="cancelled"))
+    assert not await store.change(made.next_version().next_version())
+    assert not await store.change(record("none", version=2))
