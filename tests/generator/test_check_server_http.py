@@ -31,6 +31,7 @@ def event(method: str, **params: Any) -> tuple[Any, ...]:
 
 
 Case = tuple[str, str, list[Any], str]
+FAILED = "got status"
 GET = "expected text/event-stream, or status 405, for GET, got status "
 RESPONSES: list[Case] = [
     ("http.endpoint-post-get", OLD, [*OPENED, (405,)], ""),
@@ -140,7 +141,7 @@ RESPONSES: list[Case] = [
             "http.independent-process",
             OLD,
             [*OPENED, *answers, failed(200, 1)],
-            f'expected a result of the {client} client\'s request, got status 200 with error 1 ("no")',
+            f'expected a result of the {client} client\'s request, {FAILED} 200 with error 1 ("no")',
         )
         for answers, client in (([], "first"), ([OK], "second"))
     ),
@@ -184,7 +185,7 @@ RESPONSES: list[Case] = [
         "http.version-header-missing-default",
         OLD,
         [failed(400, 1)],
-        'expected a result of a request without MCP-Protocol-Version, got status 400 with error 1 ("no")',
+        f'expected a result of a request without MCP-Protocol-Version, {FAILED} 400 with error 1 ("no")',
     ),
     ("http.unknown-method-404", NEW, [(404,)], ""),
     (
@@ -273,6 +274,12 @@ FIELDS: list[Case] = [
     ),
     ("http.version-unsupported", NEW, [failed(400, VERSION, data={"supported": [NEW]})], ""),
     ("http.version-unsupported", NEW, [failed(400, VERSION, data=5)], f"{SUPPORTED}5"),
+    (
+        "http.version-unsupported",
+        NEW,
+        [failed(400, VERSION, data={"supported": 5})],
+        f'{SUPPORTED}{{"supported": 5}}',
+    ),
     ("http.version-unsupported", NEW, [failed(400, VERSION, data={})], f"{SUPPORTED}{{}}"),
     (
         "http.version-unsupported",

@@ -80,6 +80,11 @@ class Reply:
         return self.fields.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
+    def is_refused(self) -> bool:
+        """Whether the HTTP status is that of an error."""
+        return self.status is not None and self.status >= 400
+
+    @property
     def result(self) -> Json:
         """The result of the answer; `None` if there is none."""
         return self.answer.get("result") if self.answer is not None else None
