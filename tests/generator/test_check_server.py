@@ -314,7 +314,10 @@ def test_arguments_are_made_up_for_plain_members_alone(member: Any, value: objec
         ({"required": ["a"]}, None),
         ({"required": ["a"], "properties": {"a": {"enum": []}}}, None),
         ({"required": ["a"], "properties": {"a": {"type": "string", "maxLength": 5}}}, None),
-        ({"required": [], "properties": {"a": {"type": "objekt"}}}, None),
+        ({"properties": {"a": {"type": "objekt"}}}, None),
+        ({"pattern": "("}, None),
+        ({"$ref": "#"}, None),
+        ({"$ref": "#/no"}, None),
         ({"required": ["a"], "properties": {"a": {"default": 2, "enum": [1, 2]}}}, {"a": 2}),
         (
             {

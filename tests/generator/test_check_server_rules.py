@@ -515,7 +515,7 @@ CALLS: dict[tuple[str, str], list[list[Any]]] = {
         [tools(GIVES), says(structuredContent={})],
         *(
             [tools({**READS, "outputSchema": schema}), says(structuredContent="a")]
-            for schema in ({"pattern": "("}, {"$ref": "#/no"}, {"$schema": 5})
+            for schema in ({"pattern": "("}, {"$ref": "#/no"}, {"$ref": "#"}, {"$schema": 5})
         ),
     ],
     ("content.structured-text-fallback", OLD): [

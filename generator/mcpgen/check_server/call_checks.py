@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from mcpgen.check_server.connections import Reply
 from mcpgen.check_server.feature_checks import validator_class
@@ -53,8 +52,8 @@ class Call:
 
 def arguments_for(schema: Json) -> Node | None:
     """Values for the required members of an inputSchema; `None` if they cannot be built."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
+    from jsonschema import SchemaError
+    from referencing.exceptions import Unresolvable
 
     if not is_object(schema):
         return None
@@ -80,10 +79,11 @@ def arguments_for(schema: Json) -> Node | None:
             built[name] = _VALUES[kind]
         else:
             return None
+    validators = validator_class(schema)
     try:
-        validator: Any = Draft202012Validator(schema)  # the library's overloads are not fully typed
-        return built if validator.is_valid(built) else None
-    except (SchemaError, RecursionError, ValueError):
+        validators.check_schema(schema)
+        return built if validators(schema).is_valid(built) else None
+    except (SchemaError, Unresolvable, RecursionError, ValueError):
         return None
 
 
@@ -205,7 +205,7 @@ async def structured_content_keeps_its_schema(session: Session) -> None:
         try:
             validators.check_schema(schema)
             wrong = violations.first(validators(schema).iter_errors(result["structuredContent"]))
-        except (SchemaError, Unresolvable):
+        except (SchemaError, Unresolvable, RecursionError):
             continue  # judged by json-schema.schema-valid, or in another document
         require_valid(wrong, f"structuredContent of {call.name}")
     applies(judged, "no tool that was called has an outputSchema")
