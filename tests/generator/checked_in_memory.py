@@ -195,7 +195,8 @@ def session_with(
     Args:
         name: The revision.
         answers: What the server sends for each line: members of a response, a message with
-            `jsonrpc`, bytes, a list of these, or nothing for `None`; then empty results.
+            `jsonrpc`, bytes, a list of these, or nothing for `None`; then empty
+            results for requests.
         spoken: The revisions that the server speaks.
         begin: Opens a connection in place of one that gives these answers.
         result: The result.
@@ -203,7 +204,7 @@ def session_with(
     rest = iter(answers)
 
     def respond(line: bytes) -> Iterable[bytes]:
-        answer = next(rest, {"result": {}})
+        answer = next(rest, {"result": {}} if b'"id"' in line else None)
         return (
             [line_of(each, line) for each in answer]
             if isinstance(answer, list)
