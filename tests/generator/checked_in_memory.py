@@ -229,7 +229,12 @@ def line_of(answer: Any, request: bytes) -> bytes:
 
 
 def session_over_http(
-    name: str, answers: Iterable[Any] = (), *, session_id: str | None = None, **how: Any
+    name: str,
+    answers: Iterable[Any] = (),
+    *,
+    session_id: str | None = None,
+    sent: list[httpx2.Request] | None = None,
+    **how: Any,
 ) -> Session:
     """A session over HTTP in this process; see `session_with`.
 
@@ -238,11 +243,14 @@ def session_over_http(
         answers: A response for each request: its status, its message or bytes if it has any, and
             its header fields; or an error. Then empty results.
         session_id: The session id that the server assigned.
+        sent: Gets the requests.
         how: See `session_with`.
     """
     rest = iter(answers)
+    requests = [] if sent is None else sent
 
     def handle(request: httpx2.Request) -> httpx2.Response:
+        requests.append(request)
         answer = next(rest, (200, {"result": {}}))
         if isinstance(answer, Exception):
             raise answer

@@ -13,6 +13,7 @@ from mcpgen.check_server.connections import (
     Received,
     Reply,
     answer_to,
+    encode,
     parse_messages,
     refusal,
 )
@@ -330,3 +331,7 @@ def test_an_open_session_has_fields_in_every_request() -> None:
     assert opened_with_id == {"MCP-Session-Id": "a", **version}
     oldest = session_over_http(OLDEST, session_id="a").fields_after_opening()
     assert oldest == {"Mcp-Session-Id": "a"}
+
+
+def test_messages_are_sent_as_short_utf8() -> None:
+    assert encode({"a": ["\u00e9", 1]}) == '{"a":["\u00e9",1]}'.encode()

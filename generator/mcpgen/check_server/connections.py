@@ -169,8 +169,11 @@ def parse_messages(data: bytes, event_id: str | None = None) -> list[Received]:
     except (ValueError, RecursionError) as error:
         return [Received(data, error=f"not JSON: {error}", event_id=event_id)]
     if is_array(value) and value:
-        ids = (event_id, *[None] * (len(value) - 1))
-        return [Received(data, each, event_id=id) for each, id in zip(value, ids, strict=True)]
+        first, *others = value
+        return [
+            Received(data, first, event_id=event_id),
+            *(Received(data, each) for each in others),
+        ]
     return [Received(data, value, event_id=event_id)]
 
 
