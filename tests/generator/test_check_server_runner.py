@@ -125,3 +125,22 @@ def test_long_texts_of_outcomes_are_lines_of_400_characters() -> None:
     long = [{"jsonrpc": "2.0", "method": "x" * 700}, *opening()[:1]]
     findings, _ = found([*opening(), *opening(), long], "lifecycle.initialize-first")
     assert len(findings.outcomes[0].actual) == 163
+
+
+def test_the_refusal_of_a_chosen_revision_is_told() -> None:
+    other = {"error": {"code": 2, "message": "other"}}
+    with pytest.raises(ServerError, match=r'got error 1 \("no"\)$'):
+        found([other, other, other, REFUSED, other], "versioning.server-echo")
+    with pytest.raises(ServerError, match=f"got a result of server/discover without {NEW}: result"):
+        found([OK], "ping", name=NEW)
+
+
+def test_outcomes_say_why_a_rule_does_not_apply_and_what_was_expected() -> None:
+    tool = {"name": "n" * 500, "inputSchema": {}}
+    listed = {"result": {"tools": [tool]}}
+    opened = opening(capabilities={"tools": {}})
+    rules = ("tools.input-schema-root-object", "logging.levels")
+    findings, _ = found([*opening(), *opened, listed], *rules)
+    broken, other = findings.outcomes
+    assert broken.expected == f"type object in the inputSchema of {'n' * 366}..."
+    assert (other.state, other.why) == ("not applicable", "the server declares no logging")

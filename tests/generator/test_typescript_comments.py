@@ -8,6 +8,8 @@ import pytest
 
 from mcpgen.schema.typescript.comments import WrongTagError, read_comment
 
+TYPES = "array, boolean, integer, null, number, object, string"
+
 
 @pytest.mark.parametrize(
     ("tags", "keywords"),
@@ -34,6 +36,7 @@ from mcpgen.schema.typescript.comments import WrongTagError, read_comment
         ("@minimumX 1 @format-x y @TJS-format z", {"format": "z"}),
         ("```\n * @minimum 1\n * ```\n * @maximum 2", {"maximum": 2}),
         ("@minimum 1 @minimum 2", {"minimum": 2}),
+        ("@maximum 3" + "\n@x" * 999, {"maximum": 3}),
     ],
 )
 def test_tags_set_keywords(tags: str, keywords: dict[str, Any]) -> None:
@@ -53,6 +56,7 @@ def test_tags_set_keywords(tags: str, keywords: dict[str, Any]) -> None:
         ("@minimum 12345678901234567", "a number after @minimum", "12345678901234567"),
         ("@minLength 1234567890123456", "a count after @minLength", "1234567890123456"),
         ("@minLength -1", "a count after @minLength", "-1"),
+        ("@type text", f"one of {TYPES} after @type", "text"),
         ("@uniqueItems no", "true or false after @uniqueItems", "no"),
         (f"@format {'x' * 2001}", "a text of at most 2000 characters after @format", "x" * 2001),
         ("@format", "a text of at most 2000 characters after @format", ""),
