@@ -7,8 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from generator.checked_in_memory import ignore, session_with
+from generator.checked_in_memory import MemoryConnection, ignore, line_of, session_with
 from mcpgen import schema
+from mcpgen.check_server.connections import Connection
 from mcpgen.check_server.runner import Findings, Run, select_checks
 from mcpgen.check_server.session import Server
 from mcpgen.errors import ServerError
@@ -115,6 +116,7 @@ def test_other_revisions_are_asked_for_checks_that_compare_them() -> None:
 def test_findings_have_the_name_of_the_server(members: dict[str, Any], name: str) -> None:
     findings, _ = found([*opening(), *opening(**members), OK], "ping")
     assert findings.name == name
+    assert list(outcomes(findings)) == ["ping.answered"]
     assert (findings.target, findings.transport, findings.revisions) == ("raw", "stdio", (OLD,))
 
 
@@ -144,3 +146,29 @@ def test_outcomes_say_why_a_rule_does_not_apply_and_what_was_expected() -> None:
     broken, other = findings.outcomes
     assert broken.expected == f"type object in the inputSchema of {'n' * 366}..."
     assert (other.state, other.why) == ("not applicable", "the server declares no logging")
+
+
+@pytest.mark.parametrize("refusals", [0, 1, 2])
+def test_each_connection_is_closed(refusals: int) -> None:
+    begun: list[MemoryConnection] = []
+    closed: list[MemoryConnection] = []
+    answers = iter([*opening(), *[REFUSED] * refusals])
+
+    def respond(line: bytes) -> list[bytes]:
+        answer = next(answers, opening()[0] if b'"id"' in line else None)
+        return [line_of(answer, line)] if answer else []
+
+    class Counted(MemoryConnection):
+        async def close(self) -> None:
+            closed.append(self)
+
+    def begin() -> Connection:
+        begun.append(Counted(respond, []))
+        return begun[-1]
+
+    server = session_with(OLD, begin=begin).server
+    checks = select_checks(("lifecycle.initialize-first", "ping.answered"))
+    findings = anyio.run(Run(server, checks, ignore, ignore).findings, [revision(OLD)])
+    assert len(findings.outcomes) == (2 if refusals < 2 else 0)
+    assert closed
+    assert {id(each) for each in begun[1:]} == {id(each) for each in closed}
