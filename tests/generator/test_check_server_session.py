@@ -118,7 +118,7 @@ def test_parts_of_a_reply_are_read_whatever_it_is() -> None:
     assert (failed.code, failed.result, failed.media_type) == (1, None, "text/x")
     silent = Reply()
     assert (silent.code, silent.result, silent.error, silent.media_type) == (None, None, None, "")
-    assert (silent.ended, silent.body, silent.status) == (True, b"", None)
+    assert (silent.ended, silent.body, silent.status) == (False, b"", None)
     assert [Reply(status=status).is_refused for status in (None, 399, 400)] == [False, False, True]
 
 

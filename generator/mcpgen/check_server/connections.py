@@ -72,7 +72,7 @@ class Reply:
     status: int | None = None
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
-    ended: bool = True
+    ended: bool = False
 
     @property
     def media_type(self) -> str:
