@@ -204,7 +204,7 @@ def session_with(
     rest = iter(answers)
 
     def respond(line: bytes) -> Iterable[bytes]:
-        answer = next(rest, {"result": {}} if b'"id"' in line else None)
+        answer: Any = next(rest, {"result": {}} if b'"id"' in line else None)
         return (
             [line_of(each, line) for each in answer]
             if isinstance(answer, list)
@@ -251,10 +251,10 @@ def session_over_http(
 
     def handle(request: httpx2.Request) -> httpx2.Response:
         requests.append(request)
-        answer = next(rest, (200, {"result": {}}))
+        answer: Any = next(rest, (200, {"result": {}}))
         if isinstance(answer, Exception):
             raise answer
-        status, message, fields = (*answer, *(None, {})[len(answer) - 1 :])
+        status, message, fields = answer + (None, {})[len(answer) - 1 :]
         if message is None or isinstance(message, bytes):
             return httpx2.Response(status, headers=fields, content=message)
         body = line_of(message, request.content)

@@ -46,7 +46,7 @@ def unsupported(**data: Any) -> dict[str, Any]:
     return refused(-32022, data=data)
 
 
-NAMED = {"_meta": {f"{PREFIX}serverInfo": {}}}
+NAMED: dict[str, Any] = {"_meta": {f"{PREFIX}serverInfo": {}}}
 DISCOVERED: dict[str, Any] = {"supportedVersions": [NEW], "resultType": "complete"}
 FIRST_RESULTS: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("lifecycle.initialize-result", OLD): [
@@ -442,7 +442,7 @@ FEATURES |= {
 def test_replies_about_features_are_judged(
     rule: str, name: str, snapshot: SnapshotAssertion
 ) -> None:
-    opened = {"ttlMs": 0, "cacheScope": "private", "capabilities": ALL}
+    opened: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private", "capabilities": ALL}
     said = [judgement(rule, session_with(name, one, **opened)) for one in FEATURES[rule, name]]
     assert said == snapshot
 
