@@ -273,7 +273,7 @@ def session_over_http(
 
 
 def judgement(rule: str, session: Session) -> str:
-    """What the check of a rule says of a session; empty if the rule is kept."""
+    """The words of a check about a session; empty if the rule is kept."""
     [check] = [check for check in CHECKS if check.id == rule]
     try:
         anyio.run(check.run, session)

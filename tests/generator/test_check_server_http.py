@@ -596,7 +596,7 @@ def test_opening_a_session_sends_its_fields_from_then_on() -> None:
     assert len(sent) == 3
 
 
-def test_tools_with_parameters_in_fields_are_not_called_without_them() -> None:
+def test_tools_with_parameters_in_fields_are_not_called() -> None:
     schema = {"type": "object", "properties": {"a": {"x-mcp-header": "A"}}}
     tool = {"name": "a", "inputSchema": schema, "annotations": {"readOnlyHint": True}}
     plain = {**tool, "name": "b", "inputSchema": {"type": "object"}}

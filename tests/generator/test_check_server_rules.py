@@ -1,4 +1,4 @@
-"""What the checks of `mcpgen check-server` say of replies, and of servers that have little."""
+"""The words of the checks of `mcpgen check-server` about replies, and servers with little."""
 
 from __future__ import annotations
 

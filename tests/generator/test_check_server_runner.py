@@ -25,7 +25,7 @@ def opening(**members: Any) -> list[Any]:
     return [{"result": {"protocolVersion": OLD, "capabilities": {}, **members}}, None]
 
 
-def found(answers: list[Any], *rules: str, name: str = OLD) -> tuple[Findings, Server]:
+def findings_of(answers: list[Any], *rules: str, name: str = OLD) -> tuple[Findings, Server]:
     """The findings about a server that answers so, and the server."""
     server = session_with(name, answers).server
     run = Run(server, select_checks(rules), ignore, ignore)
@@ -33,7 +33,7 @@ def found(answers: list[Any], *rules: str, name: str = OLD) -> tuple[Findings, S
 
 
 def outcomes(findings: Findings) -> dict[str, str]:
-    """What each check found."""
+    """The outcome of each check."""
     return {
         each.rule.id: f"{each.state}: {each.expected} | {each.actual}" for each in findings.outcomes
     }
@@ -43,7 +43,7 @@ def test_a_server_that_falls_silent_is_judged_by_what_it_sent() -> None:
     rules = ("jsonrpc.request-id-type", "progress.token-type", "ping.answered")
     records = ("jsonrpc.version-member", "jsonrpc.result-object")
     silent = [*opening(), *opening(), OK, *[None] * 9]
-    findings, _ = found(silent, "jsonrpc.response-same-id", *rules, *records)
+    findings, _ = findings_of(silent, "jsonrpc.response-same-id", *rules, *records)
     assert outcomes(findings) == {
         "ping.answered": "passed:  | ",
         "jsonrpc.request-id-type": 'broken: a result for the id "abc" | no answer',
@@ -55,10 +55,10 @@ def test_a_server_that_falls_silent_is_judged_by_what_it_sent() -> None:
     assert findings.lost == {OLD: "the server answers no longer: no answer"}
 
 
-def test_what_comes_after_silence_is_not_checked() -> None:
+def test_nothing_is_checked_after_silence() -> None:
     silent = [*opening(), *opening(), *[None] * 9]
     rules = ("lifecycle.initialize-result", "ping", "jsonrpc.code-method-not-found")
-    findings, _ = found(silent, *rules, "cancellation", "progress.token-type", "resources")
+    findings, _ = findings_of(silent, *rules, "cancellation", "progress.token-type", "resources")
     assert "resources.list-result-shape" not in outcomes(findings)
     assert findings.lost == {OLD: "the server answers no longer: no answer"}
 
@@ -66,7 +66,7 @@ def test_what_comes_after_silence_is_not_checked() -> None:
 @pytest.mark.parametrize("failures", [0, 1, 2])
 def test_a_session_is_opened_in_two_attempts(failures: int) -> None:
     answers = [*opening(), *[REFUSED] * failures, *opening(), OK]
-    findings, _ = found(answers, "ping.answered")
+    findings, _ = findings_of(answers, "ping.answered")
     if failures < 2:
         assert outcomes(findings) == {"ping.answered": "passed:  | "}
         assert findings.lost == {}
@@ -87,16 +87,16 @@ def test_a_session_is_opened_in_two_attempts(failures: int) -> None:
 )
 def test_a_server_of_no_revision_is_one_error(first: list[Any], came: str) -> None:
     with pytest.raises(ServerError) as caught:
-        found(first, "ping")
+        findings_of(first, "ping")
     assert str(caught.value) == f"raw: expected a server that speaks one of {OLD}, got {came}"
 
 
 def test_other_revisions_are_asked_for_checks_that_compare_them() -> None:
-    _, server = found([*opening(), *opening()], "ping.answered")
+    _, server = findings_of([*opening(), *opening()], "ping.answered")
     assert list(server.initialized) == [OLD]
     handshakes = [row.name for row in schema.revisions() if row.name != NEW]
     asked = [REFUSED] + [REFUSED] * (len(handshakes) - 2) + opening()
-    _, server = found([*asked, REFUSED, *opening()], "versioning.server-echo")
+    _, server = findings_of([*asked, REFUSED, *opening()], "versioning.server-echo")
     assert [each.version for each in server.spoken] == [OLD]
 
 
@@ -114,7 +114,7 @@ def test_other_revisions_are_asked_for_checks_that_compare_them() -> None:
     ],
 )
 def test_findings_have_the_name_of_the_server(members: dict[str, Any], name: str) -> None:
-    findings, _ = found([*opening(), *opening(**members), OK], "ping")
+    findings, _ = findings_of([*opening(), *opening(**members), OK], "ping")
     assert findings.name == name
     assert list(outcomes(findings)) == ["ping.answered"]
     assert (findings.target, findings.transport, findings.revisions) == ("raw", "stdio", (OLD,))
@@ -122,27 +122,27 @@ def test_findings_have_the_name_of_the_server(members: dict[str, Any], name: str
 
 def test_long_texts_of_outcomes_are_lines_of_400_characters() -> None:
     result = {"result": {"a\n" + "b" * 500: 1}}
-    findings, _ = found([*opening(), *opening(), result], "ping.answered")
+    findings, _ = findings_of([*opening(), *opening(), result], "ping.answered")
     assert len(findings.outcomes[0].actual) < 100
     long = [{"jsonrpc": "2.0", "method": "x" * 700}, *opening()[:1]]
-    findings, _ = found([*opening(), *opening(), long], "lifecycle.initialize-first")
+    findings, _ = findings_of([*opening(), *opening(), long], "lifecycle.initialize-first")
     assert len(findings.outcomes[0].actual) == 163
 
 
 def test_the_refusal_of_a_chosen_revision_is_told() -> None:
     other = {"error": {"code": 2, "message": "other"}}
     with pytest.raises(ServerError, match=r'got error 1 \("no"\)$'):
-        found([other, other, other, REFUSED, other], "versioning.server-echo")
+        findings_of([other, other, other, REFUSED, other], "versioning.server-echo")
     with pytest.raises(ServerError, match=f"got a result of server/discover without {NEW}: result"):
-        found([OK], "ping", name=NEW)
+        findings_of([OK], "ping", name=NEW)
 
 
-def test_outcomes_say_why_a_rule_does_not_apply_and_what_was_expected() -> None:
+def test_outcomes_say_why_a_rule_does_not_apply() -> None:
     tool = {"name": "n" * 500, "inputSchema": {}}
     listed = {"result": {"tools": [tool]}}
     opened = opening(capabilities={"tools": {}})
     rules = ("tools.input-schema-root-object", "logging.levels")
-    findings, _ = found([*opening(), *opened, listed], *rules)
+    findings, _ = findings_of([*opening(), *opened, listed], *rules)
     broken, other = findings.outcomes
     assert broken.expected == f"type object in the inputSchema of {'n' * 366}..."
     assert (other.state, other.why) == ("not applicable", "the server declares no logging")

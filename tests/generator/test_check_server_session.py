@@ -301,7 +301,7 @@ def test_sessions_over_http_have_a_field_for_their_id(name: str, field: str) -> 
     assert session_over_http(OLD).session_id is None
 
 
-def test_a_notification_that_an_error_answers_is_told_from_its_probe() -> None:
+def test_an_error_answers_a_notification_or_its_probe() -> None:
     error = {"jsonrpc": "2.0", "error": {"code": 1}}
     note = {"jsonrpc": "2.0", "method": "a"}
     for answers, answer, reason in (
