@@ -195,7 +195,8 @@ def session_with(
     Args:
         name: The revision.
         answers: What the server sends for each line: members of a response, a message with
-            `jsonrpc`, bytes, a list of these, or nothing for `None`; then empty results.
+            `jsonrpc`, bytes, a list of these, or nothing for `None`; then empty
+            results for requests.
         spoken: The revisions that the server speaks.
         begin: Opens a connection in place of one that gives these answers.
         result: The result.
@@ -203,7 +204,7 @@ def session_with(
     rest = iter(answers)
 
     def respond(line: bytes) -> Iterable[bytes]:
-        answer = next(rest, {"result": {}})
+        answer: Any = next(rest, {"result": {}} if b'"id"' in line else None)
         return (
             [line_of(each, line) for each in answer]
             if isinstance(answer, list)
@@ -228,7 +229,12 @@ def line_of(answer: Any, request: bytes) -> bytes:
 
 
 def session_over_http(
-    name: str, answers: Iterable[Any] = (), *, session_id: str | None = None, **how: Any
+    name: str,
+    answers: Iterable[Any] = (),
+    *,
+    session_id: str | None = None,
+    sent: list[httpx2.Request] | None = None,
+    **how: Any,
 ) -> Session:
     """A session over HTTP in this process; see `session_with`.
 
@@ -237,15 +243,18 @@ def session_over_http(
         answers: A response for each request: its status, its message or bytes if it has any, and
             its header fields; or an error. Then empty results.
         session_id: The session id that the server assigned.
+        sent: Gets the requests.
         how: See `session_with`.
     """
     rest = iter(answers)
+    requests = [] if sent is None else sent
 
     def handle(request: httpx2.Request) -> httpx2.Response:
-        answer = next(rest, (200, {"result": {}}))
+        requests.append(request)
+        answer: Any = next(rest, (200, {"result": {}}))
         if isinstance(answer, Exception):
             raise answer
-        status, message, fields = (*answer, *(None, {})[len(answer) - 1 :])
+        status, message, fields = answer + (None, {})[len(answer) - 1 :]
         if message is None or isinstance(message, bytes):
             return httpx2.Response(status, headers=fields, content=message)
         body = line_of(message, request.content)
@@ -264,7 +273,7 @@ def session_over_http(
 
 
 def judgement(rule: str, session: Session) -> str:
-    """What the check of a rule says of a session; empty if the rule is kept."""
+    """The words of a check about a session; empty if the rule is kept."""
     [check] = [check for check in CHECKS if check.id == rule]
     try:
         anyio.run(check.run, session)

@@ -303,6 +303,42 @@ def test_arguments_are_made_up_for_plain_members_alone(member: Any, value: objec
     assert arguments_for(schema) == (None if value is None else {"m": value})
 
 
+@pytest.mark.parametrize(
+    ("members", "built"),
+    [
+        (5, None),
+        ({}, {}),
+        ({"properties": 5}, None),
+        ({"required": 5}, None),
+        ({"required": [5]}, None),
+        ({"required": ["a"]}, None),
+        ({"required": ["a"], "properties": {"a": {"enum": []}}}, None),
+        ({"required": ["a"], "properties": {"a": {"type": "string", "maxLength": 5}}}, None),
+        ({"properties": {"a": {"type": "objekt"}}}, None),
+        ({"pattern": "("}, None),
+        ({"$ref": "#"}, None),
+        ({"$ref": "#/no"}, None),
+        ({"required": ["a"], "properties": {"a": {"default": 2, "enum": [1, 2]}}}, {"a": 2}),
+        (
+            {
+                "required": list("abcdefg"),
+                "properties": {
+                    name: {"type": kind}
+                    for name, kind in zip(
+                        "abcdefg",
+                        ("string", "integer", "number", "boolean", "array", "object", "null"),
+                        strict=True,
+                    )
+                },
+            },
+            {"a": "mcpgen", "b": 1, "c": 1, "d": False, "e": [], "f": {}, "g": None},
+        ),
+    ],
+)
+def test_arguments_fit_the_schema_or_there_are_none(members: Any, built: object) -> None:
+    assert arguments_for(members) == built
+
+
 @pytest.mark.parametrize(("rule", "number"), [("ping.answered", 2), ("versioning.server-echo", 6)])
 def test_other_revisions_are_tried_for_rules_that_compare_them(
     rule: str, number: int, tmp_path: Path

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import httpx2
 import pytest
 
-from generator.checked_in_memory import judgement, session_over_http
+from generator.checked_in_memory import judgement, session_over_http, session_with
 
 OLDEST, OLD, NEW = "2024-11-05", "2025-11-25", "2026-07-28"
 STREAM = {"content-type": "text/event-stream"}
@@ -31,6 +32,7 @@ def event(method: str, **params: Any) -> tuple[Any, ...]:
 
 
 Case = tuple[str, str, list[Any], str]
+FAILED = 'got status 200 with error 1 ("no")'
 GET = "expected text/event-stream, or status 405, for GET, got status "
 RESPONSES: list[Case] = [
     ("http.endpoint-post-get", OLD, [*OPENED, (405,)], ""),
@@ -140,7 +142,7 @@ RESPONSES: list[Case] = [
             "http.independent-process",
             OLD,
             [*OPENED, *answers, failed(200, 1)],
-            f'expected a result of the {client} client\'s request, got status 200 with error 1 ("no")',
+            f"expected a result of the {client} client's request, {FAILED}",
         )
         for answers, client in (([], "first"), ([OK], "second"))
     ),
@@ -183,8 +185,8 @@ RESPONSES: list[Case] = [
     (
         "http.version-header-missing-default",
         OLD,
-        [failed(400, 1)],
-        'expected a result of a request without MCP-Protocol-Version, got status 400 with error 1 ("no")',
+        [failed(200, 1)],
+        f"expected a result of a request without MCP-Protocol-Version, {FAILED}",
     ),
     ("http.unknown-method-404", NEW, [(404,)], ""),
     (
@@ -273,6 +275,12 @@ FIELDS: list[Case] = [
     ),
     ("http.version-unsupported", NEW, [failed(400, VERSION, data={"supported": [NEW]})], ""),
     ("http.version-unsupported", NEW, [failed(400, VERSION, data=5)], f"{SUPPORTED}5"),
+    (
+        "http.version-unsupported",
+        NEW,
+        [failed(400, VERSION, data={"supported": 5})],
+        f'{SUPPORTED}{{"supported": 5}}',
+    ),
     ("http.version-unsupported", NEW, [failed(400, VERSION, data={})], f"{SUPPORTED}{{}}"),
     (
         "http.version-unsupported",
@@ -557,3 +565,45 @@ def test_a_server_without_changes_needs_no_subscriptions() -> None:
     for answer, capabilities in ((UNKNOWN, tools), (failed(404, -32600), {})):
         session = session_over_http(NEW, [answer], capabilities=capabilities)
         assert judgement(rule, session).startswith("expected text/event-stream")
+
+
+@pytest.mark.parametrize(("name", "method"), [(OLD, None), (NEW, "server/discover")])
+def test_unreadable_bytes_have_the_fields_of_a_request(name: str, method: str | None) -> None:
+    sent: list[httpx2.Request] = []
+    session = session_over_http(name, [(400,)] * 3, sent=sent)
+
+    async def post() -> None:
+        await session.post(b"{]")
+        await session.post(b"{]", {"Mcp-Method": "x"})
+        await session.post({"jsonrpc": "2.0", "method": "a"}, {"y": "z"})
+
+    anyio.run(post)
+    assert [request.content for request in sent[:2]] == [b"{]"] * 2
+    own = "a" if method else None
+    assert [request.headers.get("mcp-method") for request in sent] == [method, "x", own]
+    assert sent[2].headers["y"] == "z"
+
+
+def test_opening_a_session_sends_its_fields_from_then_on() -> None:
+    sent: list[httpx2.Request] = []
+    opened = (*OK, {"MCP-Session-Id": "a"})
+    session = session_over_http(OLD, [opened, (202,)], sent=sent)
+    anyio.run(session.open)
+    assert [b'"notifications/initialized"' in request.content for request in sent] == [False, True]
+    assert [request.headers.get("mcp-session-id") for request in sent] == [None, "a"]
+    refused = session_over_http(OLD, [failed(400, 1)], sent=sent)
+    anyio.run(refused.open)
+    assert len(sent) == 3
+
+
+def test_tools_with_parameters_in_fields_are_not_called() -> None:
+    schema = {"type": "object", "properties": {"a": {"x-mcp-header": "A"}}}
+    tool = {"name": "a", "inputSchema": schema, "annotations": {"readOnlyHint": True}}
+    plain = {**tool, "name": "b", "inputSchema": {"type": "object"}}
+    rule, listed = "tools.call-result-content-required", {"result": {"tools": [tool, plain]}}
+    for session, name in (
+        (session_over_http(NEW, [(200, listed)], capabilities={"tools": {}}), "b"),
+        (session_over_http(OLD, [(200, listed)], capabilities={"tools": {}}), "a"),
+        (session_with(NEW, [listed], capabilities={"tools": {}}), "a"),
+    ):
+        assert f"result of {name}/" in judgement(rule, session)

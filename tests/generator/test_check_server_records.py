@@ -26,7 +26,7 @@ def received(message: Any) -> Received:
 
 
 def judged(rule: str, name: str, *records: Sequence[Received], capabilities: Any = None) -> str:
-    """What a check says of the records of some sessions; empty if the rule is kept."""
+    """The words of a check about the records of some sessions; empty if the rule is kept."""
     session = session_with(name, capabilities=capabilities or {})
     session.records += map(list, records)
     return judgement(rule, session)

@@ -1,4 +1,4 @@
-"""What the checks of `mcpgen check-server` say of replies, and of servers that have little."""
+"""The words of the checks of `mcpgen check-server` about replies, and servers with little."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def unsupported(**data: Any) -> dict[str, Any]:
     return refused(-32022, data=data)
 
 
-NAMED = {"_meta": {f"{PREFIX}serverInfo": {}}}
+NAMED: dict[str, Any] = {"_meta": {f"{PREFIX}serverInfo": {}}}
 DISCOVERED: dict[str, Any] = {"supportedVersions": [NEW], "resultType": "complete"}
 FIRST_RESULTS: dict[tuple[str, str], list[dict[str, Any]]] = {
     ("lifecycle.initialize-result", OLD): [
@@ -246,6 +246,7 @@ FEATURES: dict[tuple[str, str], list[list[Any]]] = {
     ("json-schema.schema-valid", OLD): [
         [tools({"outputSchema": {"type": "number"}})],
         [tools({"inputSchema": {"type": "objekt"}})],
+        [tools({"inputSchema": {"$schema": []}})],
         [tools({}, {"outputSchema": {"required": ["a"] * 60}})],
     ],
     ("tools.name-length", OLD): [
@@ -264,6 +265,7 @@ FEATURES: dict[tuple[str, str], list[list[Any]]] = {
         [tools({}), *[tools({}, {"name": "b"})] * 2, tools({"name": "b"}, {})],
         [tools({}), tools({}, {"name": "b"}), *[tools({"name": "b"}, {})] * 2],
         [tools({}), refused()],
+        [tools({}), OK, says(tools=5), tools({})],
     ],
     ("tools.unknown-tool-error", OLD): [[refused()], [OK]],
     ("resources.uri-and-name-required", OLD): [
@@ -347,6 +349,7 @@ FEATURES |= {
         [says(prompts=[{"name": "a"}]), refused()],
     ],
     ("prompts.missing-arguments-error", OLD): [
+        [says(prompts=[{"arguments": [{"required": True}]}]), OK],
         [says(prompts=[{"name": "a", "arguments": [{"name": "b", "required": False}]}])],
         *(
             [
@@ -398,6 +401,7 @@ FEATURES |= {
     ],
     ("pagination.results-after-cursor", OLD): [
         [OK, says(nextCursor=5), refused()],
+        [says(tools=5, **CURSOR), says(tools=5), OK],
         [tools({}, 5), says(resources=[{"uri": "a"}], **CURSOR), says(resources=[{"uri": "b"}])],
         [OK, says(resources=[{"uri": "a"}], **CURSOR), says(resources=[{"uri": "a"}, 5])],
         [says(tools=[{"name": "a"}, 5], **CURSOR), says(tools=[{"name": "b"}, {"name": "a"}])],
@@ -438,7 +442,7 @@ FEATURES |= {
 def test_replies_about_features_are_judged(
     rule: str, name: str, snapshot: SnapshotAssertion
 ) -> None:
-    opened = {"ttlMs": 0, "cacheScope": "private", "capabilities": ALL}
+    opened: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private", "capabilities": ALL}
     said = [judgement(rule, session_with(name, one, **opened)) for one in FEATURES[rule, name]]
     assert said == snapshot
 
@@ -475,6 +479,7 @@ CALLS: dict[tuple[str, str], list[list[Any]]] = {
         [tools({"annotations": {"readOnlyHint": 1}})],
         [tools({"annotations": 5})],
         [tools({**NEEDS, "inputSchema": {"required": ["a"]}})],
+        [tools({**NEEDS, "inputSchema": {"required": [[]]}})],
         [tools({**READS, "inputSchema": 5}, READS), says(content=5)],
     ],
     **{
@@ -508,6 +513,10 @@ CALLS: dict[tuple[str, str], list[list[Any]]] = {
         [tools({**READS, "outputSchema": 5}, GIVES), OK, says(structuredContent={})],
         [tools({**READS, "name": "b"}, GIVES), OK, says(structuredContent={"b": 1})],
         [tools(GIVES), says(structuredContent={})],
+        *(
+            [tools({**READS, "outputSchema": schema}), says(structuredContent="a")]
+            for schema in ({"pattern": "("}, {"$ref": "#/no"}, {"$ref": "#"}, {"$schema": 5})
+        ),
     ],
     ("content.structured-text-fallback", OLD): [
         content(),

@@ -255,3 +255,33 @@ def test_without_a_reserved_range_no_code_is_defined() -> None:
 def test_there_are_no_facts_of_an_unknown_revision() -> None:
     with pytest.raises(UsageError, match="unknown revision 'draft'"):
         facts.load("draft")
+
+
+def test_a_file_that_states_nothing_has_the_usual_facts(tmp_path: Path) -> None:
+    (tmp_path / "facts.toml").write_text("")
+    stated = facts.load_file(tmp_path / "facts.toml")
+    assert stated.transports == revision_facts.Transports(stdio=True, http_sse=False)
+    assert stated.http == revision_facts.Http(
+        accepted=202,
+        rejected=400,
+        missing_session=400,
+        unknown_session=404,
+        forbidden_origin=403,
+        unsupported_revision=400,
+        standalone_stream=False,
+        resumable=False,
+        polling=False,
+    )
+    authorization = stated.authorization
+    assert authorization.pkce_advertised
+    assert not authorization.application_type
+    assert not authorization.offline_access
+    assert (stated.errors.resource_not_found, stated.errors.unsupported_revision) == (
+        -32002,
+        -32602,
+    )
+    assert not stated.meta.key_rules
+    unknown = stated.method("no/such")
+    flags = {name: value for name, value in vars(unknown).items() if isinstance(value, bool)}
+    assert [name for name, value in flags.items() if value] == ["cancellable"]
+    assert len(flags) == 8

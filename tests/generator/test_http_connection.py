@@ -167,7 +167,8 @@ async def test_a_stream_is_read_up_to_the_answers_or_to_its_end(
     whole = await server.send(1, to_end=True)
     assert (len(whole.received), whole.answer, whole.reason) == (3, ANSWER, "")
     ended = await Server(lambda request: stream(*body)).send(1, to_end=True)
-    assert ended.ended
+    plain = await Server(always(httpx2.Response(200, json=ANSWER))).send(1)
+    assert (whole.ended, ended.ended, plain.ended) == (False, True, True)
 
 
 async def test_requests_of_the_server_are_answered_and_all_is_recorded() -> None:
@@ -215,3 +216,5 @@ async def test_other_verbs_read_no_stream_and_listening_one_message() -> None:
     assert server.connection.end == ""
     await server.connection.close()
     assert server.connection.end == "closed"
+    with pytest.raises(RuntimeError, match="closed"):
+        await server.send(1)

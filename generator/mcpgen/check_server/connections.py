@@ -72,12 +72,17 @@ class Reply:
     status: int | None = None
     fields: Mapping[str, str] = field(default_factory=dict[str, str])
     body: bytes = b""
-    ended: bool = True
+    ended: bool = False
 
     @property
     def media_type(self) -> str:
         """The type of the HTTP body, without parameters."""
         return self.fields.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the HTTP status is that of an error."""
+        return self.status is not None and self.status >= 400
 
     @property
     def result(self) -> Json:
@@ -164,8 +169,11 @@ def parse_messages(data: bytes, event_id: str | None = None) -> list[Received]:
     except (ValueError, RecursionError) as error:
         return [Received(data, error=f"not JSON: {error}", event_id=event_id)]
     if is_array(value) and value:
-        ids = (event_id, *[None] * (len(value) - 1))
-        return [Received(data, each, event_id=id) for each, id in zip(value, ids, strict=True)]
+        first, *others = value
+        return [
+            Received(data, first, event_id=event_id),
+            *(Received(data, each) for each in others),
+        ]
     return [Received(data, value, event_id=event_id)]
 
 

@@ -95,6 +95,11 @@ def _repeated_values(values: Sequence[Json]) -> list[Json]:
     return [value for value, number in Counter(map(str, values)).items() if number > 1]
 
 
+def _objects(values: Json) -> list[Node]:
+    """The objects of an array; none of any other value."""
+    return [each for each in values if is_object(each)] if is_array(values) else []
+
+
 # ---- tools
 @TABLE.add("tools.name-and-schema-required")
 async def a_tool_has_name_and_schema(session: Session) -> None:
@@ -142,15 +147,22 @@ async def structured_results_are_objects(session: Session) -> None:
 @TABLE.add("json-schema.schema-valid")
 async def schemas_are_valid(session: Session) -> None:
     from jsonschema import SchemaError
-    from jsonschema.validators import Draft202012Validator, validator_for
 
     tools = await _entries(session, "tools")
     for member in ("inputSchema", "outputSchema"):
         for name, schema in _schemas(tools, member):
             try:
-                validator_for(schema, Draft202012Validator).check_schema(schema)
+                validator_class(schema).check_schema(schema)
             except SchemaError as error:
                 require(False, f"a valid {member} of {name}", format_value(error.message, 120))
+
+
+def validator_class(schema: Node) -> Any:
+    """The library's validators of a schema's dialect; of 2020-12 if it names none that is known."""
+    from jsonschema.validators import Draft202012Validator, validator_for
+
+    is_named = isinstance(schema.get("$schema"), str)
+    return validator_for(schema, Draft202012Validator) if is_named else Draft202012Validator
 
 
 @TABLE.add("tools.name-length")
@@ -179,8 +191,8 @@ async def tools_keep_their_order(session: Session) -> None:
     await _entries(session, "tools")
     orders: list[Json] = []
     for _ in range(3):
-        tools: Json = result_of(await session.ask("tools/list")).get("tools")
-        orders.append([tool.get("name") for tool in tools if is_object(tool)])
+        tools = _objects(result_of(await session.ask("tools/list")).get("tools"))
+        orders.append([tool.get("name") for tool in tools])
     require(
         orders[0] == orders[1] == orders[2], "the same order each time", format_value(orders[1:])
     )
@@ -238,8 +250,7 @@ async def contents_are_an_array(session: Session) -> None:
 async def _contents(session: Session) -> list[tuple[str, Node]]:
     contents: list[tuple[str, Node]] = []
     for uri, result in await _read_resources(session):
-        parts: Json = result.get("contents")
-        contents += [(uri, part) for part in parts if is_object(part)] if is_array(parts) else []
+        contents += [(uri, part) for part in _objects(result.get("contents"))]
     applies(bool(contents), "the resources are empty")
     return contents
 
@@ -319,8 +330,7 @@ async def a_prompt_has_a_name(session: Session) -> None:
 
 
 def _arguments(prompt: Node) -> list[Node]:
-    arguments: Json = prompt.get("arguments")
-    return [each for each in arguments if is_object(each)] if is_array(arguments) else []
+    return _objects(prompt.get("arguments"))
 
 
 @TABLE.add("prompts.get-result-shape")
@@ -353,8 +363,9 @@ async def a_missing_argument_has_its_code(session: Session) -> None:
         if any(each.get("required") is True for each in _arguments(prompt))
     ]
     applies(bool(prompts), "no prompt requires an argument")
-    reply = await session.ask("prompts/get", {"name": prompts[0]["name"]})
-    expected = f"for {prompts[0]['name']} without its arguments"
+    name: Json = prompts[0].get("name")
+    reply = await session.ask("prompts/get", {"name": name})
+    expected = f"for {name} without its arguments"
     require_error(reply, INVALID_PARAMS, what=expected)
 
 
@@ -489,10 +500,10 @@ async def pages_do_not_repeat_entries(session: Session) -> None:
         if not is_object(first) or not isinstance(first.get("nextCursor"), str):
             continue
         paged = True
-        own = [each.get(keys[member]) for each in first.get(member, ()) if is_object(each)]
+        own = [each.get(keys[member]) for each in _objects(first.get(member))]
         second: Json = (await session.ask(method, {"cursor": first["nextCursor"]})).result
-        rows: Json = second.get(member, []) if is_object(second) else []
-        again = [each for each in rows if is_object(each) and each.get(keys[member]) in own]
+        rows = _objects(second.get(member)) if is_object(second) else []
+        again = [each for each in rows if each.get(keys[member]) in own]
         require(not again, f"other entries on the second page of {method}", format_value(again))
     applies(paged, "every list has one page")
 

@@ -13,7 +13,7 @@ from mcpgen.check_server.outcomes import applies, require, require_error, result
 from mcpgen.check_server.session import Session
 from mcpgen.check_server.table import HTTP, Table
 from mcpgen.errors import format_value
-from mcpgen.json_types import Json, Node, is_object
+from mcpgen.json_types import Json, Node, is_array, is_object
 
 TABLE = Table()
 
@@ -66,7 +66,7 @@ async def get_and_delete_are_not_allowed(session: Session) -> None:
 async def a_notification_is_accepted_without_a_body(session: Session) -> None:
     known = "notifications/initialized" if session.has_handshake else UNKNOWN_NOTIFICATION
     reply = await session.post({"jsonrpc": "2.0", "method": known})
-    refused = not session.has_handshake and (reply.status or 0) >= 400
+    refused = not session.has_handshake and reply.is_refused
     applies(not refused, "the server refuses unknown notifications")
     actual = f"{_status(reply)} with {len(reply.body)} bytes"
     require(reply.status == 202 and not reply.body, "status 202 without a body", actual)
@@ -161,7 +161,8 @@ async def a_deleted_session_is_gone(session: Session) -> None:
     async with session.open_another() as other:
         deleted = await other.http.head("DELETE")
         applies(deleted.status != 405, "the server lets no client end a session")
-        applies((deleted.status or 500) < 300, f"the session is not deleted: {_status(deleted)}")
+        done = deleted.status is not None and deleted.status < 300
+        applies(done, f"the session is not deleted: {_status(deleted)}")
         reply = await other.ask(other.liveness)
     require(reply.status == 404, "status 404 for a deleted session", _status(reply))
 
@@ -211,10 +212,11 @@ async def an_unknown_version_is_refused_over_http(session: Session) -> None:
         fields={str(facts.headers.protocol_version): ANCIENT},
     )
     data: Json = reply.error.get("data") if is_object(reply.error) else None
+    supported: Json = data.get("supported") if is_object(data) else None
     code = facts.errors.unsupported_revision
     kept = reply.status == 400 and reply.code == code
     require(kept, f"status 400 with error {code} for the version {ANCIENT}", reply.text)
-    named = is_object(data) and session.version in data.get("supported", ())
+    named = is_array(supported) and session.version in supported
     require(named, f"{session.version} in supported", format_value(data))
 
 

@@ -115,10 +115,10 @@ class HttpConnection:
         to_end: bool = False,
     ) -> Reply:
         """POST a payload, and read the response; see `Connection`."""
-        reply = Reply(ended=False)
+        reply = Reply()
         await self._read("POST", payload, fields, reply, awaited, to_end=to_end)
         if reply.status in (307, 308) and self._follow_redirect(reply.fields.get("location", "")):
-            reply = Reply(ended=False)
+            reply = Reply()
             await self._read("POST", payload, fields, reply, awaited, to_end=to_end)
         if awaited or not reply.reason:
             reply.answer = answer_to(awaited[-1] if awaited else None, reply.received)
@@ -138,7 +138,7 @@ class HttpConnection:
 
     async def head(self, verb: str, fields: Fields | None = None) -> Reply:
         """Send a request with another verb, and read status and header fields only."""
-        reply = Reply(ended=False)
+        reply = Reply()
         await self._read(verb, b"", fields, reply, None)
         return reply
 
@@ -222,8 +222,8 @@ class HttpConnection:
 
     async def listen(self, payload: bytes, id: Json, fields: Fields | None) -> Reply:
         """POST a request whose stream stays open, and read up to its first message."""
-        reply = Reply(ended=False)
-        await self._read("POST", payload, fields, reply, [_First(id)])
+        reply = Reply()
+        await self._read("POST", payload, fields, reply, [_FIRST])
         reply.answer = answer_to(id, reply.received)
         return reply
 
@@ -237,18 +237,14 @@ class HttpConnection:
             await self._client.aclose()
 
 
-class _First:
-    """A placeholder for the id of the first message, whatever its id."""
-
-    def __init__(self, id: Json) -> None:
-        self.id = id
+_FIRST = object()
+"""A placeholder for the id of the first message, whatever its id."""
 
 
 def _is_answered(awaited: Sequence[Json], reply: Reply) -> bool:
     messages = [each for each in reply.received if each.data]
     return bool(awaited) and all(
-        bool(messages) if isinstance(id, _First) else answer_to(id, messages) is not None
-        for id in awaited
+        bool(messages) if id is _FIRST else answer_to(id, messages) is not None for id in awaited
     )
 
 

@@ -85,8 +85,7 @@ async def an_error_about_unreadable_text_has_no_id(session: Session) -> None:
 @TABLE.add("jsonrpc.notification-no-response")
 async def a_notification_is_not_answered(session: Session) -> None:
     reply = await session.post({"jsonrpc": "2.0", "method": UNKNOWN_NOTIFICATION})
-    if session.transport == "http":
-        applies((reply.status or 0) < 400, "refused by an HTTP status, which may have a body")
+    applies(not reply.is_refused, "refused by an HTTP status, which may have a body")
     require(reply.answer is None, "no answer to a notification", reply.text)
 
 
@@ -202,9 +201,8 @@ async def cancellations_of_nothing_are_ignored(session: Session) -> None:
     for params in [{"requestId": id} for id in wrong]:
         message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
         reply = await session.post(message)
-        refused = reply.status is not None and reply.status >= 400
         expected = f"no answer to a cancellation with the params {format_value(params)}"
-        require(reply.answer is None or refused, expected, reply.text)
+        require(reply.answer is None or reply.is_refused, expected, reply.text)
     reply = await session.ask(session.liveness)
     result_of(reply, "the request after these cancellations")
 

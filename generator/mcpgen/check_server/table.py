@@ -35,7 +35,7 @@ class Check:
     id: str
     transports: tuple[Transport, ...]
     run: Run
-    compares: bool = False
+    compares: bool
 
     @property
     def rule(self) -> Rule:

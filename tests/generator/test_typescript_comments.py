@@ -1,0 +1,92 @@
+"""Documentation comments of TypeScript: the description, and the values of tags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mcpgen.schema.typescript.comments import WrongTagError, read_comment
+
+TYPES = "array, boolean, integer, null, number, object, string"
+
+
+@pytest.mark.parametrize(
+    ("tags", "keywords"),
+    [
+        ("@minimum -0.5", {"minimum": -0.5}),
+        ("@maximum 1e2", {"maximum": 100}),
+        ("@multipleOf 1234567890123456", {"multipleOf": 1234567890123456}),
+        ("@exclusiveMinimum 0.123456789012345", {"exclusiveMinimum": 0.123456789012345}),
+        ("@maxItems 999999999999999", {"maxItems": 999999999999999}),
+        ("@maxProperties 007", {"maxProperties": 7}),
+        ("@uniqueItems", {"uniqueItems": True}),
+        ("@uniqueItems true", {"uniqueItems": True}),
+        ("@additionalProperties false", {"additionalProperties": False}),
+        ("@deprecated since long", {"deprecated": True}),
+        ("@asType integer", {"type": "integer"}),
+        ("@type null", {"type": "null"}),
+        (f"@pattern {'x' * 2000}", {"pattern": "x" * 2000}),
+        ("@default", {"default": ""}),
+        ("@default [1, 2", {"default": "[1, 2"}),
+        ("@default -Infinity", {"default": "-Infinity"}),
+        (f"@default {'[' * 100_000}", {"default": "[" * 100_000}),
+        ("@contentEncoding base64\n * more", {"contentEncoding": "base64 more"}),
+        ("@see @minimum 1", {"minimum": 1}),
+        ("@minimumX 1 @format-x y @TJS-format z", {"format": "z"}),
+        ("```\n * @minimum 1\n * ```\n * @maximum 2", {"maximum": 2}),
+        ("@minimum 1 @minimum 2", {"minimum": 2}),
+        ("@maximum 3" + "\n@x" * 999, {"maximum": 3}),
+    ],
+)
+def test_tags_set_keywords(tags: str, keywords: dict[str, Any]) -> None:
+    comment = read_comment(f"/**\n * Text.\n * {tags}\n */")
+    assert comment.keywords == keywords
+    assert (comment.nullable, comment.ignored) == (False, False)
+    assert {type(value) for value in comment.keywords.values()} == {
+        type(value) for value in keywords.values()
+    }
+
+
+@pytest.mark.parametrize(
+    ("tags", "expected", "actual"),
+    [
+        ("@minimum 01", "a number after @minimum", "01"),
+        ("@minimum 1e100", "a number after @minimum", "1e100"),
+        ("@minimum 12345678901234567", "a number after @minimum", "12345678901234567"),
+        ("@minLength 1234567890123456", "a count after @minLength", "1234567890123456"),
+        ("@minLength -1", "a count after @minLength", "-1"),
+        ("@type text", f"one of {TYPES} after @type", "text"),
+        ("@uniqueItems no", "true or false after @uniqueItems", "no"),
+        (f"@format {'x' * 2001}", "a text of at most 2000 characters after @format", "x" * 2001),
+        ("@format", "a text of at most 2000 characters after @format", ""),
+        ("@x\n" * 1001, "at most 1000 tags in a comment", "1001"),
+    ],
+)
+def test_a_tag_with_another_value_is_an_error(tags: str, expected: str, actual: str) -> None:
+    with pytest.raises(WrongTagError) as caught:
+        read_comment(f"/** {tags} */")
+    assert (caught.value.expected, caught.value.actual) == (expected, actual)
+    assert str(caught.value) == f"expected {expected}, got {actual}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/** One line. */", "One line."),
+        ("/**\n * One.\n *\n *  Two. \n * @see x\n * y\n */", "One.\n\n Two."),
+        ("/** A {@link Tool}, {@linkcode Tool | tools} and {@linkplain T|}. */", None),
+        ("/** No {@inheritDoc Tool} here. */", "No  here."),
+        ("/** ```\n * @see {@link A}\n * ``` */", "```\n@see A\n```"),
+        ("/** Mail to a@minimum.org. */", "Mail to a@minimum.org."),
+    ],
+)
+def test_the_description_is_the_text_before_the_tags(text: str, shown: str | None) -> None:
+    assert read_comment(text).text == (shown or "A Tool, tools and T.")
+
+
+def test_tags_make_members_nullable_or_leave_them_out() -> None:
+    comment = read_comment("/** @nullable\n * @ignore */")
+    assert (comment.nullable, comment.ignored, comment.keywords) == (True, True, {})
+    assert read_comment("/** Text. @nullable */").nullable
+    assert read_comment("/** Text. */") == read_comment("/** Other text. */")
