@@ -202,7 +202,9 @@ def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes 
         key: The key of `_meta` that names the revision.
         attributes: Attribute of the result for each member that names an item, such as `name`.
     """
-    meta = msgspec.defstruct("_StatedMeta", [("revision", Any, UNSET)], rename={"revision": key})
+    meta = msgspec.defstruct(
+        "_StatedMeta", [("revision", Any, UNSET)], rename={"revision": key}, gc=False
+    )
     values = msgspec.defstruct(
         "_BodyValues",
         [
@@ -211,6 +213,7 @@ def _values_decoder(key: str, attributes: Mapping[str, str]) -> Callable[[bytes 
             ("meta", meta | msgspec.UnsetType, UNSET),
         ],
         rename={"meta": _META, **{to: member for member, to in attributes.items()}},
+        gc=False,
     )
     decode: Callable[[bytes | Raw], BodyValues] = msgspec.json.Decoder(values).decode
     return decode

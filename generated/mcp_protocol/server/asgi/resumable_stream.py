@@ -190,8 +190,9 @@ class ResumableStream:
         async with self._lock:
             if not (self.over or self._is_finished):
                 await self._store_event(b"", is_last=True)
-            self.stop()
+            self.over = True
             await self._close_response()
+        self.stop()
 
     def stop(self) -> None:
         """Send nothing more. The task that holds a GET connection closes the connection."""
@@ -274,6 +275,8 @@ class ResumableStream:
                 return True
         except ConnectionClosedError:
             pass
+        finally:
+            self._writing = None
         self.disconnect(response)
         return False
 
