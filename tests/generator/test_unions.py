@@ -235,9 +235,10 @@ def test_a_union_has_two_thousand_ways_down_at_most(more: int) -> None:
         **definitions, U=any_of(*below, *["A0"] * more), Message=obj(content=ref("U"))
     )
     if not more:
-        assert set(decide_all(normal).tests) == normal.definitions.keys() - {"Message", *"ABCDE"} - {
-            f"A{number}" for number in range(5)
-        }
+        assert set(decide_all(normal).tests) == normal.definitions.keys() - {
+            "Message",
+            *"ABCDE",
+        } - {f"A{number}" for number in range(5)}
         return
     with pytest.raises(SchemaError, match="2000 ways down") as caught:
         decide_all(normal)

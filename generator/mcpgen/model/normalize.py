@@ -180,7 +180,7 @@ class _Walk:
     schema: Schema
     facts: Facts
     naming: _Naming
-    for_python: bool = True
+    for_python: bool
     definitions: dict[str, Definition] = field(default_factory=dict[str, Definition])
     whole: dict[str, tuple[Node, _Place]] = field(default_factory=dict[str, "tuple[Node, _Place]"])
     notes: dict[str, Note] = field(default_factory=dict[str, Note])

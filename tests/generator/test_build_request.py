@@ -1,0 +1,210 @@
+"""Requests for a package: its sources, and what a manifest on disk gives to an update."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from generator.schemas import TEXT
+from generator.test_fitting import definitions_of, save_schema
+from mcpgen import schema
+from mcpgen.errors import UsageError
+from mcpgen.model import exports, extension_files, schema_sources
+from mcpgen.model.schema_sources import Source
+from mcpgen.package import build_request, manifest
+
+NAMES = [row.name for row in schema.revisions()]
+PAINT = Path(__file__).parent / "extensions" / "paint.json"
+RECORD = manifest.Manifest("1.0", "", "pkg", manifest.Options(errata=True), {}, {}, {})
+OF_MCPGEN = manifest.Origin("mcpgen", "", "")
+
+
+def of_file(schema_path: str, facts_path: str = "") -> manifest.Origin:
+    return manifest.Origin("file", "", "", schema_path, facts_path)
+
+
+def sources(*names: str) -> tuple[Source, ...]:
+    """Sources of any schema, by the names of their revisions."""
+    any_one = schema_sources.of_folder(NAMES[0])
+    return tuple(replace(any_one, revision=name) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "gone"),
+    [
+        ("b d", "b d", {}),
+        ("b d", "d", {"b": "d"}),
+        ("b d", "b", {"d": "b"}),
+        ("a b d", "c e", {"a": "c", "b": "c", "d": "e"}),
+        ("e", "a c", {"e": "c"}),
+    ],
+)
+def test_a_revision_that_goes_leads_to_the_next_one_or_the_newest(
+    before: str, now: str, gone: dict[str, str]
+) -> None:
+    record = replace(RECORD, revisions=dict.fromkeys(before.split(), OF_MCPGEN))
+    assert build_request.gone_revisions(record, sources(*now.split())) == gone
+
+
+def test_old_modules_are_those_of_the_last_update_that_removed_some() -> None:
+    record = replace(
+        RECORD,
+        revisions={"c": OF_MCPGEN, "d": OF_MCPGEN},
+        old_revisions={"a": "c", "b": "d"},
+    )
+    assert build_request.old_revisions(record, sources("c", "d")) == {"a": "c", "b": "d"}
+    assert build_request.old_revisions(record, sources("b", "c", "d")) == {"a": "c"}
+    assert build_request.old_revisions(record, sources("d")) == {"c": "d"}
+    assert build_request.old_revisions(None, sources("d")) == {}
+
+
+def test_names_of_the_manifest_are_those_that_mcpgen_renamed() -> None:
+    renamed, another, *_ = sorted(exports.RENAMED)
+    record = replace(RECORD, names=("Server", another), old_names=(renamed, "Gone"))
+    assert build_request.old_names(record) == (renamed, another)
+    assert build_request.old_names(None) == ()
+
+
+def test_a_changed_copy_of_a_revision_is_known_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    source = replace(
+        *sources(schema_sources.UNNAMED), origin="file", schema=tmp_path / "schema.json"
+    )
+    record = replace(
+        RECORD,
+        revisions={"a": OF_MCPGEN, "b": of_file("../other.json"), "c": of_file("../schema.json")},
+    )
+    directory = tmp_path / "pkg"
+    assert build_request.named_by_manifest(source, directory, record).revision == "c"
+    assert build_request.named_by_manifest(source, directory, None) is source
+    assert build_request.named_by_manifest(source, directory, RECORD) is source
+    named = replace(source, revision="b")
+    assert build_request.named_by_manifest(named, directory, record) is named
+
+
+def test_a_schema_file_is_read_where_the_manifest_says(tmp_path: Path) -> None:
+    definitions = definitions_of(NAMES[-1])
+    definitions["Tool"]["properties"]["colour"] = TEXT
+    (tmp_path / "pkg").mkdir()
+    save_schema(tmp_path, definitions)
+    directory = tmp_path / "pkg"
+    record = replace(RECORD, revisions={"b": of_file("../schema.json")})
+    [source] = build_request.recorded_sources(directory, record)
+    assert (source.revision, source.schema_path, source.facts_path) == ("b", "../schema.json", "")
+    for origin, shown in (
+        (of_file("../gone.json"), f"{directory}/../gone.json"),
+        (of_file("../schema.json", "../gone.toml"), f"{directory}/../gone.toml"),
+        (of_file(""), "a schema file"),
+    ):
+        gone = replace(RECORD, revisions={"b": origin})
+        with pytest.raises(UsageError) as caught:
+            build_request.recorded_sources(directory, gone)
+        text = f"b was made from {shown}, which is not there: name it with --schema FILE"
+        assert str(caught.value) == f"revision {text}"
+    missing = replace(RECORD, revisions={"2001-01-01": OF_MCPGEN})
+    with pytest.raises(UsageError, match="revision 2001-01-01 is not one that mcpgen has;"):
+        build_request.recorded_sources(directory, missing)
+    (tmp_path / "schema.json").rename(tmp_path / "2030-01-01.json")
+    other = replace(RECORD, revisions={NAMES[0]: of_file("../2030-01-01.json")})
+    with pytest.raises(UsageError, match=f"of revision {NAMES[0]}, got 2030-01-01; generate"):
+        build_request.recorded_sources(directory, other)
+
+
+def test_a_manifest_without_templates_or_patch_has_none(tmp_path: Path) -> None:
+    assert build_request.templates_directory(tmp_path, RECORD) is None
+    assert build_request.recorded_overrides(tmp_path, RECORD) is None
+    assert build_request.changed_overrides(tmp_path, RECORD) == ()
+    assert build_request.patch(tmp_path, RECORD) is None
+    assert build_request.patch(tmp_path, None) is None
+    assert not build_request.changed_patch(tmp_path, RECORD)
+    assert build_request.recorded_extensions(tmp_path, RECORD) == ()
+
+
+def test_what_a_manifest_names_has_to_be_there(tmp_path: Path) -> None:
+    record = replace(
+        RECORD,
+        templates=manifest.Templates("../own", {"a": "0", "b": "0"}),
+        patch=manifest.PatchOrigin("../pkg.patch", "0"),
+    )
+    directory = tmp_path / "pkg"
+    directory.mkdir()
+    with pytest.raises(UsageError, match="which are not there: name them with --templates DIR"):
+        build_request.changed_overrides(directory, record)
+    with pytest.raises(UsageError, match="which is not there: name it with --patch FILE"):
+        build_request.changed_patch(directory, record)
+    with pytest.raises(UsageError, match="which is not there: name it with --patch FILE"):
+        build_request.patch(directory, record)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "b").write_text("x")
+    (tmp_path / "own" / "c").write_text("x")
+    assert build_request.changed_overrides(directory, record) == ("a", "b", "c")
+    (tmp_path / "pkg.patch").write_text("")
+    assert build_request.changed_patch(directory, record)
+    digest = manifest.file_fingerprint(tmp_path / "pkg.patch")
+    same = replace(record, patch=manifest.PatchOrigin("../pkg.patch", digest))
+    assert not build_request.changed_patch(directory, same)
+    read = build_request.patch(directory, record)
+    assert read is not None
+    assert (read.recorded, read.digest, read.text) == ("../pkg.patch", digest, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("oauth-client-credentials",), "has no schema: write --features auth"),
+        (("io.modelcontextprotocol/enterprise-managed-authorization",), "write --features auth"),
+        (("com.example/none",), "expected the file of an extension, or one of "),
+        (("com.example/none=none.json",), "got com.example/none=none.json"),
+        ((str(PAINT), str(PAINT)), "com.example/paint"),
+    ],
+)
+def test_a_word_that_names_no_extension_is_refused(words: tuple[str, ...], text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        build_request.named_extensions(words)
+    assert text in str(caught.value)
+
+
+def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    (tmp_path / "paint.json").write_bytes(PAINT.read_bytes())
+    words = ("tasks", "com.example/drawn=paint.json")
+    shipped, drawn = build_request.named_extensions(words, tmp_path)
+    assert shipped.identifier == "io.modelcontextprotocol/tasks"
+    assert (drawn.identifier, drawn.path) == ("com.example/drawn", tmp_path / "paint.json")
+    origins = build_request.extension_origins((shipped, drawn), tmp_path / "pkg")
+    assert [origin.schema for origin in origins.values()] == ["", "../paint.json"]
+    place = build_request.recorded_extension(tmp_path, *next(iter(origins.items())))
+    assert place == shipped.path
+    record = replace(RECORD, extensions=origins)
+    read = build_request.recorded_extensions(tmp_path / "pkg", record)
+    assert [each.identifier for each in read] == [*origins]
+    (tmp_path / "paint.json").unlink()
+    with pytest.raises(UsageError, match="is not there: name it with --extension FILE"):
+        build_request.recorded_extensions(tmp_path / "pkg", record)
+
+
+def test_sources_with_the_same_paths_are_one_and_show_no_content(tmp_path: Path) -> None:
+    source = schema_sources.of_file(save_schema(tmp_path, definitions_of(NAMES[-1])))
+    assert source.file is not None
+    assert replace(source, file=None) == source
+    assert "file=" not in repr(source)
+    extension = extension_files.read(PAINT, "")
+    assert replace(extension, content=None) == extension
+    assert "content=" not in repr(extension)
+
+
+def test_the_inputs_of_a_revision_count_corrections_and_facts(tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text("")
+    path = save_schema(tmp_path, definitions_of(NAMES[-1]))
+    source, stated = schema_sources.of_file(path), schema_sources.of_file(path, own)
+    prints = {
+        build_request.inputs(source, True),
+        build_request.inputs(source, False),
+        build_request.inputs(stated, True),
+        build_request.inputs(replace(stated, base=NAMES[0]), True),
+    }
+    assert len(prints) == 4
+    assert build_request.inputs(replace(source, base=NAMES[0]), True) in prints
