@@ -401,8 +401,10 @@ def test_the_contents_of_a_package_follow_from_its_choice(
         (
             Selection(("server",), ("http",), features=("tasks",)),
             (LAST_WITH_SESSIONS,),
-            "elicitation elicitation+server http partial peer protocol server server+http tasks"
-            " tasks+mutual+server tasks+server types",
+            (
+                "elicitation elicitation+server http partial peer protocol server server+http"
+                " tasks tasks+mutual+server tasks+server types"
+            ),
         ),
         (
             Selection(("server",), ("stdio",), features=()),
