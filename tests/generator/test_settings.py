@@ -215,6 +215,14 @@ def test_a_link_out_of_the_project_or_in_a_circle_is_not_inside(tmp_path: Path) 
     assert not settings.is_inside(inner, inner / "a\0")
 
 
+def test_a_mirror_is_no_link_out_of_the_project(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "src/acme").mkdir(parents=True)
+    (project / "src/acme/mirror").symlink_to(tmp_path)
+    with pytest.raises(SettingsError, match="/mirror/output: expected a path within"):
+        settings.read(save_settings(project, MIRROR))
+
+
 def test_a_package_is_owned_by_the_project_that_lists_it(tmp_path: Path) -> None:
     assert settings.owner(tmp_path / "src/acme/types") is None
     save_settings(tmp_path, ONE)

@@ -82,7 +82,8 @@ def absent_methods(stated: Path) -> frozenset[str]:
         FactsError: The file is malformed.
     """
     rows: Json = read(stated).table.get("methods", {})
-    return frozenset(name for name, row in rows.items() if row is False) if rows else frozenset()
+    by_name = rows.items() if is_object(rows) else ()
+    return frozenset(name for name, row in by_name if row is False)
 
 
 def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
