@@ -50,6 +50,7 @@ def definitions_of(folder: Path, *core: Any, **definitions: Any) -> Any:
         ({"anyOf": [TEXT, {"type": "array"}]}, {"anyOf": [TEXT, {"type": "array"}]}),
         ({"anyOf": [TEXT, COUNT], "x": 1}, {"anyOf": [TEXT, COUNT], "x": 1}),
         ({"items": [{"not": {}}, {"$ref": "#/definitions/B"}]}, {"items": [False, ref("B")]}),
+        ({**TEXT, "$defs": 1}, {**TEXT, "$defs": 1}),
         ({"$ref": 5, "properties": 5}, {"$ref": 5, "properties": 5}),
     ],
 )
@@ -86,6 +87,7 @@ def test_a_file_without_definitions_is_refused(
     with pytest.raises(SchemaError) as caught:
         extension_files.own_definitions(read_document(tmp_path, document), ())
     assert (caught.value.pointer, caught.value.came) == (pointer, came)
+    assert read_document(tmp_path, {"title": "x"}).container == "$defs"
 
 
 def test_nested_definitions_are_moved_to_the_top(tmp_path: Path) -> None:
@@ -159,6 +161,7 @@ def test_copies_of_definitions_become_references() -> None:
         "AskParams": params,
         "AskResult": obj("r", r=TEXT),
         "Line": obj(start=point, params=point, of={"type": "array", "items": point}),
+        "Either": {"anyOf": [point, TEXT]},
         "AskRequest": obj(params=params, result=obj("r", r=TEXT)),
     }
     simple = extension_files.simplify(own, {})
@@ -166,6 +169,7 @@ def test_copies_of_definitions_become_references() -> None:
     assert simple["Line"] == obj(
         start=ref("Point"), params=point, of={"type": "array", "items": ref("Point")}
     )
+    assert simple["Either"] == {"anyOf": [ref("Point"), TEXT]}
     assert simple["AskRequest"] == obj(params=ref("AskParams"), result=obj("r", r=TEXT))
 
 
@@ -173,6 +177,10 @@ def test_copies_of_definitions_become_references() -> None:
     ("alternatives", "names"),
     [
         ([obj(k=const("on")), obj(k=const("off"))], ["AOn", "AOff"]),
+        (
+            [obj(k=const("on"), m=const("x")), obj(m=const("y"), k=const("off"))],
+            ["AOn", "AOff"],
+        ),
         ([obj(k=const("on")), obj(k=const("on"))], ["A1", "A2"]),
         ([obj(k=const("on")), obj(x=TEXT)], ["A1", "A2"]),
         ([ref("B"), ref("C")], ["AB", "AC"]),
@@ -183,7 +191,8 @@ def test_copies_of_definitions_become_references() -> None:
 def test_a_union_within_all_of_is_a_union_of_merged_objects(
     alternatives: list[Any], names: list[str]
 ) -> None:
-    base, only_open = obj(base=TEXT), {"type": "object", "additionalProperties": {}}
+    base = obj(base=TEXT)
+    only_open = {"type": "object", "additionalProperties": {}, "propertyNames": TEXT}
     union = {"anyOf": alternatives}
     node = {"description": "D", "allOf": [base, union, only_open]}
     core = {
