@@ -63,6 +63,9 @@ def test_the_first_fact_that_no_file_states_is_named(
 def test_carried_facts_are_counted_by_table() -> None:
     known = facts.load(BASE)
     assert schema_facts.summary(FittedFacts(known, (GUESS,))) == ""
+    assert schema_facts.summary(FittedFacts(known, (), (CARRIED,))) == (
+        f"1 facts that the schema does not state, from {BASE}: http 1"
+    )
     carried = (CARRIED, replace(CARRIED, pointer="/meta/a/b"), replace(CARRIED, pointer="/http/x"))
     assert schema_facts.summary(FittedFacts(known, (), carried)) == (
         f"3 facts that the schema does not state, from {BASE}: http 2, meta 1"

@@ -437,7 +437,5 @@ def _first_line(kind: Any) -> str:
 
 def _meanings(kind: Any) -> dict[str, str]:
     """The meanings of the fields of a data class, from the attributes in its docstring."""
-    if not is_dataclass(kind):
-        return {}
     pairs = _MEANING.findall(inspect.getdoc(kind) or "")
     return {name: " ".join(meaning.split()) for name, meaning in pairs}
