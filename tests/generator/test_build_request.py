@@ -10,10 +10,11 @@ import pytest
 from generator.schemas import TEXT
 from generator.test_fitting import definitions_of, save_schema
 from mcpgen import schema
-from mcpgen.errors import UsageError
+from mcpgen.errors import OutputError, UsageError
 from mcpgen.model import exports, extension_files, schema_sources
+from mcpgen.model.parts import selection
 from mcpgen.model.schema_sources import Source
-from mcpgen.package import build_request, manifest
+from mcpgen.package import build_request, commands, manifest
 
 NAMES = [row.name for row in schema.revisions()]
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
@@ -208,3 +209,111 @@ def test_the_inputs_of_a_revision_count_corrections_and_facts(tmp_path: Path) ->
     }
     assert len(prints) == 4
     assert build_request.inputs(replace(source, base=NAMES[0]), True) in prints
+
+
+def save_manifest(folder: Path, record: manifest.Manifest) -> Path:
+    """A folder with a manifest alone."""
+    (folder / "pkg").mkdir()
+    (folder / "pkg" / manifest.NAME).write_text(record.text())
+    return folder / "pkg"
+
+
+@pytest.mark.parametrize(
+    ("revisions", "files", "facts", "text"),
+    [
+        ((), (), False, "expected --revision R (a date, latest or all) or --schema FILE, got none"),
+        ((), ("a/2030-01-01.json",) * 2, False, "2030-01-01 comes twice: by --schema twice"),
+        (
+            (NAMES[0],),
+            (f"a/{NAMES[0]}.json",),
+            False,
+            f"{NAMES[0]} comes twice: by --revision and --schema",
+        ),
+        ((NAMES[0],), (), True, "expected one --schema FILE with --facts, got --facts alone"),
+        (
+            (),
+            ("a/2030-01-01.json", "a/2030-01-02.json"),
+            True,
+            "expected one --schema FILE with --facts, got 2 of them",
+        ),
+    ],
+)
+def test_options_that_contradict_each_other_are_refused(
+    tmp_path: Path, revisions: tuple[str, ...], files: tuple[str, ...], facts: bool, text: str
+) -> None:
+    (tmp_path / "a").mkdir()
+    paths = [tmp_path / file for file in files]
+    for path in paths:
+        save_schema(tmp_path, definitions_of(NAMES[0])).rename(path)
+    own = tmp_path / "own.toml"
+    own.write_text("")
+    options = commands.PackageOptions(
+        revisions=revisions, schemas=tuple(paths), facts=own if facts else None
+    )
+    with pytest.raises(UsageError) as caught:
+        commands.new_request(options, tmp_path / "pkg", errata=True)
+    assert str(caught.value).endswith(text)
+
+
+def test_a_request_has_the_options_and_nothing_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = commands.PackageOptions(revisions=(NAMES[1], NAMES[0], NAMES[0]))
+    request = commands.new_request(options, tmp_path / "pkg", errata=True)
+    assert request == build_request.BuildRequest(
+        "pkg", schema_sources.by_name(NAMES[:2]), selection=selection()
+    )
+    assert (request.errata, request.strict, request.gitattributes) == (True, False, True)
+    chosen = replace(options, gitattributes=False, parts=("client",))
+    request = commands.new_request(chosen, tmp_path / "pkg", errata=False, strict=True)
+    assert (request.errata, request.strict, request.gitattributes) == (False, True, False)
+    assert request.selection == selection(("client",))
+    (tmp_path / "pkg" / "inner").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "pkg" / "inner")
+    with pytest.raises(UsageError, match="pkg holds the current directory: run mcpgen from out"):
+        commands.new_request(options, tmp_path / "pkg", errata=True)
+
+
+def test_an_update_keeps_what_no_option_replaces(tmp_path: Path) -> None:
+    options = manifest.Options(
+        False, ("client",), ("stdio",), "pydantic", ("trace",), gitattributes=False
+    )
+    record = replace(
+        RECORD,
+        package="outer.pkg",
+        options=options,
+        revisions=dict.fromkeys(NAMES[:2], OF_MCPGEN),
+        extensions={"io.modelcontextprotocol/tasks": manifest.ExtensionOrigin("", "")},
+        renamed_types={"Old": "New"},
+        old_revisions={"2001-01-01": NAMES[0]},
+    )
+    directory = save_manifest(tmp_path, record)
+    same = commands.update_request(commands.PackageOptions(), directory)
+    assert (same.package, same.options) == ("outer.pkg", options)
+    assert [source.revision for source in same.sources] == NAMES[:2]
+    assert [each.identifier for each in same.extensions] == ["io.modelcontextprotocol/tasks"]
+    assert (same.renamed_types, same.old_revisions) == ({"Old": "New"}, {})
+    assert (same.overrides, same.patch, same.old_names) == (None, None, ())
+    keeps = commands.update_request(commands.PackageOptions(keeps_old_modules=True), directory)
+    assert keeps.old_revisions == {"2001-01-01": NAMES[0]}
+    other = commands.update_request(
+        commands.PackageOptions(
+            revisions=(NAMES[1], NAMES[-1]),
+            parts=("server",),
+            transports=("http",),
+            models="msgspec",
+            features=("+auth,-trace",),
+            runtime="installed",
+            extensions=(str(PAINT),),
+            keeps_old_modules=True,
+        ),
+        directory,
+    )
+    assert other.options == manifest.Options(
+        False, ("server",), ("http",), "msgspec", ("auth",), False, "installed"
+    )
+    assert [source.revision for source in other.sources] == [NAMES[1], NAMES[-1]]
+    assert [each.identifier for each in other.extensions] == ["com.example/paint"]
+    assert other.old_revisions == {NAMES[0]: NAMES[1]}
+    with pytest.raises(OutputError, match=r"expected a package of mcpgen's, got no mcpgen\.json"):
+        commands.update_request(commands.PackageOptions(), tmp_path)
