@@ -113,6 +113,23 @@ def test_a_schema_file_is_read_where_the_manifest_says(tmp_path: Path) -> None:
         build_request.recorded_sources(directory, other)
 
 
+def test_a_file_of_no_revision_replaces_the_only_other_file(tmp_path: Path) -> None:
+    unnamed = schema_sources.UNNAMED
+    origins = {NAMES[0]: OF_MCPGEN, "b": of_file("../b"), "c": of_file("../c")}
+    record = replace(RECORD, revisions=origins)
+    named = sources(unnamed, "c")
+    read = build_request.recorded_sources(tmp_path, record, named)
+    assert [source.revision for source in read] == [NAMES[0], "b", "c"]
+    with pytest.raises(UsageError, match=f"of {NAMES[0]}, b, c, got one of {unnamed}"):
+        build_request.recorded_sources(tmp_path, record, sources(unnamed))
+    one = replace(RECORD, revisions={"b": of_file("../b")})
+    with pytest.raises(UsageError, match="expected a schema file of b, got one of x"):
+        build_request.recorded_sources(tmp_path, one, sources("x"))
+    drafts = replace(RECORD, revisions={unnamed: of_file("../b"), "c": of_file("../c")})
+    read = build_request.recorded_sources(tmp_path, drafts, sources(unnamed, "c"))
+    assert [source.revision for source in read] == [unnamed, "c"]
+
+
 def test_a_manifest_without_templates_or_patch_has_none(tmp_path: Path) -> None:
     assert build_request.templates_directory(tmp_path, RECORD) is None
     assert build_request.recorded_overrides(tmp_path, RECORD) is None
@@ -167,6 +184,12 @@ def test_a_word_that_names_no_extension_is_refused(words: tuple[str, ...], text:
     assert text in str(caught.value)
 
 
+def extension_with_equals(folder: Path) -> Path:
+    """The folder, with an extension whose file name has an equals sign."""
+    (folder / "x=paint.json").write_bytes(PAINT.read_bytes())
+    return folder
+
+
 def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) -> None:
     (tmp_path / "pkg").mkdir()
     (tmp_path / "paint.json").write_bytes(PAINT.read_bytes())
@@ -181,6 +204,12 @@ def test_extensions_are_found_by_name_by_path_and_by_identifier(tmp_path: Path) 
     record = replace(RECORD, extensions=origins)
     read = build_request.recorded_extensions(tmp_path / "pkg", record)
     assert [each.identifier for each in read] == [*origins]
+    [equals] = build_request.named_extensions(("x=paint.json",), extension_with_equals(tmp_path))
+    assert equals.identifier == "com.example/paint"
+    twice = {"com.example/paint": origins["com.example/drawn"]}
+    twice["org.example/paint"] = origins["com.example/drawn"]
+    with pytest.raises(UsageError, match="expected a name of its own for each extension"):
+        build_request.recorded_extensions(tmp_path / "pkg", replace(RECORD, extensions=twice))
     (tmp_path / "paint.json").unlink()
     with pytest.raises(UsageError, match="is not there: name it with --extension FILE"):
         build_request.recorded_extensions(tmp_path / "pkg", record)
@@ -264,6 +293,8 @@ def test_a_request_has_the_options_and_nothing_of_its_own(
         "pkg", schema_sources.by_name(NAMES[:2]), selection=selection()
     )
     assert (request.errata, request.strict, request.gitattributes) == (True, False, True)
+    assert request.templates == manifest.Templates()
+    assert request.patch_origin == manifest.PatchOrigin()
     chosen = replace(options, gitattributes=False, parts=("client",))
     request = commands.new_request(chosen, tmp_path / "pkg", errata=False, strict=True)
     assert (request.errata, request.strict, request.gitattributes) == (False, True, False)
@@ -274,7 +305,9 @@ def test_a_request_has_the_options_and_nothing_of_its_own(
         commands.new_request(options, tmp_path / "pkg", errata=True)
 
 
-def test_an_update_keeps_what_no_option_replaces(tmp_path: Path) -> None:
+def test_an_update_keeps_what_no_option_replaces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = manifest.Options(
         False, ("client",), ("stdio",), "pydantic", ("trace",), gitattributes=False
     )
@@ -315,5 +348,12 @@ def test_an_update_keeps_what_no_option_replaces(tmp_path: Path) -> None:
     assert [source.revision for source in other.sources] == [NAMES[1], NAMES[-1]]
     assert [each.identifier for each in other.extensions] == ["com.example/paint"]
     assert other.old_revisions == {NAMES[0]: NAMES[1]}
+    (tmp_path / "own").mkdir()
+    named = commands.PackageOptions(templates=tmp_path / "own")
+    own = commands.update_request(named, directory)
+    assert own.templates == manifest.Templates("../own")
+    monkeypatch.chdir(directory)
+    with pytest.raises(UsageError, match="holds the current directory"):
+        commands.update_request(commands.PackageOptions(), directory)
     with pytest.raises(OutputError, match=r"expected a package of mcpgen's, got no mcpgen\.json"):
         commands.update_request(commands.PackageOptions(), tmp_path)
