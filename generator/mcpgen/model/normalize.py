@@ -456,11 +456,7 @@ class _Walk:
 
     def array(self, node: Node, place: _Place) -> Node:
         items: Json = node.get("items", {})
-        if "prefixItems" in node:
-            self.note(place.below("prefixItems"), "a tuple, taken as a list of JSON values")
-            self.note(place.below("items"), "a tuple, taken as a list of JSON values")
-            return {"type": "array", "items": {}}
-        if is_array(items):
+        if "prefixItems" in node or is_array(items):
             self.note(place.below("items"), "a tuple, taken as a list of JSON values")
             return {"type": "array", "items": {}}
         if keywords.is_impossible(items):
