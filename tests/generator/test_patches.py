@@ -328,6 +328,16 @@ def test_a_distant_patch_is_written_only_if_it_is_named(
 
 
 @pytest.mark.usefixtures("project")
+def test_edits_of_a_package_with_old_modules_become_a_patch() -> None:
+    few = ("--parts", "types")
+    assert run("-q", "-r", OLDEST, "-r", NEWEST, *few, "-o", "pkg").code == 0
+    assert run("-q", "update", "pkg", "-r", NEWEST, "--keep-old-modules").code == 0
+    edit(DOCSTRING)
+    assert run("patch", "pkg").code == 0
+    assert Path(f"pkg/r{OLDEST.replace('-', '_')}/models.py").is_file()
+
+
+@pytest.mark.usefixtures("project")
 def test_edits_of_many_bytes_are_refused() -> None:
     edit(("#", f"# {'x' * 2**20}\n#"))
     done = run("patch", "pkg")
