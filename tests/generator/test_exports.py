@@ -61,7 +61,7 @@ def test_names_are_read_from_the_text_of_a_module() -> None:
 def test_entries_are_files_of_the_parts_of_a_package() -> None:
     newest = [facts.load(schema.latest().name)]
     types = features(Selection(("types",)), newest)
-    assert {*exports.entries(types, ("r1",))} >= {"r1/__init__.py", "r1/methods.py"}
+    assert {*exports.entries(types, ("r1",))} >= {"_wire.py", "r1/methods.py"}
     assert not [path for path in exports.entries(types, ("r1",)) if "client" in path]
     client = features(Selection(("client",)), newest)
     vendored = {*exports.entries(client, ("r1",), ("r1/paint",))}
