@@ -42,14 +42,14 @@ def sources(*names: str) -> tuple[Source, ...]:
         ("e", "a c", {"e": "c"}),
     ],
 )
-def test_a_revision_that_goes_leads_to_the_next_one_or_the_newest(
+def test_a_removed_revision_leads_to_the_next_or_the_newest(
     before: str, now: str, gone: dict[str, str]
 ) -> None:
     record = replace(RECORD, revisions=dict.fromkeys(before.split(), OF_MCPGEN))
     assert build_request.gone_revisions(record, sources(*now.split())) == gone
 
 
-def test_old_modules_are_those_of_the_last_update_that_removed_some() -> None:
+def test_old_modules_are_those_of_the_last_removal() -> None:
     record = replace(
         RECORD,
         revisions={"c": OF_MCPGEN, "d": OF_MCPGEN},
@@ -140,7 +140,7 @@ def test_a_manifest_without_templates_or_patch_has_none(tmp_path: Path) -> None:
     assert build_request.recorded_extensions(tmp_path, RECORD) == ()
 
 
-def test_what_a_manifest_names_has_to_be_there(tmp_path: Path) -> None:
+def test_files_that_a_manifest_names_have_to_be_there(tmp_path: Path) -> None:
     record = replace(
         RECORD,
         templates=manifest.Templates("../own", {"a": "0", "b": "0"}),

@@ -235,7 +235,7 @@ def test_a_malformed_identifier_is_refused(tmp_path: Path, identifier: str) -> N
         read_document(tmp_path, {}, "")
 
 
-def test_each_extension_has_an_identifier_and_a_module_of_its_own(tmp_path: Path) -> None:
+def test_each_extension_has_its_own_identifier_and_module(tmp_path: Path) -> None:
     one = read_document(tmp_path, {}, "com.example/paint")
     other = read_document(tmp_path, {}, "org.example/paint")
     third = read_document(tmp_path, {}, "com.example/client")

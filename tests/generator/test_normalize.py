@@ -444,7 +444,7 @@ def test_each_deviation_from_a_schema_is_noted_at_its_place(
         (obj(k=TEXT), "the members of _meta, kept as a map of JSON values"),
     ],
 )
-def test_what_a_schema_says_of_meta_is_noted(meta: Any, text: str | None) -> None:
+def test_statements_of_a_schema_about_meta_are_noted(meta: Any, text: str | None) -> None:
     normal = normal_of(A=obj(_meta=meta), Empty=OPEN)
     texts = [note.text for note in normal.notes if note.pointer == "/$defs/A/properties/_meta"]
     assert texts == ([] if text is None else [text])
@@ -462,7 +462,7 @@ def test_a_union_that_is_another_one_has_the_same_notes() -> None:
 
 
 def test_a_member_that_no_field_can_have_is_left_out_and_noted() -> None:
-    normal = normal_of(A={**obj(**{'"': TEXT, "a": TEXT}), "required": ['"', "a"]})
+    normal = normal_of(A={**obj("", **{'"': TEXT, "a": TEXT}), "required": ['"', "a"]})
     assert normal.definitions["A"].node == obj("a", a=TEXT)
     [note] = normal.notes
     assert note.pointer == '/$defs/A/properties/"'

@@ -40,7 +40,7 @@ def test_a_definition_is_resolved_through_references() -> None:
         ([], ""),
     ],
 )
-def test_what_a_definition_refers_to_is_reachable_once(names: list[str], expected: str) -> None:
+def test_definitions_that_one_refers_to_are_reachable_once(names: list[str], expected: str) -> None:
     reachable = [definition.name for definition in normal_of(**DEFINITIONS).reachable(names)]
     assert sorted(reachable) == sorted(expected.split())
 

@@ -125,7 +125,7 @@ def test_rows_that_are_false_or_empty_are_removed_by_name_alone(tmp_path: Path) 
     assert stated.revision == known.revision
 
 
-def test_facts_as_a_table_have_false_for_null_and_changes_of_methods() -> None:
+def test_facts_as_a_table_have_false_for_null() -> None:
     row = MethodFacts(idempotent=True, invalidates=("a", "b"))
     known = replace(facts.load(BASE), methods={"x": row, "y": MethodFacts()})
     table = schema_facts.as_table(known)

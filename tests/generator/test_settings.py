@@ -248,7 +248,7 @@ def test_paths_of_a_package_are_named_from_here(
     assert config.patch(package) == Path("a.patch")
 
 
-def test_own_revisions_are_those_of_the_settings_or_of_the_command(tmp_path: Path) -> None:
+def test_own_revisions_are_those_of_settings_or_command(tmp_path: Path) -> None:
     config = settings.Settings(tmp_path, (), schemas_dir="own")
     for each, folder in ((config, tmp_path / "own"), (settings.Settings(tmp_path, ()), None)):
         with each.own_revisions():
