@@ -132,6 +132,41 @@ def test_a_core_method_is_missed_unless_facts_deny_it(
     check_names(tmp_path, definitions, f'methods."{method}" = false')
 
 
+def methods_in(definitions: Any) -> dict[str, str]:
+    """The method of each message."""
+    return {
+        name: node["properties"]["method"]["const"]
+        for name, node in definitions.items()
+        if "const" in node.get("properties", {}).get("method", {})
+    }
+
+
+def with_methods(name: str, count: int) -> Any:
+    """The definitions of a revision with so many of its methods, without that of a tool's call."""
+    definitions = definitions_of(name)
+    messages = methods_in(definitions)
+    methods = sorted({*messages.values()} - {"tools/call"})
+    methods.sort(key=lambda method: method not in ("initialize", "server/discover"))
+    dropped = {one for one, method in messages.items() if method not in methods[:count]}
+    definitions = {one: node for one, node in definitions.items() if one not in dropped}
+    for node in definitions.values():
+        if "anyOf" in node:
+            node["anyOf"] = [
+                each for each in node["anyOf"] if each.get("$ref", "")[8:] not in dropped
+            ]
+    return {one: node for one, node in definitions.items() if node.get("anyOf", True)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_with_half_of_the_methods_needs_the_core(name: str, tmp_path: Path) -> None:
+    half = -(-len({*methods_in(definitions_of(name)).values()}) // 2)
+    built, _ = spec_of(tmp_path, with_methods(name, half))
+    with pytest.raises(SchemaError, match=r"expected tools/(call|list), by which packages know"):
+        core_check.expect_core(built, name, ())
+    few, _ = spec_of(tmp_path, with_methods(name, half - 1))
+    core_check.expect_core(few, name, ())
+
+
 @pytest.mark.parametrize(
     ("name", "owner", "member"),
     [

@@ -14,6 +14,7 @@ import pytest
 from generator.accounting import Walk, atoms
 from generator.command_line import run
 from mcpgen import names, schema
+from mcpgen.package import manifest
 from mcpgen.schema.structure import resolve, structure
 
 REVISIONS = [row.name for row in schema.revisions()]
@@ -142,3 +143,40 @@ def test_keywords_that_are_not_checked_are_named_in_a_comment(tmp_path: Path) ->
         "not": {"const": "a"},
         "$comment": "/not: not checked",
     }
+
+
+def save_package(folder: Path, *revisions: str) -> str:
+    """A folder with the manifest of a package of some revisions."""
+    origins = {name: manifest.Origin("mcpgen", "", "") for name in revisions}
+    record = manifest.Manifest("1.0", "", "pkg", manifest.Options(errata=True), origins, {}, {})
+    (folder / manifest.NAME).write_text(record.text())
+    return str(folder)
+
+
+def test_a_revision_is_named_if_a_package_has_several(tmp_path: Path) -> None:
+    package = save_package(tmp_path, *REVISIONS[:2])
+    refused = f"{package}: expected --revision with one of {', '.join(REVISIONS[:2])}\n"
+    assert run("export", package).err.endswith(refused)
+    assert run("export", package, "--revision", REVISIONS[-1]).err.endswith(refused)
+    title = f"Model Context Protocol {REVISIONS[1]}"
+    assert export_document(package, "--revision", REVISIONS[1])["title"] == title
+    one = save_package(tmp_path, REVISIONS[1])
+    assert export_document(one)["title"] == title
+    assert run("export", one, "--revision", REVISIONS[0]).code == 2
+
+
+def test_a_folder_without_a_package_is_no_source(tmp_path: Path) -> None:
+    expected = "expected a revision, a schema file or the folder of a package\n"
+    assert run("export", str(tmp_path)).err.endswith(expected)
+    assert run("export", "2001-01-01").code == 2
+
+
+def test_a_document_has_short_lines_of_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "schema.json"
+    document = json.loads(TINY.read_text())
+    definitions = document.get("$defs") or document["definitions"]
+    definitions["Colour"] = {"enum": ["\u00e9"], "type": "string"}
+    path.write_text(json.dumps(document))
+    out = run("export", str(path)).out
+    assert out.startswith('{\n  "$schema"')
+    assert '"\u00e9"' in out

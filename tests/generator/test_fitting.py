@@ -198,7 +198,7 @@ def test_structured_content_is_what_its_schema_allows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "members", "lacks", "found"),
+    ("names", "members", "lacks", "is_alike"),
     [
         (("Outcome",), (), (), True),
         (("Outcome",), ("x",), (), True),
@@ -214,7 +214,7 @@ def test_a_renamed_result_has_most_of_its_members(
     names: tuple[str, ...],
     members: tuple[str, ...],
     lacks: tuple[str, ...],
-    found: bool,
+    is_alike: bool,
 ) -> None:
     text = json.dumps(definitions_of(WITH_EMPTY)).replace("ListPromptsResult", "Outcome")
     definitions = json.loads(text)
@@ -225,7 +225,7 @@ def test_a_renamed_result_has_most_of_its_members(
     definitions |= dict.fromkeys(names, outcome)
     definitions |= {"Nothing": {"type": "object"}, "Empty": obj()}
     fit = fit_facts(tmp_path, definitions)
-    result = "Outcome" if found else "EmptyResult"
+    result = "Outcome" if is_alike else "EmptyResult"
     assert fit.facts.results.client["prompts/list"] == (result,)
 
 

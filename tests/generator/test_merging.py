@@ -82,6 +82,22 @@ def aliases(result: Merged) -> dict[str, str]:
             {"version": "Literal[2] = 2"},
         ),
         (obj("a", a=TEXT, b=TEXT), obj("b", a=TEXT, b=TEXT), {"a": "str | None = None"}),
+        (
+            obj("x", x=const("a")),
+            obj("x", x={"enum": ["b"], "type": "string"}),
+            {"x": "Literal['b', 'a'] = 'a'"},
+        ),
+        (obj("x", x=LIST), obj("x", x=TEXT), {"x": "str | list[str]"}),
+        (
+            obj("x", x={"type": "object", "additionalProperties": COUNT}),
+            obj("x", x={"type": "object", "additionalProperties": TEXT}),
+            {"x": "dict[str, str | int]"},
+        ),
+        (
+            obj("x", x={"anyOf": [LIST, {"type": "object", "additionalProperties": COUNT}]}),
+            obj("x", x={"type": "array", "items": COUNT}),
+            {"x": "list[int | str] | dict[str, int]"},
+        ),
         (obj(mimeType=TEXT), obj(mimeType=TEXT), {"mime_type": "str | None = None"}),
     ],
 )
@@ -202,8 +218,17 @@ def test_aliases_in_a_circle_are_opened() -> None:
     old = {"A": {"type": "array", "items": ref("B")}, "B": TEXT}
     new = {"A": TEXT, "B": {"type": "array", "items": ref("A")}}
     types = aliases(merge_definitions(old=old, new=new))
-    assert sorted(types) == ["A", "B"]
-    assert "Any" in types.values()
+    assert types == {"A": "Any", "B": "str | list[A]"}
+
+
+def test_a_class_has_a_value_if_it_has_one_in_each_revision() -> None:
+    sources = [
+        merging.Source(name, normal, Texts(normal.schema, Docs()), frozenset(values))
+        for name, values in ((OLD, {"A"}), (NEW, {"A", "B"}))
+        if (normal := normal_of(A=obj(x=TEXT), B=obj(x=TEXT)))
+    ]
+    classes = merging.merge(sources).classes
+    assert [(each.name, each.has_value) for each in classes] == [("A", True), ("B", False)]
 
 
 def test_a_single_revision_has_no_merged_types() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from mcpgen.model import methods
 from mcpgen.model.methods import Methods
 from mcpgen.model.normalize import normalize
 from mcpgen.schema import facts
-from mcpgen.schema.facts import Facts
+from mcpgen.schema.facts import Facts, Results
+from mcpgen.schema.method_facts import MethodFacts
 
 NAMES = [row.name for row in schema.revisions()]
 
@@ -232,3 +234,113 @@ def test_input_requests_of_results_are_apart_from_requests() -> None:
         "list_roots",
         "elicit",
     }
+
+
+@pytest.mark.parametrize(
+    "params", [TEXT, const("a"), {"enum": ["a", "b"]}, many("Ask"), ref("Word")]
+)
+def test_params_that_are_no_object_are_refused(params: Any) -> None:
+    with pytest.raises(SchemaError, match="expected params that are an object") as raised:
+        derive_methods(
+            AskRequest=request("ask", params=params),
+            AskResult=obj(x=TEXT),
+            Ask=obj(a=TEXT),
+            Word=TEXT,
+            ClientRequest=any_of("AskRequest"),
+        )
+    assert raised.value.pointer == "/$defs/AskRequest/properties/params"
+
+
+def test_requests_for_input_have_methods_of_their_own() -> None:
+    with pytest.raises(SchemaError, match="expected a method of its own"):
+        derive_methods(
+            AskRequest=request("ask"),
+            TellRequest=request("ask"),
+            AskResult=obj(x=TEXT),
+            TellResult=obj(x=TEXT),
+            InputRequest=any_of("AskRequest", "TellRequest"),
+        )
+
+
+def derive_two(**definitions: Any) -> Methods:
+    """The methods of two requests, which an extension might add."""
+    known = facts_of(client={"tell": ("TellResult", "EmptyResult")})
+    normal = normal_of(
+        facts=known, AskRequest=request("ask"), TellRequest=request("tell"), **definitions
+    )
+    return methods.derive_some(normal, known, {"ClientRequest": ("AskRequest", "TellRequest")})
+
+
+def test_a_request_of_an_extension_may_lack_a_result() -> None:
+    table = derive_two(EmptyResult=obj(e=TEXT), TellResult=obj(x=TEXT))
+    assert [row.result for row in table.all] == ["EmptyResult", "TellResultResponseResult"]
+    assert [(note.pointer, note.text) for note in table.normal.notes] == [
+        ("/$defs/AskRequest", "no type AskResult, taken as EmptyResult")
+    ]
+    with pytest.raises(SchemaError, match="expected a result type for ask, such as AskResult"):
+        derive_two(TellResult=obj(x=TEXT))
+
+
+def test_requests_of_an_extension_have_methods_of_their_own() -> None:
+    normal = normal_of(
+        AskRequest=request("ask"), TellRequest=request("ask"), EmptyResult=obj(e=TEXT)
+    )
+    with pytest.raises(SchemaError, match="expected a method of its own"):
+        methods.derive_some(normal, facts_of(), {"ClientRequest": ("AskRequest", "TellRequest")})
+
+
+def test_results_by_rule_are_those_that_the_schema_has() -> None:
+    known = facts_of(client={"stated": ("AskResult",)})
+    normal = normal_of(
+        facts=known,
+        AskRequest=request("ask"),
+        AskResult=obj(x=TEXT),
+        StatedRequest=request("stated"),
+        StatedResult=obj(x=TEXT),
+        NoneRequest=request("none"),
+        InputAskRequest=request("input"),
+        InputAskResult=obj(y=TEXT),
+        ClientRequest=any_of("AskRequest", "StatedRequest", "NoneRequest"),
+        InputRequest=any_of("InputAskRequest"),
+    )
+    results = methods.results_by_rule(normal, known)
+    assert results.client == {"ask": ("AskResult",)}
+    assert results.server == {"input": ("InputAskResult",)}
+
+
+def test_a_name_of_a_union_of_results_has_one_meaning() -> None:
+    known = replace(
+        facts_of(client={"ask": ("A", "B")}), results=Results({"a": ("A", "B")}, {"b": ("B", "A")})
+    )
+    with pytest.raises(SchemaError, match="expected one meaning for AskResultResponseResult"):
+        derive_methods(
+            known,
+            AskRequest=request("a"),
+            Ask=request("b"),
+            A=obj("a", a=TEXT),
+            B=obj("b", b=TEXT),
+            ClientRequest=any_of("AskRequest"),
+            ServerRequest=any_of("Ask"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (MethodFacts(), False),
+        (MethodFacts(named_by="name"), True),
+        (MethodFacts(named_by="uri"), True),
+        (MethodFacts(named_by="taskId"), False),
+        (MethodFacts(routed_by="ref"), True),
+    ],
+)
+def test_a_client_of_several_servers_sends_what_names_its_server(
+    row: MethodFacts, expected: bool
+) -> None:
+    table = derive_methods(
+        replace(facts_of(), methods={"ask": row}),
+        AskRequest=request("ask"),
+        AskResult=obj(x=TEXT),
+        ClientRequest=any_of("AskRequest"),
+    )
+    assert table.all[0].for_groups is expected

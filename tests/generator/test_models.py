@@ -222,6 +222,90 @@ def test_a_constant_member_may_have_the_name_of_another_tag() -> None:
     assert "import always_sent" in source or ", always_sent" in source
 
 
+TAGGED = {"A": obj("k", k=const("a")), "B": obj("k", k=const("b")), "U": any_of("A", "B")}
+APART = {"A": obj("a", a=TEXT), "B": obj("b", b=TEXT), "U": any_of("A", "B")}
+
+
+@pytest.mark.parametrize(
+    ("definitions", "msgspec", "pydantic"),
+    [
+        ({"A": obj("x", x=TEXT)}, "", "typing"),
+        ({"A": obj(x=TEXT)}, "", "typing package.optional"),
+        ({"A": obj("", **{"class": TEXT})}, "msgspec.field", "typing package.optional"),
+        ({"A": obj("class", **{"class": TEXT})}, "", "typing"),
+        (
+            {"A": obj(x={"anyOf": [TEXT, {"type": "null"}]})},
+            "",
+            "typing package.UnsetType package.nullable",
+        ),
+        ({"A": obj(x={"type": "number", "minimum": 1})}, "", "typing package.optional typing.Any"),
+        (
+            TAGGED,
+            "typing.Literal typing.ClassVar",
+            "typing.Literal typing pydantic.Field",
+        ),
+        (
+            {"A": obj("x y", x=const("a"), y=const("b"))},
+            "typing.Literal package.always_sent typing.ClassVar",
+            "typing.Literal package.always_sent typing",
+        ),
+        (
+            {"A": obj("x-y", **{"x-y": const("b")})},
+            "typing.Literal typing.ClassVar",
+            "typing.Literal typing pydantic.Field",
+        ),
+        (
+            APART,
+            "package.Untagged package.Variant typing.TYPE_CHECKING",
+            "package.Untagged package.Variant typing.TYPE_CHECKING typing typing.TypeAlias",
+        ),
+    ],
+)
+def test_a_module_imports_the_names_that_templates_write(
+    definitions: Any, msgspec: str, pydantic: str
+) -> None:
+    normal = normal_of(**definitions, Message=obj("m", m=ref([*definitions][-1])))
+    docs = {name: Doc(docstring("Text."), {}) for name in normal.definitions}
+    tests = decide_all(normal).tests
+    expected: dict[Library, str] = {"msgspec": msgspec, "pydantic": pydantic}
+    for library, imports in expected.items():
+        job = models.job(normal, tests, docs, "Models.", library=library)
+        assert job["imports"] == imports.split()
+
+
+def test_a_module_imports_definitions_of_the_core() -> None:
+    normal = normal_of(
+        Core=obj("x", x=TEXT),
+        Other=obj("x y", x=TEXT, y=TEXT),
+        A=obj(
+            core=ref("Core"),
+            all={"type": "array", "items": ref("Core")},
+            by_name={"type": "object", "additionalProperties": ref("Core")},
+            either={"anyOf": [ref("Core"), {"type": "null"}, ref("B")]},
+        ),
+        B=obj("b", b=TEXT),
+    )
+    docs = {name: Doc(docstring("Text."), {}) for name in normal.definitions}
+    lacking, values = {"A": ["z"]}, ["B"]
+    job = models.job(
+        normal, {}, docs, "Models.", lacking, core=("Core", "Other"), values=values, runtime="."
+    )
+    assert "Core" not in job["definitions"]
+    members = job["definitions"]["A"]["properties"]
+    core = {"customTypePath": "package.Core"}
+    assert members["core"] == core
+    assert members["all"]["items"] == core
+    assert members["by_name"]["additionalProperties"] == core
+    assert job["modules"] == {
+        **dict.fromkeys(("Struct", "Untagged", "Variant", "always_sent"), "._wire"),
+        "Core": "..models",
+    }
+    assert [job["extra"][name]["lacking"] for name in "AB"] == [["z"], ()]
+    assert [job["extra"][name]["has_value"] for name in "AB"] == [False, True]
+    assert job["imports"] == ["typing.TYPE_CHECKING", "typing.Any"]
+    assert job["extra"]["A"]["runtime"] == "."
+
+
 def test_a_default_is_always_sent_and_may_be_missing(wire: Any) -> None:
     assert through(wire, "Result", "{}") == {"resultType": "done"}
     assert wire.encode(wire.models.Result()) == b'{"resultType":"done"}'

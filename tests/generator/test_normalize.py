@@ -342,3 +342,149 @@ def test_notes_of_an_all_of_point_at_the_part_they_are_about() -> None:
     normal = normal_of(A=obj(a=TEXT), B={"allOf": [ref("A"), part]})
     (note,) = normal.notes
     assert note.pointer == "/$defs/B/allOf/1/properties/b/uniqueItems"
+
+
+LOST = "not checked"
+TUPLE = "a tuple, taken as a list of JSON values"
+UNLISTED = "values that no type lists, not checked"
+
+
+@pytest.mark.parametrize(
+    ("node", "notes"),
+    [
+        ({"not": {}}, {"": "no value is valid, left out"}),
+        ({**TEXT, "if": {}, "minLength": 1}, {"/if": LOST}),
+        ({"type": "number", "minimum": 0, "multipleOf": 2}, {"/multipleOf": LOST}),
+        ({"type": "number", "minimum": 0}, {}),
+        ({"const": True, "minimum": 1}, {"/minimum": LOST}),
+        (ref("Open"), {"": "declared open, kept as a map of JSON values, which Open can read"}),
+        (ref("Empty"), {}),
+        (
+            {"oneOf": [TEXT, COUNT, {"not": {}}]},
+            {"/oneOf": "taken as anyOf", "/oneOf/2": "no value is valid, left out"},
+        ),
+        ({**TEXT, "anyOf": [TEXT, ref("Word")]}, {}),
+        ({"type": ["string", "integer"], "anyOf": [TEXT]}, {}),
+        ({**TEXT, "anyOf": [TEXT, COUNT]}, {"/type": LOST}),
+        (
+            {**TEXT, "anyOf": [TEXT, {"minLength": 1}]},
+            {"/type": LOST, "/anyOf/1/minLength": LOST},
+        ),
+        ({"enum": ["a"], "minLength": 3}, {"/minLength": LOST}),
+        ({"enum": [1, 2.5]}, {"/enum": UNLISTED}),
+        ({"enum": [True, False]}, {}),
+        ({"enum": [True]}, {"/enum": UNLISTED}),
+        ({"enum": [True, "a"]}, {"/enum": UNLISTED}),
+        ({"enum": [{"a": 1}, {"b": 1}]}, {"/enum": UNLISTED}),
+        ({"enum": ["a", None]}, {}),
+        ({"items": TEXT}, {"": "no type, taken as array"}),
+        ({"properties": {"q": TEXT}}, {"": "no type, taken as object"}),
+        ({"type": "array", "prefixItems": [TEXT]}, {"/prefixItems": LOST, "/items": TUPLE}),
+        ({"type": "array", "items": [TEXT]}, {"/items": TUPLE}),
+        ({"type": "array", "items": {"not": {}}}, {}),
+        (
+            obj(type=const("object"), q=TEXT),
+            {"": "a JSON Schema as a value, taken as a map of JSON values"},
+        ),
+        ({"type": "object", "required": ["a"]}, {"/required": LOST}),
+        ({"type": "object", "additionalProperties": False}, {"/additionalProperties": LOST}),
+        ({"type": "object", "additionalProperties": True}, {}),
+        ({"type": "object", "maxProperties": 2}, {}),
+        (
+            {"type": "array", "items": {"type": "object", "maxProperties": 2}},
+            {"/items/maxProperties": LOST},
+        ),
+        ({"allOf": [ref("Word")], "minLength": 1}, {"/minLength": LOST}),
+        (
+            {"allOf": [{**obj(a=TEXT), "minProperties": 1}, obj(a=COUNT, b=TEXT)]},
+            {
+                "/allOf/0/minProperties": LOST,
+                "/allOf/0/properties/a": "another part of the allOf replaces it",
+            },
+        ),
+        ({"allOf": [obj(a={"type": ["string", "null"]}), obj(a=TEXT)]}, {}),
+        (
+            {"allOf": [obj(a={"type": ["string", "null"]}), obj(a={"type": ["string", "array"]})]},
+            {"/allOf/0/properties/a": "another part of the allOf replaces it"},
+        ),
+        (
+            {"allOf": [obj(a=TEXT), obj(a={"type": ["string", "null"]})]},
+            {"/allOf/0/properties/a": "another part of the allOf replaces it"},
+        ),
+        (
+            {**obj(p=TEXT), "anyOf": [TEXT]},
+            {"": "an object and a union in one, taken as any JSON value"},
+        ),
+        (
+            {**obj(p=TEXT), "anyOf": [{"required": ["p"]}]},
+            {"/anyOf": "alternatives of an object, not checked"},
+        ),
+    ],
+)
+def test_each_deviation_from_a_schema_is_noted_at_its_place(
+    node: Any, notes: dict[str, str]
+) -> None:
+    normal = normal_of(
+        A=obj(x=node), Open={**obj(a=TEXT), "additionalProperties": {}}, Empty=OPEN, Word=TEXT
+    )
+    actual = {note.pointer: note for note in normal.notes}
+    expected = {f"/$defs/A/properties/x{below}": text for below, text in notes.items()}
+    assert {pointer: note.text for pointer, note in actual.items()} == expected
+    without_loss = ("taken as anyOf", "no type, ")
+    for note in normal.notes:
+        assert note.is_lossy is not note.text.startswith(without_loss)
+
+
+@pytest.mark.parametrize(
+    ("meta", "text"),
+    [
+        ({"type": "object"}, None),
+        (ref("Empty"), None),
+        ({"type": "object", "additionalProperties": TEXT}, "_meta, kept as a map of JSON values"),
+        (obj(k=TEXT), "the members of _meta, kept as a map of JSON values"),
+    ],
+)
+def test_statements_of_a_schema_about_meta_are_noted(meta: Any, text: str | None) -> None:
+    normal = normal_of(A=obj(_meta=meta), Empty=OPEN)
+    texts = [note.text for note in normal.notes if note.pointer == "/$defs/A/properties/_meta"]
+    assert texts == ([] if text is None else [text])
+
+
+def test_a_union_that_is_another_one_has_the_same_notes() -> None:
+    union = {"anyOf": [TEXT, {"type": "array", "uniqueItems": True}]}
+    other = {"anyOf": [COUNT, {"type": "array", "uniqueItems": True}]}
+    normal = normal_of(U=union, U2=other, A=obj(x=union), B={"type": "array", "items": union})
+    assert normal.definitions["A"].properties["x"] == ref("U")
+    places = ("A/properties/x", "B/items", "U", "U2")
+    assert {note.pointer for note in normal.notes} == {
+        f"/$defs/{place}/anyOf/1/uniqueItems" for place in places
+    }
+
+
+def test_a_member_that_no_field_can_have_is_left_out_and_noted() -> None:
+    normal = normal_of(A={**obj("", **{'"': TEXT, "a": TEXT}), "required": ['"', "a"]})
+    assert normal.definitions["A"].node == obj("a", a=TEXT)
+    [note] = normal.notes
+    assert note.pointer == '/$defs/A/properties/"'
+    assert note.text == "a name that no field can have, left out: encoding drops the member"
+
+
+def test_the_number_of_a_version_is_noted_as_a_text_too() -> None:
+    normal = normal_of(A=obj(protocolVersion=COUNT))
+    [note] = normal.notes
+    assert note.text == "the number of a version, taken as a number or a text: it may be a date"
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        ({"enum": [1, 2.5]}, {"anyOf": [INTEGER, NUMBER]}),
+        ({"enum": [True]}, {"type": "boolean"}),
+        ({"enum": ["a", True]}, {"anyOf": [{"enum": ["a"]}, {"type": "boolean"}]}),
+        ({"type": "array", "items": {"not": {}}}, {"type": "array", "items": {}, "maxItems": 0}),
+        ({"type": "array", "prefixItems": [TEXT]}, {"type": "array", "items": {}}),
+        ({"type": "array", "items": [TEXT]}, {"type": "array", "items": {}}),
+    ],
+)
+def test_values_that_no_type_lists_have_the_type_of_all(node: Any, expected: Any) -> None:
+    assert plain(node) == expected

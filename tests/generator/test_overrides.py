@@ -14,6 +14,7 @@ from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import Done, run
 from mcpgen import paths, schema
+from mcpgen.errors import OutputError, TemplateError, UsageError
 from mcpgen.package import manifest, overrides
 from mcpgen.render import templates
 
@@ -260,3 +261,57 @@ def test_a_file_a_module_or_a_class_has_no_attributes(source: str) -> None:
     environment = templates.SandboxedEnvironment(undefined=StrictUndefined)
     with pytest.raises(SecurityError):
         environment.from_string(source).render(path=Path("x"), module=json, type=dict)
+
+
+def test_a_long_reason_is_cut_with_its_line_named(tmp_path: Path) -> None:
+    name = "x" * 400
+    (tmp_path / "a.jinja").write_text(f"\n{{% include '{name}' %}}\n", "utf-8")
+    with pytest.raises(TemplateError) as caught:
+        templates.render("a.jinja", tmp_path)
+    reason = f"there is no template {name}"[:300]
+    assert str(caught.value) == f"{tmp_path / 'a.jinja'}:2: {reason}..."
+
+
+def test_blocks_leave_no_lines_and_text_keeps_its_end(tmp_path: Path) -> None:
+    text = "a\n  {% if number %}\nb {{ number }}\n  {% endif %}\n{{ text | literal }}\n"
+    (tmp_path / "a.jinja").write_text(text, "utf-8")
+    assert templates.render("a.jinja", tmp_path, number=1, text="<&>") == "a\nb 1\n'<&>'\n"
+
+
+def test_the_innermost_template_of_an_error_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jinja").write_text("\n{% include 'b.jinja' %}", "utf-8")
+    (tmp_path / "b.jinja").write_text("\n\n{{ nothing }}", "utf-8")
+    with pytest.raises(TemplateError, match=r"b\.jinja:3: 'nothing' is undefined"):
+        templates.render("a.jinja", tmp_path)
+    (tmp_path / "b.jinja").write_text("\n\n\n{% if %}", "utf-8")
+    with pytest.raises(TemplateError, match=r"b\.jinja:4: "):
+        templates.render("a.jinja", tmp_path)
+
+
+def test_overrides_are_accepted_only_where_there_are_some(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="expected an override, got no file"):
+        overrides.accept(METHODS, tmp_path)
+    with pytest.raises(UsageError, match="expected a directory with templates, got none"):
+        overrides.digests(tmp_path / "none")
+    assert overrides.copy(METHODS, tmp_path / "new") == tmp_path / "new" / METHODS
+    (tmp_path / "new" / overrides.ORIGINALS / METHODS).write_text("old", "utf-8")
+    assert overrides.states(tmp_path / "new") == {METHODS: "outdated"}
+    overrides.accept(METHODS, tmp_path / "new")
+    assert overrides.states(tmp_path / "new") == {METHODS: "current"}
+    assert overrides.changes(tmp_path / "new") == ""
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(OutputError, match="Not a directory"):
+        overrides.copy(METHODS, tmp_path / "file")
+
+
+def test_an_outdated_override_names_the_number_of_changed_lines(tmp_path: Path) -> None:
+    (tmp_path / "pkg").mkdir()
+    overrides.copy(METHODS, tmp_path)
+    original = tmp_path / overrides.ORIGINALS / METHODS
+    lines = original.read_text("utf-8").splitlines(keepends=True)
+    original.write_text("".join(["new\n", *lines[:-1]]), "utf-8")
+    with pytest.raises(TemplateError, match=r"changed lines since: 2\); see mcpgen templates"):
+        overrides.read(tmp_path, tmp_path / "pkg")
+    overrides.accept(METHODS, tmp_path)
+    read = overrides.read(tmp_path, tmp_path / "pkg")
+    assert (read.directory, read.path, [*read.digests]) == (tmp_path, "..", [METHODS])

@@ -401,8 +401,10 @@ def test_the_contents_of_a_package_follow_from_its_choice(
         (
             Selection(("server",), ("http",), features=("tasks",)),
             (LAST_WITH_SESSIONS,),
-            "elicitation elicitation+server http partial peer protocol server server+http tasks"
-            " tasks+mutual+server tasks+server types",
+            (
+                "elicitation elicitation+server http partial peer protocol server server+http"
+                " tasks tasks+mutual+server tasks+server types"
+            ),
         ),
         (
             Selection(("server",), ("stdio",), features=()),
@@ -456,7 +458,7 @@ def test_a_package_is_a_runtime_if_it_has_everything() -> None:
     assert [features(*each).is_runtime for each in others] == [False] * len(others)
 
 
-def test_what_a_selection_could_have_is_what_it_lacks() -> None:
+def test_a_selection_lacks_what_it_could_have() -> None:
     known = [facts.load(LAST_WITH_SESSIONS)]
     none = ("none",)
     client = features(selection(("client",), ("stdio",), features=none), known)
@@ -486,7 +488,7 @@ def test_bases_and_handlers_are_those_of_chosen_features() -> None:
     assert chosen.item_handlers == ("prompts", "resources")
 
 
-def test_an_installed_runtime_has_every_feature_that_is_not_rendered() -> None:
+def test_an_installed_runtime_has_all_but_rendered_features() -> None:
     newest = [facts.load(NEWEST)]
     chosen = selection(("client",), ("stdio",), features=("none",), runtime="installed")
     rendered_ones = {each.name for each in parts.FEATURES if each.is_rendered}

@@ -309,6 +309,42 @@ def test_a_patch_is_put_back_if_the_package_cannot_be_written(
     assert not Path(PATCH).exists()
 
 
+@pytest.mark.usefixtures("project")
+def test_a_distant_patch_is_written_only_if_it_is_named(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    far = tmp_path_factory.mktemp("far") / "own.patch"
+    edit(DOCSTRING)
+    assert run("-q", "patch", "pkg", "--patch", str(far)).code == 0
+    edit(BODY)
+    before = far.read_text("utf-8")
+    done = run("patch", "pkg")
+    assert (done.code, "to write there, name it: mcpgen patch pkg --patch" in done.err) == (2, True)
+    assert far.read_text("utf-8") == before
+    done = run("patch", "pkg", "--patch", str(far))
+    assert done.out == f"{FOLDER}/models.py: 2 hunks\n{far}: 1 file; commit it with the package\n"
+    assert far.read_text("utf-8") != before
+    assert [path.name for path in far.parent.iterdir()] == ["own.patch"]
+
+
+@pytest.mark.usefixtures("project")
+def test_edits_of_a_package_with_old_modules_become_a_patch() -> None:
+    few = ("--parts", "types")
+    assert run("-q", "-r", OLDEST, "-r", NEWEST, *few, "-o", "pkg").code == 0
+    assert run("-q", "update", "pkg", "-r", NEWEST, "--keep-old-modules").code == 0
+    edit(DOCSTRING)
+    assert run("patch", "pkg").code == 0
+    assert Path(f"pkg/r{OLDEST.replace('-', '_')}/models.py").is_file()
+
+
+@pytest.mark.usefixtures("project")
+def test_edits_of_many_bytes_are_refused() -> None:
+    edit(("#", f"# {'x' * 2**20}\n#"))
+    done = run("patch", "pkg")
+    assert (done.code, "expected edits of 1048576 bytes at most, got more" in done.err) == (2, True)
+    assert not Path(PATCH).exists()
+
+
 def _refuse_rename(path: Path, target: Path) -> Path:
     raise PermissionError(13, "Permission denied")
 

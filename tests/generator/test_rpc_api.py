@@ -105,6 +105,8 @@ def test_params_of_several_kinds_stay_whole() -> None:
     assert show_parameters(call) == [
         ("params", "models.AskRequestParams | Mapping[str, Any]", True)
     ]
+    assert not call.arguments[0].nullable
+    assert call.by_page
 
 
 def test_an_object_may_be_passed_as_a_wire_object_only() -> None:

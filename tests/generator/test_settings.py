@@ -12,6 +12,7 @@ import pytest
 import documents
 from generator.command_line import run
 from generator.test_cli import OLDEST
+from mcpgen import paths
 from mcpgen.errors import SettingsError
 from mcpgen.package import manifest, settings
 from mcpgen.package.settings import MirrorSettings, PackageSettings
@@ -132,7 +133,14 @@ def test_settings_come_from_the_nearest_folder_that_has_some(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[tool.black]\n", "[tool]\nmcpgenerator = 1\n", "# mcpgen\n[tool]\nx = 1"]
+    "text",
+    [
+        "",
+        "[tool.black]\n",
+        "[tool]\nmcpgenerator = 1\n",
+        "# mcpgen\n[tool]\nx = 1",
+        "tool = 1 # mcpgen",
+    ],
 )
 def test_a_project_without_the_table_has_no_settings(text: str, tmp_path: Path) -> None:
     assert settings.read(save_settings(tmp_path, text)) is None
@@ -166,6 +174,18 @@ WRONG = {
     "[tool.mcpgen]\nx = 2030-01-01": "expected a value that JSON has, got date",
     "[tool.mcpgen\n": "expected TOML text",
     "[tool.mcpgen]\noutput='a'\n[[tool.mcpgen.packages]]\noutput='b'": "expected the keys of a",
+    '[tool.mcpgen]\nrevisions = ["all"]\noutput = "a\\u0000"': "/output: expected a path within",
+    "[tool.mcpgen]\nrevisions = ['all']\noutput = ''": "#/tool/mcpgen/output: expected a path",
+    "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\npatch = '../a'": "/patch: expected a path",
+    "[[tool.mcpgen.packages]]\noutput = 'a'": "#/tool/mcpgen: expected revisions or schemas",
+    "[[tool.mcpgen.packages]]\noutput = 'a'\nschemas = ['a']\n"
+    "[[tool.mcpgen.packages]]\noutput = 'b'": "#/tool/mcpgen/packages/1: expected revisions or sch",
+    "[tool.mcpgen]\nrevisions = ['all']\noutput = 'a'\nschemas_dir = 1": "/schemas_dir: expected a",
+    HOOKS + "[['{output}', '{name}']]": "/hooks/0: expected no placeholder but {output}, got ",
+    MIRROR.replace("src/acme/mirror", "/mirror"): "/mirror/output: expected a directory beside",
+    MIRROR.replace("[tool.mcpgen.mirror]", "parts = ['client']\n[tool.mcpgen.mirror]"): (
+        '/mirror: expected a first package with the parts client and server, got ["client"]'
+    ),
     MIRROR + "file = 'tools.json'": '/mirror: expected either file or server, got "both"',
     MIRROR.replace("server =", "#"): '/mirror: expected either file or server, got "neither"',
     MIRROR.replace("acme/mirror", "acme/protocol"): "a directory beside src/acme/protocol, got",
@@ -182,6 +202,77 @@ def test_invalid_settings_are_named_with_their_place(text: str, tmp_path: Path) 
     with pytest.raises(SettingsError) as raised:
         settings.read(save_settings(tmp_path, text))
     assert WRONG[text] in str(raised.value)
+
+
+def test_a_link_out_of_the_project_or_in_a_circle_is_not_inside(tmp_path: Path) -> None:
+    inner = tmp_path / "project"
+    inner.mkdir()
+    (inner / "out").symlink_to(tmp_path)
+    (inner / "circle").symlink_to("circle")
+    assert settings.is_inside(inner, inner / "new" / "folder")
+    assert not settings.is_inside(inner, inner / "out" / "x")
+    assert not settings.is_inside(inner, inner / "circle" / "x")
+    assert not settings.is_inside(inner, inner / "a\0")
+
+
+def test_a_mirror_is_no_link_out_of_the_project(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "src/acme").mkdir(parents=True)
+    (project / "src/acme/mirror").symlink_to(tmp_path)
+    with pytest.raises(SettingsError, match="/mirror/output: expected a path within"):
+        settings.read(save_settings(project, MIRROR))
+
+
+def test_a_package_is_owned_by_the_project_that_lists_it(tmp_path: Path) -> None:
+    assert settings.owner(tmp_path / "src/acme/types") is None
+    save_settings(tmp_path, ONE)
+    owner = settings.owner(tmp_path / "src/acme/types")
+    assert owner is not None
+    assert owner.root == tmp_path.resolve()
+    assert settings.owner(tmp_path / "src/acme") is None
+    assert settings.require(tmp_path / "src") == owner
+
+
+def test_paths_of_a_package_are_named_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = settings.read(save_settings(tmp_path, EVERY_KEY))
+    assert config is not None
+    [package] = config.packages
+    few = PackageSettings("b")
+    assert config.templates(package) == tmp_path / "templates"
+    assert config.patch(package) == tmp_path / "a.patch"
+    assert (config.templates(few), config.patch(few)) == (None, None)
+    monkeypatch.chdir(tmp_path)
+    assert config.directory(few) == Path("b")
+    assert config.patch(package) == Path("a.patch")
+
+
+def test_own_revisions_are_those_of_settings_or_command(tmp_path: Path) -> None:
+    config = settings.Settings(tmp_path, (), schemas_dir="own")
+    for each, folder in ((config, tmp_path / "own"), (settings.Settings(tmp_path, ()), None)):
+        with each.own_revisions():
+            assert paths.own_schema_dir() == folder
+    with paths.own_schemas(tmp_path / "others"), config.own_revisions():
+        assert paths.own_schema_dir() == tmp_path / "others"
+
+
+@pytest.mark.parametrize(
+    ("features", "count", "text"),
+    [
+        ((), 1, "change it, and run mcpgen without options"),
+        (("+auth",), 1, 'write features = ["auth", "trace"] there, and run mcpgen'),
+        (("none",), 1, ", and run mcpgen"),
+        (("+auth",), 2, "change it, and run mcpgen without options"),
+    ],
+)
+def test_options_are_refused_with_the_settings_to_write(
+    features: tuple[str, ...], count: int, text: str
+) -> None:
+    packages = (PackageSettings("a", features=("trace",)), PackageSettings("b"))[:count]
+    refusal = settings.Settings(Path(), packages).refusal(features)
+    assert refusal.startswith("pyproject.toml: [tool.mcpgen] configures this project; ")
+    assert refusal.endswith(text)
 
 
 @pytest.mark.parametrize("parts", ["", "parts = ['all']\n", "parts = ['client', 'server']\n"])

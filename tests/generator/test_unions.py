@@ -198,7 +198,7 @@ def test_requiring_what_most_members_have_tells_none_apart() -> None:
     assert order.index("Ended") > max(order.index("Prompts"), order.index("Tools"))
 
 
-def test_what_half_of_the_members_have_tells_those_that_require_it() -> None:
+def test_members_that_half_have_tell_those_that_require_them() -> None:
     normal = normal_of(
         Empty=obj("", z=TEXT),
         More=obj("", h=TEXT, y=TEXT),

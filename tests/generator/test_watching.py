@@ -155,9 +155,9 @@ def test_a_run_follows_each_change_of_an_input(
         assert not options["raise_interrupt"]
         assert not options["recursive"]
         folders.extend(places)
-        noticed = {name: watch_filter(None, str(tmp_path / name)) for name in files}
-        assert noticed == files
-        assert not runs  # changes during the first run are noticed too
+        answers = {name: watch_filter(None, str(tmp_path / name)) for name in files}
+        assert answers == files
+        assert not runs  # else changes during the first run are lost
         yield set()
         yield {(1, str(tmp_path / "templates/b.jinja")), (1, str(tmp_path / "a.json"))}
         yield set()

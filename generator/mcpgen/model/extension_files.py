@@ -266,7 +266,7 @@ def _rewrite_schema(node: Json) -> Json:
     plain: Node = {}
     for key, part in node.items():
         if key == "$ref" and isinstance(part, str):
-            plain[key] = part.replace("#/definitions/", "#/$defs/", 1)
+            plain[key] = part.replace("#/definitions/", "#/$defs/")
         elif key == "properties" and is_object(part):
             members = {name: _rewrite_schema(child) for name, child in part.items()}
             # a member that no value may have is absent

@@ -74,7 +74,7 @@ class Class:
     doc: Code
     members: tuple[Member, ...]
     other_names: tuple[str, ...]
-    has_value: bool = False
+    has_value: bool
 
 
 @dataclass(frozen=True)

@@ -74,8 +74,8 @@ class Method:
     capability: tuple[str, ...]
     items: str | None
     item: str | None
-    runs_tool: bool = False
-    for_groups: bool = False
+    runs_tool: bool
+    for_groups: bool
 
     @property
     def python_name(self) -> str:

@@ -180,7 +180,7 @@ class _Walk:
     schema: Schema
     facts: Facts
     naming: _Naming
-    for_python: bool = True
+    for_python: bool
     definitions: dict[str, Definition] = field(default_factory=dict[str, Definition])
     whole: dict[str, tuple[Node, _Place]] = field(default_factory=dict[str, "tuple[Node, _Place]"])
     notes: dict[str, Note] = field(default_factory=dict[str, Note])
@@ -456,11 +456,7 @@ class _Walk:
 
     def array(self, node: Node, place: _Place) -> Node:
         items: Json = node.get("items", {})
-        if "prefixItems" in node:
-            self.note(place.below("prefixItems"), "a tuple, taken as a list of JSON values")
-            self.note(place.below("items"), "a tuple, taken as a list of JSON values")
-            return {"type": "array", "items": {}}
-        if is_array(items):
+        if "prefixItems" in node or is_array(items):
             self.note(place.below("items"), "a tuple, taken as a list of JSON values")
             return {"type": "array", "items": {}}
         if keywords.is_impossible(items):

@@ -82,7 +82,8 @@ def absent_methods(stated: Path) -> frozenset[str]:
         FactsError: The file is malformed.
     """
     rows: Json = read(stated).table.get("methods", {})
-    return frozenset(name for name, row in rows.items() if row is False) if rows else frozenset()
+    by_name = rows.items() if is_object(rows) else ()
+    return frozenset(name for name, row in by_name if row is False)
 
 
 def expect_methods(loaded: schema.Schema, base: str, stated: Path) -> None:
@@ -436,7 +437,5 @@ def _first_line(kind: Any) -> str:
 
 def _meanings(kind: Any) -> dict[str, str]:
     """The meanings of the fields of a data class, from the attributes in its docstring."""
-    if not is_dataclass(kind):
-        return {}
     pairs = _MEANING.findall(inspect.getdoc(kind) or "")
     return {name: " ".join(meaning.split()) for name, meaning in pairs}

@@ -211,5 +211,5 @@ def _rebase_references(node: Json) -> Json:
         return node
     whole = {key: _rebase_references(part) for key, part in node.items()}
     if isinstance(node.get("$ref"), str):
-        whole["$ref"] = node["$ref"].replace(_DEFINITIONS, _SCHEMAS, 1)
+        whole["$ref"] = node["$ref"].replace(_DEFINITIONS, _SCHEMAS)
     return whole

@@ -160,7 +160,7 @@ def _put(path: Path, text: str | None) -> None:
         raise OutputError(f"{path}: nothing was written: {error.strerror}") from error
     finally:
         with suppress(OSError):
-            part.unlink(missing_ok=True)
+            part.unlink()
 
 
 def _say(console: Console, directory: Path, kept: Patch | None) -> None:
