@@ -175,16 +175,36 @@ async def test_sessions_are_reloaded_when_changes_may_be_missing(
         assert all(each == ClientMessage("s", b"body") for each in sessions.letters)
 
 
-async def test_messages_of_other_workers_alone_are_handled() -> None:
-    engine, changed = Engine(), list[str]()
-    worker = make_worker(engine)
+@pytest.mark.parametrize("has_sessions", [False, True])
+async def test_messages_of_other_workers_alone_are_handled(
+    has_sessions: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine, sessions, changed = Engine(), Sessions(), list[str]()
+    worker = make_worker(engine, sessions if has_sessions else None)
     worker.on_task_changed = changed.append
-    letters = [await letter_of(TaskChanged(origin, "t")) for origin in (worker.id, "other")]
-    unknown = [b"", b"\x02" + letters[1][1:], b"\x01x"]
-    engine.answers = [Changes("1", [*letters, *unknown]), Changes("2", letters)]
+    own, other = [await letter_of(TaskChanged(each, each)) for each in (worker.id, "other")]
+    session = await letter_of(ClientMessage("s", b"body"))
+    unknown = [b"", b"\x02" + other[1:], b"\x01x"]
+    engine.answers = [Changes("1", [own, other, *unknown, session]), Changes("2", [other])]
     async with running(engine):
-        assert changed == ["t", "t"]
+        assert changed == ["other", "other"]
         assert [cursor for _, cursor, _ in engine.reads] == [None, "1", "2"]
+        assert len(sessions.letters) == has_sessions
+    assert caplog.messages == []
+
+
+async def test_letters_in_the_inbox_are_handled_one_by_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine, sessions = Engine(), Sessions(ValueError("wrong"))
+    worker = make_worker(engine, sessions)
+    async with running(engine):
+        assert worker.beaten.is_set()
+        for body in (b"one", b"two"):
+            assert await worker.send(worker.id, ClientMessage("s", body))
+        await anyio.wait_all_tasks_blocked()
+        assert [letter.body for letter in sessions.letters] == [b"one", b"two"]
+    assert caplog.messages == ["a message of another worker failed"]
 
 
 async def test_announcements_wait_for_the_engine_one_for_each_subject() -> None:
