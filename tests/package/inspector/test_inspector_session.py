@@ -79,11 +79,12 @@ class Inspected:
         """The next event of a kind with some members."""
         with anyio.fail_after(SECONDS):
             while True:
-                for event in json.loads(await self.session.events.after(self._read, SECONDS)):
+                data = await self.session.events.after(self._read, SECONDS)
+                events: list[dict[str, Any]] = json.loads(data)
+                for event in events:
                     self._read = event["number"]
                     if event["kind"] == kind and members.items() <= event.items():
-                        found: dict[str, Any] = event
-                        return found
+                        return event
 
     async def call(self, name: str, **members: Any) -> Any:
         """Call a tool, and return the text of its result."""
@@ -511,7 +512,7 @@ async def test_a_page_that_leaves_cancels_its_action() -> None:
         body = {"method": "call_tool", "params": {"name": "poem"}, "call": 1}
         async with http.stream("POST", body, "/actions/request", begun=False):
             question = await inspected.event("question")
-        await inspected.event("answered", id=question["id"])
+        assert await inspected.event("answered", id=question["id"])
 
 
 async def test_a_body_of_an_action_has_a_limit() -> None:

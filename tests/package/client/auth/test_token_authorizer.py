@@ -68,7 +68,7 @@ async def authorizer_with(
     return TokenAuthorizer(source, SERVER, REVISIONS), clock
 
 
-async def test_a_stored_token_is_read_once_and_sent_to_its_server_alone() -> None:
+async def test_a_stored_token_is_read_once_and_sent_to_its_server() -> None:
     store = CountingStore()
     authorizer, _ = await authorizer_with(GRANT, store)
     assert await authorizer.fields("POST", "http://127.0.0.1:2/mcp") == {}

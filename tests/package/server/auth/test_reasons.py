@@ -364,8 +364,8 @@ def resolved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     known = socket.getaddrinfo
 
     def resolve(host: Any, port: Any, *arguments: Any, **more: Any) -> Any:
-        found = [known(each, port, *arguments, **more) for each in addresses]
-        return [entry for entries in found for entry in entries]
+        lists = [known(each, port, *arguments, **more) for each in addresses]
+        return [entry for entries in lists for entry in entries]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     return addresses

@@ -119,7 +119,7 @@ async def test_a_resource_that_can_not_be_read_says_why(
         assert error in str(caught.value)
 
 
-async def test_a_resource_whose_server_does_not_answer_is_an_internal_error() -> None:
+async def test_a_resource_of_a_silent_server_is_an_internal_error() -> None:
     async def fail(request: httpx2.Request) -> httpx2.Response:
         raise httpx2.ConnectError("refused")
 
