@@ -155,7 +155,7 @@ async def test_the_events_of_a_session_are_kept_for_an_hour(
 
 async def test_1000_events_of_a_session_are_kept(engine: Engine, state: SharedState) -> None:
     async with state.opened():
-        first, *_ = [await state.events.add("s", "a", b"") for _ in range(1000)]
+        first, *_ = [str(await state.events.add("s", "a", b"")) for _ in range(1000)]
         assert await state.events.after("s", first) is not None
         stored = await state.events.wait("s", first)
         assert len(stored.events) == 500
