@@ -493,7 +493,7 @@ def test_no_step_of_a_flow_shows_its_secrets() -> None:
         Fetched(200, {"location": secret}, secret),
         Visit(secret),
         ShowCode(DeviceCode(secret, "https://h/v", secret)),
-        Call(len, (secret,)),
+        Call(repr, (secret,)),
         Save("key", secret),
     )
     assert [repr(step) for step in steps] == [
@@ -501,7 +501,7 @@ def test_no_step_of_a_flow_shows_its_secrets() -> None:
         "Fetched(status=200)",
         "Visit()",
         "ShowCode(code=DeviceCode(verification_uri='https://h/v', expires_in=0.0))",
-        "Call(function=<built-in function len>)",
+        "Call(function=<built-in function repr>)",
         "Save(key='key')",
     ]
 

@@ -345,6 +345,7 @@ def test_a_grant_shows_no_secret_and_comes_back_from_its_record() -> None:
     assert decode_record(encode_record(grant), Grant) == grant
     assert "SECRET" not in repr(grant)
     assert "r-1" not in repr(grant)
+    assert "SECRET" not in repr(ClientIdentity("me", "SECRET"))
     assert decode_record(encode_record(GRANT), Grant) == GRANT
     assert decode_record(b'{"issuer": 7}', Grant) is None
     assert decode_record(b"\xff", Grant) is None

@@ -20,6 +20,7 @@ from mcp_protocol.inspector.inspector_session import (
     InspectorSession,
 )
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi
 from package.live import FakeServer
 
@@ -79,11 +80,12 @@ class Inspected:
         """The next event of a kind with some members."""
         with anyio.fail_after(SECONDS):
             while True:
-                for event in json.loads(await self.session.events.after(self._read, SECONDS)):
+                data = await self.session.events.after(self._read, SECONDS)
+                events: list[dict[str, Any]] = json.loads(data)
+                for event in events:
                     self._read = event["number"]
                     if event["kind"] == kind and members.items() <= event.items():
-                        found: dict[str, Any] = event
-                        return found
+                        return event
 
     async def call(self, name: str, **members: Any) -> Any:
         """Call a tool, and return the text of its result."""
@@ -307,8 +309,8 @@ async def test_a_failed_opening_is_told_and_another_can_be_asked_for() -> None:
             with pytest.raises(ActionError) as caught:
                 await session.act(name, members)
             assert str(caught.value) == NO_SESSION
-        for members, revision in (({"revision": 2}, "2"), ({}, None)):
-            await session.act("connect", members)
+        for chosen, revision in (({"revision": 2}, "2"), ({}, None)):
+            await session.act("connect", chosen)
             assert (await inspected.event("state"))["revision"] == revision
             assert (await inspected.event("state"))["error"] == f"no server ? in {revision}"
         assert len(await inspected.events()) == 6
@@ -382,9 +384,11 @@ async def test_an_application_that_was_not_started_can_be_ended() -> None:
 
 
 async def test_the_session_of_an_application_ends_with_it() -> None:
+    closed: list[bool] = []
     async with open_page() as (_, inspected):
-        assert not inspected.session.events.closed
-    assert inspected.session.events.closed
+        closed.append(inspected.session.events.closed)
+    closed.append(inspected.session.events.closed)
+    assert closed == [False, True]
     with pytest.raises(ActionError, match=NO_SESSION):
         await inspected.call("step")
 
@@ -396,7 +400,8 @@ async def test_an_application_that_drains_ends_all_waits_for_events() -> None:
         async with http.stream("GET", path=f"/events?after={last}", begun=False) as stream:
             await anyio.wait_all_tasks_blocked()
             assert stream.status == 0
-            await http.app.drain()
+            app: Any = http.app
+            await app.drain()
             await stream.end()
             assert stream.raw == b"[]"
 
@@ -511,11 +516,11 @@ async def test_a_page_that_leaves_cancels_its_action() -> None:
         body = {"method": "call_tool", "params": {"name": "poem"}, "call": 1}
         async with http.stream("POST", body, "/actions/request", begun=False):
             question = await inspected.event("question")
-        await inspected.event("answered", id=question["id"])
+        assert await inspected.event("answered", id=question["id"])
 
 
 async def test_a_body_of_an_action_has_a_limit() -> None:
     async with open_page() as (http, _):
-        parts = [b" " * 2**20] * (http.app.settings.limits.body // 2**20 + 1)
+        parts = [b" " * 2**20] * (Limits().body // 2**20 + 1)
         async with http.stream("POST", path="/actions/request", parts=parts) as stream:
             assert (stream.status, stream.fields["connection"]) == (413, "close")

@@ -12,11 +12,19 @@ import pytest
 from mcp_protocol import Context, Server
 from mcp_protocol.channel import Channel, OutgoingMessage
 from mcp_protocol.errors import EndOfChannel
+from mcp_protocol.proxy.upstream import PassedMethods
 from package.asgi_client import asgi, fields_of
 from package.proxy.test_proxy import NEWEST, SESSION, across
 from package.wire import HANDSHAKE, meta_of, speaking_to
 
 pytestmark = pytest.mark.anyio
+
+
+def test_every_method_that_no_revision_has_is_passed_on() -> None:
+    methods = PassedMethods()
+    assert (len(methods), bool(methods), [*methods]) == (0, True, [])
+    assert methods["acme/do"].name == "acme/do"
+    assert "tools/list" not in methods
 
 
 class Pick(msgspec.Struct):

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Context, Protected, Restart, Server, StaticTokens
+from mcp_protocol import Context, Protected, Restart, Server, StaticTokens, connect
 from mcp_protocol.errors import InternalError, RemoteError
 from mcp_protocol.proxy import upstream_pool
 from mcp_protocol.proxy.upstream import Upstream
@@ -386,6 +386,32 @@ async def test_failed_openings_are_repeated_after_these_pauses(
         with pytest.raises(InternalError, match="the session of the client has ended"):
             await place.ensure_open()
     assert attempts == [100, 100, 101, 106, 121, 181, 241]
+
+
+async def test_a_session_is_the_first_one_once() -> None:
+    behind, opened = Counted(), list[bool]()
+    upstream = Upstream("front", lambda *change: None, lambda what, why: None)
+
+    @asynccontextmanager
+    async def join(upstream: Upstream) -> AsyncIterator[Any]:
+        near, far = memory_pair()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(behind.serve, far)
+            async with connect(near, handlers=upstream, revision=NEWEST) as client:
+                yield client
+
+    async with anyio.create_task_group() as tasks:
+        place = PooledUpstream(
+            upstream, join, lambda client, is_first: opened.append(is_first), True, tasks
+        )
+        for opened_again in range(3):
+            for _ in range(2):
+                assert await place.ensure_open() is upstream
+                assert opened == [True, *[False] * opened_again]
+                assert (place.was_open, place.is_busy) == (True, False)
+            behind.end()
+            await until(lambda: not behind.open)
+        place.release()
 
 
 async def test_pauses_begin_anew_after_a_session(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -243,7 +243,7 @@ async def _send_by_httpx2(
     headers = {**headers, "Host": target.netloc.decode("ascii")}
     try:
         if public_only:  # connect to the checked address
-            addresses = await anyio.getaddrinfo(target.host, target.port or 443)
+            addresses = await anyio.getaddrinfo(target.host, None)
             for each in addresses:
                 _check_public(url, str(each[4][0]))
             extensions = {"sni_hostname": target.host}

@@ -202,7 +202,7 @@ class _IssuerKeys:
         self._max_age = max_age
         self._on_fetch = on_fetch
         self._keys: Sequence[Key] | None = None
-        self._stale_at = self._next_fetch = 0.0
+        self._stale_at = self._next_fetch = float("-inf")
         self._back_off = BackOff(min(_RETRY_SECONDS, cool_down), LONGEST_RETRY)
         self._fetch: SharedFetch[None] | None = None
 

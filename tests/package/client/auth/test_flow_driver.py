@@ -223,7 +223,8 @@ async def test_an_interaction_is_closed_before_the_next_is_opened() -> None:
     def steps() -> Flow[str]:
         yield PrepareRedirect()
         yield PrepareRedirect()
-        return (yield Visit("https://as.example/authorize"))
+        returned: str = yield Visit("https://as.example/authorize")
+        return returned
 
     interaction = OneAtATime()
     driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore(), interaction)
@@ -233,7 +234,8 @@ async def test_an_interaction_is_closed_before_the_next_is_opened() -> None:
 
 async def test_a_loopback_prefers_the_registered_redirect() -> None:
     def steps(*registered: str) -> Flow[str]:
-        return (yield PrepareRedirect(registered))
+        uri: str = yield PrepareRedirect(registered)
+        return uri
 
     driver = FlowDriver(AuthFetcher(lambda address: True), MemoryStore(), Loopback())
     uri = await driver.run(steps())

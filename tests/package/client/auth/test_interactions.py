@@ -214,8 +214,12 @@ async def test_a_cancelled_wait_leaves_a_thread_that_blocks(how: str) -> None:
 
     interaction = Loopback(open_url=block) if how == "browser" else Paste(read=block)
     async with interaction.open() as agent:
+
+        async def visit() -> None:
+            await agent.visit(URL)
+
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(agent.visit, URL)
+            tasks.start_soon(visit)
             await to_thread.run_sync(begun.wait, 5)
             tasks.cancel_scope.cancel()
         assert not ended.is_set()

@@ -130,6 +130,23 @@ async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
         assert len(script.issuer.visits) == PROMPTS
 
 
+@with_step_up
+async def test_one_operation_asks_for_more_scopes_two_times(revision: str) -> None:
+    async with run_protected_server(revision) as (script, _):
+
+        async def refuse(asked: Asked, reply: Reply) -> None:
+            header = f'Bearer error="insufficient_scope", scope="s{len(script.issuer.visits)}"'
+            await reply.whole(403, WWW_Authenticate=header)
+
+        script.on["tools/call"] = refuse
+        async with client_of(script, agreeing_user(script.issuer)) as client:
+            assert len(script.issuer.visits) == 1
+            assert len(await refused_calls(client, "echo", "echo")) == 2
+            assert len(script.issuer.visits) == 3
+            assert len(await refused_calls(client, "other")) == 1
+            assert len(script.issuer.visits) == 5
+
+
 async def test_requests_that_wait_for_a_user_share_the_refusal() -> None:
     async with run_protected_server() as (script, _):
 

@@ -189,7 +189,8 @@ async def test_a_token_in_the_query_lets_nobody_in() -> None:
         both = await http.post(
             message, f"/mcp?access_token={token_of()}", Authorization=bearer(token_of())
         )
-    assert both.status == 400
+        blank = await http.post(message, "/mcp?access_token=", Authorization=bearer(token_of()))
+    assert (both.status, blank.status) == (400, 400)
     assert challenge_in(both).parameters["error"] == "invalid_request"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -10,16 +11,18 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import DpopValidation, InvalidTokenError, JwtVerifier, Principal
+from mcp_protocol import DpopValidation, Introspection, InvalidTokenError, JwtVerifier, Principal
+from mcp_protocol.auth.address_rules import AddressCheck, AddressRules
 from mcp_protocol.errors import ConnectFailedError, McpError, TransportError
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.runtime.request_context import PRINCIPAL
-from mcp_protocol.server.auth import issuer_fetch
+from mcp_protocol.server.auth import introspection, issuer_fetch
 from mcp_protocol.server.auth.authenticator import Authenticator, FailureLog
 from mcp_protocol.server.auth.dpop_validation import ProofValidator
 from mcp_protocol.server.auth.issuer_fetch import IssuerHttp
 from mcp_protocol.server.auth.jws_validation import parse_token
-from mcp_protocol.server.auth.verifiers import PrincipalCache, principal_of
+from mcp_protocol.server.auth.verifiers import PrincipalCache, TrustedIssuers, principal_of
+from package.http_server import Asked, HttpServer, Reply
 from package.server.auth.guarded import protected_settings
 from package.server.auth.issuer import (
     KEY,
@@ -48,6 +51,7 @@ NOW = int(time.time())
 CLIENT = proof_key()
 TOKEN = token_of()
 JWT = {"typ": "JWT"}
+TRUSTED = TrustedIssuers(frozenset({"https://idp.example"}), frozenset({RESOURCE}))
 
 
 @pytest.fixture(autouse=True)
@@ -229,6 +233,12 @@ async def test_a_nonce_is_fresh_for_so_many_seconds(
     assert (await proof_reason(proof, nonce=True, nonce_key=b"k" * 16)).startswith(reason)
 
 
+def test_proofs_may_be_valid_for_less_than_a_second() -> None:
+    assert DpopValidation(seconds=0.5).seconds == 0.5
+    with pytest.raises(ValueError, match="seconds: expected more than 0, got 0"):
+        DpopValidation(seconds=0)
+
+
 def test_keys_of_nonces_have_16_bytes_at_least() -> None:
     assert len(DpopValidation().nonce_key or b"") == 32
     with pytest.raises(ValueError, match="nonce_key: expected at least 16 bytes, got 15"):
@@ -345,6 +355,113 @@ async def test_a_form_is_posted_with_its_credentials(issuer: LoopbackIssuer, lib
     reply = await http.post(issuer.url, {"Authorization": "Basic x"}, b"token=a")
     assert reply == {"active": False}
     assert issuer.forms == [("Basic x", {"token": ["a"]})]
+
+
+@pytest.fixture
+def resolved(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses of every name, to be set by the test."""
+    addresses: list[str] = []
+    known = socket.getaddrinfo
+
+    def resolve(host: Any, port: Any, *arguments: Any, **more: Any) -> Any:
+        lists = [known(each, port, *arguments, **more) for each in addresses]
+        return [entry for entries in lists for entry in entries]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    return addresses
+
+
+async def test_a_name_that_leads_to_a_private_address_is_not_reached(
+    library: str, resolved: list[str]
+) -> None:
+    resolved.append("127.0.0.1")
+    with pytest.raises(ConnectFailedError, match="expected a public address"):
+        await IssuerHttp([]).get("https://keys.example/jwks")
+
+
+async def test_a_checked_address_is_the_one_that_is_reached(
+    issuer: LoopbackIssuer, library: str, resolved: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = AddressCheck("http://localhost", AddressRules())
+    monkeypatch.setattr(issuer_fetch, "_PUBLIC_ONLY", local)  # for which loopback is allowed
+    resolved.append("127.0.0.1")
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    issuer.raw = b'{"a": "b"}'
+    port = issuer.url.rpartition(":")[2]
+    assert await IssuerHttp([]).get(f"http://localhost:{port}/jwks") == {"a": "b"}
+    assert await IssuerHttp([issuer.url]).get(f"{issuer.url}/jwks") == {"a": "b"}
+    resolved.append("10.0.0.1")
+    if library == "httpx2":
+        with pytest.raises(ConnectFailedError, match="expected a public address"):
+            await IssuerHttp([]).get(f"http://localhost:{port}/jwks")
+
+
+async def test_a_redirect_of_an_issuer_is_not_followed(library: str) -> None:
+    async def redirect(asked: Asked, reply: Reply) -> None:
+        await reply.whole(302, Location="/elsewhere")
+
+    async with HttpServer(redirect) as server:
+        assert await IssuerHttp([server.url]).get(server.url) is None
+        assert len(server.asked) == 1
+
+
+async def test_an_endpoint_that_is_not_reached_is_asked_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(introspection, "monotonic", lambda: clock[0])
+    verify = Introspection("http://127.0.0.1:1/introspect", "i", "s").bind(TRUSTED)
+    for pause in (1, 2, 4, 8, 10, 10):
+        with pytest.raises(ConnectFailedError):
+            await verify("token")
+        clock[0] += pause - 0.5
+        with pytest.raises(TransportError, match="the introspection endpoint did not respond"):
+            await verify("token")
+        clock[0] += 0.5
+
+
+async def test_an_endpoint_that_responds_again_is_asked_as_before(
+    issuer: LoopbackIssuer, resolved: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(introspection, "monotonic", lambda: clock[0])
+    endpoint = issuer.url.replace("127.0.0.1", "localhost")
+    verify = Introspection(endpoint, "i", "s", seconds=0).bind(TRUSTED)
+    for _ in range(3):
+        resolved[:] = ["127.0.0.2"]  # where nobody listens
+        with pytest.raises(ConnectFailedError):
+            await verify("token")
+        clock[0] += 1
+        resolved[:] = ["127.0.0.1"]
+        assert await verify("token") is None
+
+
+@pytest.mark.parametrize(
+    ("members", "failing", "error"),
+    [
+        ({"exp": NOW}, False, "exp: expected a time in the future"),
+        ({"exp": NOW + 1}, False, None),
+        ({"exp": "soon"}, False, "exp: expected a time in seconds"),
+        ({"aud": "https://other"}, False, "aud: expected this server"),
+        ({"iss": 7}, False, "iss: expected an issuer of this server"),
+        ({}, True, "the introspection endpoint: expected status 200"),
+    ],
+)
+async def test_an_introspected_token_is_refused_with_its_reason(
+    issuer: LoopbackIssuer, members: dict[str, Any], failing: bool, error: str | None
+) -> None:
+    issuer.active["token"] = {"active": True, "sub": "ann", "aud": RESOURCE, **members}
+    issuer.failing = failing
+    verify = Introspection(f"{issuer.url}/introspect", "i", "s").bind(TRUSTED)
+    if error is None:
+        principal = await verify("token")
+        assert principal is not None
+        assert (principal.subject, principal.expires) == ("ann", NOW + 1)
+        return
+    with pytest.raises(McpError) as caught:
+        await verify("token")
+    assert str(caught.value) == error
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,11 @@ BAD_OPERATIONS: list[tuple[str, Any, str]] = [
     ("/", {"parameters": [parameter("a\r\nb", "header")]}, "is the HTTP library's"),
     ("/{a}", {}, "path and path parameters differ: a"),
     ("/../a", {}, "expected a path without '.', '..' and '%'"),
+    (
+        "/{a}/50%/{b}",
+        {"parameters": [parameter("a", "path"), parameter("b", "path")]},
+        "expected a path without '.', '..' and '%'",
+    ),
     ("//evil.test/a", {}, "expected a path that begins with '/'"),
     ("/?a=1", {}, "expected a path that begins with '/'"),
     ("/", {"servers": [{"url": "https://evil.test"}]}, "it has servers of its own"),

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import httpx2
 import pytest
+from starlette.responses import JSONResponse
 
 from mcp_protocol import HTTPRoute, MCPType, RouteMap, Server, to_builtins
-from mcp_protocol.errors import ToolError
+from mcp_protocol.errors import RemoteError, ToolError
 from mcp_protocol.server.openapi import http_operation
 from mcp_protocol.server.openapi.document import Document
 from mcp_protocol.server.openapi.http_operation import OperationTool
 from mcp_protocol.server.openapi.openapi_server import OpenApiWarning
 from mcp_protocol.server.openapi.operations import OperationReader
 from mcp_protocol.server.openapi.parameter_styles import check_path_value
+from mcp_protocol.server.openapi.schema_conversion import unique_name
 from mcp_protocol.testing import connected
-from package.server.openapi.one_server import TEXT, body_of, make_server, parameter
+from package.server.openapi.one_server import TEXT, body_of, connect_api, make_server, parameter
 from package.server.openapi.pet_store import one
 from package.server.openapi.test_operations import Http, read
 
@@ -74,6 +77,58 @@ def test_a_function_that_returns_no_kind_of_item_is_an_error() -> None:
 
     with pytest.raises(TypeError, match="route_map_fn: expected an MCPType or None, got 'TOOL'"):
         make_server(one("/", {}), route_map_fn=name)
+
+
+def test_a_name_that_is_taken_gets_the_next_number() -> None:
+    names: list[str] = []
+    for _ in range(4):
+        names.append(unique_name("call", names))
+    assert names == ["call", "call_2", "call_3", "call_4"]
+
+
+async def test_a_resource_that_is_not_found_is_named_without_templates(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spec, gone = one("/", {}), JSONResponse({}, 404)
+    async with connect_api(spec, gone, route_maps=RESOURCE) as (client, _):
+        monkeypatch.setitem(sys.modules, "uritemplate", None)  # which only templates need
+        with pytest.raises(RemoteError, match="resource not found: resource://call"):
+            await client.read_resource("resource://call")
+
+
+@pytest.mark.parametrize(
+    ("identifier", "response", "error"),
+    [
+        ("7", JSONResponse({}, 404), "resource not found: resource://call/7"),
+        ("7", JSONResponse({}, 410), "resource not found: resource://call/7"),
+        ("7", JSONResponse({}, 403), "GET /{id}: HTTP 403 Forbidden"),
+        (
+            "%252e",
+            JSONResponse({}),
+            "GET /{id}: argument 'id': expected no '.' or '..' in the path",
+        ),
+    ],
+)
+async def test_a_resource_that_can_not_be_read_says_why(
+    identifier: str, response: JSONResponse, error: str
+) -> None:
+    spec = one("/{id}", {"parameters": [ID]})
+    async with connect_api(spec, response, route_maps=TEMPLATE) as (client, _):
+        with pytest.raises(RemoteError) as caught:
+            await client.read_resource(f"resource://call/{identifier}")
+        assert error in str(caught.value)
+
+
+async def test_a_resource_of_a_silent_server_is_an_internal_error() -> None:
+    async def fail(request: httpx2.Request) -> httpx2.Response:
+        raise httpx2.ConnectError("refused")
+
+    http = httpx2.AsyncClient(transport=httpx2.MockTransport(fail), base_url="https://a.test")
+    server = Server.from_openapi(one("/", {}), http, route_maps=RESOURCE)
+    async with http, connected(server) as pair:
+        with pytest.raises(RemoteError, match="GET /: ") as caught:
+            await pair.client.read_resource("resource://call")
+    assert caught.value.code == -32603
 
 
 def test_two_operations_can_not_have_one_chosen_name() -> None:

@@ -1,4 +1,4 @@
-"""What an engine holds for a server: how much, and for how long."""
+"""Keys of a server in an engine: how much they hold, and for how long."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ async def test_the_events_of_a_session_are_kept_for_an_hour(
 
 async def test_1000_events_of_a_session_are_kept(engine: Engine, state: SharedState) -> None:
     async with state.opened():
-        first, *_ = [await state.events.add("s", "a", b"") for _ in range(1000)]
+        first, *_ = [str(await state.events.add("s", "a", b"")) for _ in range(1000)]
         assert await state.events.after("s", first) is not None
         stored = await state.events.wait("s", first)
         assert len(stored.events) == 500
@@ -239,7 +239,7 @@ async def test_a_session_in_the_engine_expires_after_its_last_use(
         assert await state.sessions.load("a", seconds) is None
 
 
-async def test_what_expires_at_once_is_stored_for_a_millisecond(
+async def test_a_session_without_a_time_is_stored_for_a_millisecond(
     engine: Engine, state: SharedState
 ) -> None:
     async with state.opened():

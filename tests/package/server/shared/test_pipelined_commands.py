@@ -186,7 +186,7 @@ async def test_commands_without_replies_are_sent_once_more() -> None:
     assert len(links.made) == 3
 
 
-async def test_what_was_not_sent_yet_is_sent_by_the_next_connection() -> None:
+async def test_unsent_commands_are_sent_by_the_next_connection() -> None:
     links = Links()
     first = await links.connected()
     links.connection.call(("PING",))
