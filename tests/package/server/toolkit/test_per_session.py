@@ -110,7 +110,8 @@ async def test_a_value_lasts_from_its_last_use(monkeypatch: pytest.MonkeyPatch) 
 
     counts: list[str] = []
     async with connected(server, revision=HANDSHAKE[-1]) as pair:
-        for now in (0.0, 9.0, 18.0, 28.0):
+        for seconds in (0.0, 9.0, 18.0, 28.0):
+            now = seconds
             counts.append(await call(pair, "count"))
     assert counts == ["1", "2", "3", "1"]
 
