@@ -193,6 +193,22 @@ async def test_an_elicitation_gets_an_id_that_nobody_can_guess(revision: str) ->
         assert re.fullmatch("[0-9a-f]{32}", str(identifier))
 
 
+@modern
+async def test_required_pages_are_asked_for_by_their_numbers(revision: str) -> None:
+    server = Server("pages")
+
+    @server.tool()
+    async def require() -> str:
+        raise URLElicitationRequiredError(*(URLElicitation(text, URL) for text in "ab"))
+
+    able: dict[str, Any] = {"elicitation": {"url": {}}}
+    async with speaking_to(server, revision) as end:
+        answer = await end.ask("tools/call", {"name": "require"}, capabilities=able)
+        asked = answer["result"]["inputRequests"]
+    messages = {key: each["params"]["message"] for key, each in asked.items()}
+    assert messages == {"elicitation-1": "a", "elicitation-2": "b"}
+
+
 @pytest.mark.requirement("elicitation.no-complete-notification-2026")
 @modern
 async def test_without_completion_notifications_a_page_has_no_id(revision: str) -> None:
