@@ -355,7 +355,6 @@ class Dependency(Injector):
                     f"{where}: expected Annotated[<type> | None, Depends(...)], got a union with "
                     "an Annotated"
                 )
-            return
         count = len(_notes(annotation)) + isinstance(default, Dependency)
         if count > 1:
             raise TypeError(f"{where}: expected one Depends, got {count}")

@@ -605,7 +605,7 @@ async def test_a_lost_task_waits_for_a_process_with_room() -> None:
         clock.now += LEASE_SECONDS + 1
         lost = await client.result("tasks/get", {"taskId": task_id})
         assert lost["status"] == "working"
-        assert (await store.load(task_id)).fence == 1  # type: ignore[union-attr] # it exists
+        assert (await store.load(task_id)).fence == 1
         other.go.set()
         await client.reaches(first, "completed")
         await client.reaches(task_id, "completed")
