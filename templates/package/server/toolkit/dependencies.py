@@ -207,8 +207,6 @@ async def _enter_in_threads(manager: AbstractContextManager[Any]) -> typing.Asyn
 
 
 def _notes(annotation: Any) -> list[Dependency]:
-    if typing.get_origin(annotation) is not Annotated:
-        return []
     return [note for note in typing.get_args(annotation)[1:] if isinstance(note, Dependency)]
 
 

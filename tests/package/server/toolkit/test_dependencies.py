@@ -332,18 +332,25 @@ class Closing:
         EVENTS.append(str(error))
 
 
+class OuterClosing(Closing):
+    """A context manager around another one."""
+
+
 async def test_the_error_of_a_tool_passes_its_dependencies() -> None:
     server = Server("failing")
 
     @server.tool
-    async def fail(closing: Annotated[Closing, Depends(Closing)]) -> str:
+    async def fail(
+        outer: Annotated[OuterClosing, Depends(OuterClosing)],
+        closing: Annotated[Closing, Depends(Closing)],
+    ) -> str:
         raise ToolError(f"failed {type(closing).__name__}")
 
     EVENTS.clear()
     async with connected(server, revision=NEWEST) as pair:
         result: Any = await pair.client.call_tool("fail")
     assert (result.is_error, result.content[0].text) == (True, "failed Closing")
-    assert EVENTS == ["open", "failed Closing"]
+    assert EVENTS == ["open", "open", "failed Closing", "failed Closing"]
 
 
 async def test_a_dependency_gets_no_values_for_further_arguments() -> None:
