@@ -199,6 +199,7 @@ async def test_a_skill_may_need_scopes(folder: Path) -> None:
     async with connected(server, principal=Principal("ann", scopes=["skills"])) as pair:
         skill = await pair.client.get_skill(REFUNDS)
         assert await pair.client.read_skill(skill, "logo.png") == PICTURE
+        assert (await pair.client.read_resource(REFUNDS)).cache_scope == "private"
 
 
 async def test_a_nested_skill_is_itself_and_part_of_its_outer_one(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.toolkit.output_conversion import (
     ContentResultBuilder,
     ValueResultBuilder,
+    known_blocks,
     tool_result_builder,
 )
 from package.wire import ALL
@@ -159,3 +160,21 @@ def test_an_optional_member_is_none_if_absent_or_unknown(
     value: Any, member: str, expected: Any
 ) -> None:
     assert optional_member(value, member) == expected
+
+
+def test_blocks_of_unknown_kinds_become_lines_of_text() -> None:
+    link = {"type": "resource_link", "uri": "x://a", "name": "a"}
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": "a"},
+        {"type": "audio", "data": "YWJj", "mimeType": "audio/wav", "annotations": {"priority": 1}},
+        {"type": "sound"},
+        link,
+        {**link, "title": "A", "description": "the first"},
+    ]
+    assert known_blocks(blocks, {}) == blocks
+    assert known_blocks(blocks, {"text": str, "audio": str})[:2] == blocks[:2]
+    lines = ["a", "[audio: audio/wav, 3 bytes]", "[sound: unknown type, 0 bytes]"]
+    lines += ["a: x://a", "A: x://a (the first)"]
+    texts = known_blocks(blocks, {"text": str})
+    assert [each["text"] for each in texts] == lines
+    assert [each.get("annotations") for each in texts] == [None, {"priority": 1}, None, None, None]
