@@ -192,7 +192,7 @@ async def test_a_skill_that_is_disabled_is_not_listed(folder: Path) -> None:
 
 async def test_a_skill_may_need_scopes(folder: Path) -> None:
     server = Server("shop")
-    server.skills(folder, scopes=["skills"])
+    server.skills(folder, scopes=["skills"], cache=CacheHint(5000, "public"))
     async with connected(server, principal=Principal("ann")) as pair:
         with pytest.raises(RemoteError, match="needs the scopes skills"):
             await pair.client.get_skill(REFUNDS)
