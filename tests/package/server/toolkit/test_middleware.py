@@ -274,6 +274,7 @@ async def test_a_log_names_a_session_without_telling_its_id(
     names = [vars(record)["mcp_session"] for record in caplog.records]
     [identifier] = set(seen)
     assert identifier is not None
+    assert len(identifier) == 22  # 128 bits in base64url
     assert len(names) == len(seen)
     [name] = set(names)
     assert (len(name), name in identifier) == (12, False)

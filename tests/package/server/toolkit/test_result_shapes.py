@@ -11,7 +11,9 @@ from msgspec import UNSET, UnsetType
 from mcp_protocol._wire import ValidationError, to_builtins
 from mcp_protocol.errors import InternalError
 from mcp_protocol.protocol.lifecycle import optional_member
+from mcp_protocol.r2026_07_28.models import CallToolResult, TextContent
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.content import as_tool_result
 from mcp_protocol.server.toolkit.output_conversion import (
     ContentResultBuilder,
     ValueResultBuilder,
@@ -178,3 +180,16 @@ def test_blocks_of_unknown_kinds_become_lines_of_text() -> None:
     texts = known_blocks(blocks, {"text": str})
     assert [each["text"] for each in texts] == lines
     assert [each.get("annotations") for each in texts] == [None, {"priority": 1}, None, None, None]
+
+
+def test_a_result_of_a_revision_is_no_error_unless_it_says_so() -> None:
+    content: list[Any] = [TextContent(text="a")]
+    plain = as_tool_result(CallToolResult(content=content))
+    failed = as_tool_result(CallToolResult(content=content, is_error=True, meta={"k": 1}))
+    assert plain is not None
+    assert (plain.is_error, plain.structured, plain.meta) == (False, UNSET, None)
+    assert failed is not None
+    assert (failed.is_error, failed.meta) == (True, {"k": 1})
+    assert failed.content is content
+    assert as_tool_result(failed) is failed
+    assert as_tool_result(content) is None
