@@ -218,7 +218,7 @@ def test_further_arguments_of_an_open_function_are_kept() -> None:
     assert signature.bind_strings({"count": "2"}, "context") == {"count": 2, "ctx": "context"}
 
 
-def test_defaults_of_any_kind_are_in_the_schema_if_they_have_a_json_form() -> None:
+def test_defaults_with_a_json_form_are_in_the_schema() -> None:
     def typed(
         tags: list[str] = ["a"],  # noqa: B006 - what users write
         place: Place = Place(1.0),  # noqa: B008 - what users write
