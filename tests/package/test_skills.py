@@ -192,13 +192,14 @@ async def test_a_skill_that_is_disabled_is_not_listed(folder: Path) -> None:
 
 async def test_a_skill_may_need_scopes(folder: Path) -> None:
     server = Server("shop")
-    server.skills(folder, scopes=["skills"])
+    server.skills(folder, scopes=["skills"], cache=CacheHint(5000, "public"))
     async with connected(server, principal=Principal("ann")) as pair:
         with pytest.raises(RemoteError, match="needs the scopes skills"):
             await pair.client.get_skill(REFUNDS)
     async with connected(server, principal=Principal("ann", scopes=["skills"])) as pair:
         skill = await pair.client.get_skill(REFUNDS)
         assert await pair.client.read_skill(skill, "logo.png") == PICTURE
+        assert (await pair.client.read_resource(REFUNDS)).cache_scope == "private"
 
 
 async def test_a_nested_skill_is_itself_and_part_of_its_outer_one(tmp_path: Path) -> None:

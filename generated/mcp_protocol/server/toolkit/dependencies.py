@@ -35,7 +35,7 @@ from contextlib import (
     contextmanager,
 )
 from functools import partial
-from typing import Annotated, Any, Literal, TypeAlias, Union
+from typing import Any, Literal, TypeAlias, Union
 
 import anyio
 import msgspec
@@ -212,8 +212,6 @@ async def _enter_in_threads(manager: AbstractContextManager[Any]) -> typing.Asyn
 
 
 def _notes(annotation: Any) -> list[Dependency]:
-    if typing.get_origin(annotation) is not Annotated:
-        return []
     return [note for note in typing.get_args(annotation)[1:] if isinstance(note, Dependency)]
 
 
@@ -349,13 +347,12 @@ class Dependency(Injector):
     def check_place(self, annotation: Any, name: str, default: Any, label: str) -> None:
         """See `Injector`."""
         where = f"{label}: parameter {name!r}"
-        if typing.get_origin(annotation) in (Union, types.UnionType):
-            if any(_notes(part) for part in typing.get_args(annotation)):
-                raise TypeError(
-                    f"{where}: expected Annotated[<type> | None, Depends(...)], got a union with "
-                    "an Annotated"
-                )
-            return
+        is_union = typing.get_origin(annotation) in (Union, types.UnionType)
+        if is_union and any(_notes(part) for part in typing.get_args(annotation)):
+            raise TypeError(
+                f"{where}: expected Annotated[<type> | None, Depends(...)], got a union with "
+                "an Annotated"
+            )
         count = len(_notes(annotation)) + isinstance(default, Dependency)
         if count > 1:
             raise TypeError(f"{where}: expected one Depends, got {count}")

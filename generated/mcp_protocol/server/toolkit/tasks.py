@@ -386,10 +386,9 @@ class Tasks:
                 revision, peer = await self._shared_worker.client_of(
                     call.session, call.revision, call.capabilities, call.info
                 )
-            elif request is not None:
-                revision, peer = request.revision, request.peer
             else:
-                return False
+                assert request is not None  # only shared workers claim without a request
+                revision, peer = request.revision, request.peer
             row = revision.client_requests[CALL]
             await self._serve(ClaimedCall(claimed, call, row, revision, peer))
         except TransportError:
@@ -564,7 +563,7 @@ class _Place(NamedTuple):
     def record(self) -> TaskRecord:
         """The newest version of the record: another process may have stored it."""
         own, stored = None if self.call is None else self.call.record, self.elsewhere.record
-        return stored if own is None or own.version < stored.version else own
+        return stored if own is None else max(own, stored, key=lambda each: each.version)
 
 
 def _process_limits(store: TaskStore) -> Sequence[ProcessLimit]:

@@ -494,7 +494,7 @@ def parameter_descriptions(docstring: str | None) -> dict[str, str]:
         if line.strip() in _GOOGLE_TITLES:
             section = _section(lines[index + 1 :], _indent(line))
             descriptions.update(_entries(section, _GOOGLE))
-        elif line.strip() == "Parameters" and _is_rule(lines[index + 1 : index + 2]):
+        elif line.strip() == "Parameters" and _is_rule(lines[index + 1 :]):
             descriptions.update(_entries(lines[index + 2 :], _NUMPY))
     return {name: text for name, text in descriptions.items() if text}
 
@@ -534,10 +534,9 @@ def _entries(lines: list[str], head: str) -> dict[str, str]:
     """Entries of a section: heads at the least indent, each continued by deeper lines."""
     descriptions: dict[str, str] = {}
     name = ""
-    depth = min((_indent(line) for line in lines if line.strip()), default=0)
-    for line in lines:
-        if not line.strip():
-            continue
+    filled = [line for line in lines if line.strip()]
+    depth = _indent(min(filled, key=_indent, default=""))
+    for line in filled:
         if _indent(line) > depth:
             if name:
                 descriptions[name] = f"{descriptions[name]} {line.strip()}".strip()

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -25,7 +26,7 @@ from mcp_protocol.server.asgi.request import (
     whole_body,
 )
 from mcp_protocol.server.asgi.settings import Answers, Limits
-from mcp_protocol.server.planned_calls import read_call
+from mcp_protocol.server.planned_calls import planned_calls, read_call
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.client.simulation import ASYNCIO
 from package.server.auth.guarded import challenge_in, protected_settings
@@ -543,6 +544,17 @@ def call_of(identifier: object = 1, length: int = 0, text: str = "", **params: A
 )
 def test_a_call_is_read_in_one_pass_within_these_bounds(body: bytes, is_read: bool) -> None:
     assert (read_call(body) is not None) is is_read
+
+
+def test_a_message_that_is_long_has_no_plan() -> None:
+    metadata = SimpleNamespace(revision="one")
+    connection = SimpleNamespace(is_open=lambda _: False, repeated_metadata=lambda _: metadata)
+    peer: Any = SimpleNamespace(connection=connection)
+    sought: list[tuple[Any, str]] = []
+    read = planned_calls(lambda *sought_plan: sought.append(sought_plan))
+    for length in (64 * 1024, 64 * 1024 + 1):
+        assert read(call_of(length=length, _meta={}), peer) is None
+    assert sought == [("one", "a")]
 
 
 @pytest.mark.parametrize(

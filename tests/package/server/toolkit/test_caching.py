@@ -151,6 +151,11 @@ def test_a_hint_that_is_none_is_refused(ttl: Any, scope: Any, kind: type[Excepti
         CacheHint(ttl, scope)
 
 
+def test_a_hint_means_stale_at_once_by_default() -> None:
+    assert CacheHint().wire() == CacheHint(0, "private").wire()
+    assert CacheHint().wire() == {"ttlMs": 0, "cacheScope": "private"}
+
+
 def test_only_what_is_listed_has_a_hint() -> None:
     misspelled: Any = {"tool": CacheHint(1)}
     with pytest.raises(ValueError, match="expected tools, prompts"):

@@ -205,10 +205,19 @@ async def test_params_that_are_no_object_are_refused(revision: str) -> None:
         assert (await end.ask("acme/nothing"))["error"]["code"] == METHOD_NOT_FOUND
 
 
+def takes_two_params(first: int, second: int) -> None: ...
+
+
+def test_a_function_without_params_has_none_with_a_type() -> None:
+    with pytest.raises(TypeError, match="or of params and ctx, got none"):
+        Server("ours").method("acme/thing", params=Order)(of_nothing)
+
+
 @pytest.mark.parametrize(
     "function",
     [
         lambda params, ctx, more: None,
+        takes_two_params,
         lambda *params: None,
     ],
 )

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Depends, Server
+from mcp_protocol import Context, Depends, Server, ToolError
 from mcp_protocol.testing import connected
 from package.wire import ALL
 
@@ -321,6 +321,65 @@ async def test_a_generator_closes_a_connection_of_the_standard_library() -> None
     assert await text_of(server, "answer") == "42"
 
 
+class Closing:
+    """A context manager that records how it is left."""
+
+    def __enter__(self) -> Closing:
+        EVENTS.append("open")
+        return self
+
+    def __exit__(self, kind: Any, error: Any, frames: Any) -> None:
+        EVENTS.append(str(error))
+
+
+class OuterClosing(Closing):
+    """A context manager around another one."""
+
+
+async def test_the_error_of_a_tool_passes_its_dependencies() -> None:
+    server = Server("failing")
+
+    @server.tool
+    async def fail(
+        outer: Annotated[OuterClosing, Depends(OuterClosing)],
+        closing: Annotated[Closing, Depends(Closing)],
+    ) -> str:
+        raise ToolError(f"failed {type(closing).__name__}")
+
+    EVENTS.clear()
+    async with connected(server, revision=NEWEST) as pair:
+        result: Any = await pair.client.call_tool("fail")
+    assert (result.is_error, result.content[0].text) == (True, "failed Closing")
+    assert EVENTS == ["open", "open", "failed Closing", "failed Closing"]
+
+
+async def test_a_dependency_gets_no_values_for_further_arguments() -> None:
+    server = Server("open")
+
+    def provide(*args: int, **more: int) -> Db:
+        return Db(f"{args} {more}")
+
+    @server.tool
+    async def name(db: Db | None = Depends(provide)) -> str:  # noqa: B008 - as users write it
+        return db.name if db else ""
+
+    assert await text_of(server, "name") == "() {}"
+
+
+def with_contexts(ctx: Context, other: Context) -> Db:
+    raise NotImplementedError
+
+
+def of_two_contexts(db: Annotated[Db, Depends(with_contexts)]) -> str:
+    raise NotImplementedError
+
+
+def test_a_dependency_is_a_function() -> None:
+    provide: Any = 5
+    with pytest.raises(TypeError, match="Depends: expected a function, got 5"):
+        Depends(provide)
+
+
 def with_argument(city: str) -> Db:
     return Db(city)
 
@@ -346,6 +405,7 @@ def not_provided(db: Annotated[Db, Depends(with_argument)]) -> str:
     [
         (in_a_union, r"parameter 'db': expected Annotated\[<type> \| None, Depends"),
         (two, "parameter 'db': expected one Depends, got 2"),
+        (of_two_contexts, "expected one Context parameter, got ctx, other"),
         (with_default, "replaces its default value; place the parameter after a *"),
         (not_provided, "dependency 'with_argument': parameter 'city': expected a Context"),
     ],

@@ -25,7 +25,6 @@ from mcp_protocol import (
 )
 from mcp_protocol._wire import replace
 from mcp_protocol.r2026_07_28.client import ClientHandlers
-from mcp_protocol.server.toolkit import middleware as middleware_module
 from mcp_protocol.testing import connected
 from package.asgi_client import asgi
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
@@ -275,6 +274,7 @@ async def test_a_log_names_a_session_without_telling_its_id(
     names = [vars(record)["mcp_session"] for record in caplog.records]
     [identifier] = set(seen)
     assert identifier is not None
+    assert len(identifier) == 22  # 128 bits in base64url
     assert len(names) == len(seen)
     [name] = set(names)
     assert (len(name), name in identifier) == (12, False)
@@ -320,9 +320,13 @@ async def test_without_sessions_a_principal_or_an_address_has_the_rate(per: Any)
         second = await http.ask(PER_REQUEST[-1], "tools/list")
         http.scope["client"] = ("192.0.2.2", 1)
         third = await http.ask(PER_REQUEST[-1], "tools/list")
+        http.scope["client"] = None
+        unknown = [await http.ask(PER_REQUEST[-1], "tools/list") for _ in range(2)]
     assert "tools" in first.result
     assert second.messages[-1]["error"]["code"] == 429
     assert "tools" in third.result
+    assert "tools" in unknown[0].result
+    assert unknown[1].messages[-1]["error"]["code"] == 429
     async with connected(server, revision=NEWEST, principal=Principal("bob")) as pair:
         await pair.client.list_tools()
 
@@ -388,15 +392,14 @@ async def test_a_rate_is_that_of_a_session_or_a_principal(per: Any) -> None:
     assert ends == (["served", "served", 429] if per == "session" else ["served", 429, "served"])
 
 
-async def test_the_sender_silent_longest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(middleware_module, "MOST_SENDERS", 2)
+async def test_the_sender_silent_longest_is_forgotten() -> None:
     limited: Any = limit_rate(1, seconds=10, per=lambda request: request.method, clock=Clock())
 
     async def serve(request: Any) -> str:
         return f"{request.method} is served"
 
-    for sender in ("a", "b", "c", "a"):
+    for sender in (*range(10_001), 0):
         request = SimpleNamespace(method=sender, is_notification=False)
         assert await limited(request, serve) == f"{sender} is served"
     with pytest.raises(ProtocolError, match="at most 1 requests"):
-        await limited(SimpleNamespace(method="c", is_notification=False), serve)
+        await limited(SimpleNamespace(method=2, is_notification=False), serve)

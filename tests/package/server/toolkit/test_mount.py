@@ -27,6 +27,7 @@ from mcp_protocol._wire import replace
 from mcp_protocol.client.async_client import ClientHandlers
 from mcp_protocol.r2026_07_28.server import ServerHandlers
 from mcp_protocol.server.toolkit.content import Contents
+from mcp_protocol.server.toolkit.mounted_items import Mount
 from mcp_protocol.testing import connected
 from package.asgi_client import asgi
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
@@ -221,6 +222,35 @@ async def test_uris_in_results_are_those_that_a_client_can_read() -> None:
         assert embedded.resource.uri == "repo://git/head"
         message = (await client.get_prompt("git_look")).messages[0]
         assert message.content.resource.uri == "repo://git/head"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "inner", "outer"),
+    [
+        ("sub", "x://a/{b}", "x://sub/a/{b}"),
+        ("sub", "x:a//b", "x:sub/a//b"),
+        ("sub", "x:/a", "x:sub//a"),
+        (None, "x://a", "x://a"),
+        (None, "{x}", "{x}"),
+    ],
+)
+def test_an_outer_uri_leads_back_to_the_inner_one(
+    prefix: str | None, inner: str, outer: str
+) -> None:
+    mount = Mount(Server("inner")._dispatcher, prefix)
+    assert mount.outer_uri(inner) == outer
+    assert mount.inner_uri(outer) == inner
+
+
+def test_a_uri_that_is_of_no_mount_has_no_inner_form() -> None:
+    mount = Mount(Server("inner")._dispatcher, "sub")
+    for uri in ("x://other/a", "x://sub", "x:sub", "sub/a", "{x}"):
+        assert mount.inner_uri(uri) is None
+    with pytest.raises(ValueError, match=r"resource '\{x\}': expected a scheme before the first"):
+        mount.outer_uri("{x}")
+    names = {"a": "sub_a", "sub_a": "sub_sub_a"}
+    assert {name: mount.outer_name(name) for name in names} == names
+    assert [mount.inner_name(name) for name in ("sub_a", "a", "sub")] == ["a", None, None]
 
 
 async def test_uris_without_authority_have_the_prefix_after_the_scheme() -> None:

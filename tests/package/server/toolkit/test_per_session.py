@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mcp_protocol import Context, LocalProtocolError, RemoteError, Server
+from mcp_protocol.server.toolkit import session_values
 from mcp_protocol.testing import Pair, connected
 from package.asgi_client import SESSION, asgi
 from package.wire import ALL, HANDSHAKE, SESSIONS, request
@@ -94,6 +96,24 @@ async def test_a_value_that_was_not_used_in_time_is_made_anew() -> None:
     async with connected(shop(), revision=HANDSHAKE[-1]) as pair:
         assert await call(pair, "count_anew") == "1"
         assert await call(pair, "count_anew") == "1"
+
+
+async def test_a_value_lasts_from_its_last_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, now = Server("shop"), 0.0
+    monkeypatch.setattr(session_values, "time", SimpleNamespace(monotonic=lambda: now))
+
+    @server.tool()
+    async def count(ctx: Context) -> int:
+        cart = ctx.session_state(Cart, expires=10)
+        cart.items.append("one")
+        return len(cart.items)
+
+    counts: list[str] = []
+    async with connected(server, revision=HANDSHAKE[-1]) as pair:
+        for seconds in (0.0, 9.0, 18.0, 28.0):
+            now = seconds
+            counts.append(await call(pair, "count"))
+    assert counts == ["1", "2", "3", "1"]
 
 
 async def test_a_value_without_time_to_last_is_refused() -> None:

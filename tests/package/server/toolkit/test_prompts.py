@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
+from mcp_protocol.r2026_07_28.models import GetPromptResult, PromptMessage, TextContent
+from mcp_protocol.server.toolkit import prompts
 from mcp_protocol.server.toolkit.completions import Completion
 from mcp_protocol.server.toolkit.content import (
     Audio,
@@ -127,6 +129,84 @@ async def test_prompts_are_listed_with_their_arguments(revision: str) -> None:
     assert ("title" in first) == (revision in STRUCTURED)
     hints = {"resultType", "ttlMs", "cacheScope"}
     assert hints & result.keys() == (hints if revision in PER_REQUEST else set())
+
+
+async def test_arguments_say_their_form_where_it_is_no_text() -> None:
+    typed_server = Server("typed")
+
+    @typed_server.prompt(description="Own text.")
+    def typed(
+        code: str,
+        counts: list[int],
+        anything: Any,
+        either: list[int] | str,
+        both: list[int] | dict[str, int],
+        noted: Annotated[dict[str, int], "By name."] = {},  # noqa: B006 - what users write
+        number: int | None = None,
+    ) -> str:
+        raise NotImplementedError
+
+    def plain() -> str:
+        raise NotImplementedError
+
+    typed_server.add_prompt(plain)
+    async with speaking_to(typed_server, ALL[-1]) as end:
+        listed, unnamed = (await end.ask("prompts/list"))["result"]["prompts"]
+    assert unnamed == {"name": "plain"}
+    numbers = '{"type":"array","items":{"type":"integer"}}'
+    named = '{"type":"object","additionalProperties":{"type":"integer"}}'
+    assert listed["description"] == "Own text."
+    assert listed["arguments"] == [
+        {"name": "code", "required": True},
+        {"name": "counts", "description": f"JSON: {numbers}", "required": True},
+        {"name": "anything", "required": True},
+        {"name": "either", "required": True},
+        {"name": "both", "description": f'JSON: {{"anyOf":[{numbers},{named}]}}', "required": True},
+        {"name": "noted", "description": f"By name. JSON: {named}", "required": False},
+        {"name": "number", "required": False},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"), [("Of the result.", "Of the result."), (None, "Own.")]
+)
+async def test_a_result_of_the_revision_has_its_description(own: Any, expected: str) -> None:
+    describing = Server("describing")
+
+    @describing.prompt("p", description="Own.")
+    async def describe() -> Any:
+        content = TextContent(text="a")
+        messages = [PromptMessage(role="user", content=content)]
+        return GetPromptResult(messages=messages, **({"description": own} if own else {}))
+
+    async with speaking_to(describing, ALL[-1]) as end:
+        result = (await end.ask("prompts/get", {"name": "p"}))["result"]
+    assert result["description"] == expected
+    assert [each["content"]["text"] for each in result["messages"]] == ["a"]
+
+
+def test_a_prompt_has_a_name_and_arguments_with_names() -> None:
+    nameless = Server("prompts")
+    with pytest.raises(ValueError, match="prompt ' ': expected a name"):
+        nameless.prompt(" ")(lambda: "text")
+    with pytest.raises(TypeError, match="prompt 'open': expected arguments with names, got "):
+        nameless.prompt("open")(lambda **arguments: "text")
+    with pytest.raises(LookupError):
+        nameless.remove_prompt("open")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "match"),
+    [
+        ({"role": "system", "content": "a"}, ValueError, "expected user or assistant, got 'sys"),
+        ({"content": "a"}, ValueError, "expected user or assistant, got None"),
+        (5, TypeError, "expected text or one block of content, got int"),
+        ({"role": "user", "content": ["a"]}, TypeError, "one block of content, got list"),
+    ],
+)
+def test_a_message_has_a_role_and_one_block(value: Any, kind: Any, match: str) -> None:
+    with pytest.raises(kind, match=f"prompt 'x': .*{match}"):
+        prompts._message(value, "prompt 'x'")
 
 
 @pytest.mark.requirement(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -18,8 +19,9 @@ from mcp_protocol import (
     limit_results,
 )
 from mcp_protocol.r2026_07_28.client import ClientHandlers
-from mcp_protocol.server.toolkit.result_middleware import KEPT_RESULTS
+from mcp_protocol.runtime.request_context import ANONYMOUS
 from mcp_protocol.testing import connected
+from package.requestor import Work, requestor
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
 pytestmark = pytest.mark.anyio
@@ -151,8 +153,46 @@ async def test_so_many_results_are_kept() -> None:
         for item in "abc":
             await text(pair.client, "price", item=item)
         assert await text(pair.client, "price", item="c") == "c 3"
+        assert await text(pair.client, "price", item="b") == "b 2"
         assert await text(pair.client, "price", item="a") == "a 4"
-    assert KEPT_RESULTS > 2
+
+
+async def test_a_result_that_is_made_anew_is_the_newest() -> None:
+    server, clock = shop(), Clock()
+    server.middleware(cache_results(60, ["price"], size=2, clock=clock))
+    async with connected(server, revision=ALL[-1]) as pair:
+        assert await text(pair.client, "price", item="a") == "a 1"
+        clock.now += 30
+        assert await text(pair.client, "price", item="b") == "b 2"
+        clock.now += 30
+        assert await text(pair.client, "price", item="a") == "a 3"
+        assert await text(pair.client, "price", item="c") == "c 4"  # in place of b
+        assert await text(pair.client, "price", item="a") == "a 3"
+        assert await text(pair.client, "price", item="b") == "b 5"
+
+
+async def test_a_thousand_results_are_kept_by_default() -> None:
+    keep: Any = cache_results(60, ["price"], clock=Clock())
+    served: list[Any] = []
+
+    async def serve(request: Any) -> Any:
+        served.append(request.params["item"])
+        return SimpleNamespace(content=[], result_type=request.params.get("type"))
+
+    async def ask(**params: Any) -> int:
+        members = {"method": "tools/call", "target": "price", "revision": ALL[-1]}
+        await keep(SimpleNamespace(**members, params=params, principal=ANONYMOUS), serve)
+        return len(served)
+
+    for item in range(1000):
+        await ask(item=item)
+    assert await ask(item=0) == 1000
+    assert await ask(item=1000) == 1001
+    assert await ask(item=0) == 1002  # dropped as the oldest one
+    for type_, times in (("complete", 1), ("other", 2)):
+        before = len(served)
+        await ask(item="a", type=type_)
+        assert await ask(item="a", type=type_) == before + times
 
 
 def writer() -> Server:
@@ -186,6 +226,13 @@ async def test_long_texts_are_cut_and_say_so(revision: str) -> None:
         assert short.content[0].text == "x" * 10
 
 
+async def test_a_task_passes_the_limit_of_results() -> None:
+    work = Work()
+    work.server.middleware(limit_results(10))
+    async with requestor("memory", work.server) as client:
+        assert (await client.start("waits"))["status"] == "working"
+
+
 @pytest.mark.parametrize("revision", ["2025-06-18", ALL[-1]])
 async def test_a_structured_value_that_is_too_long_is_an_error(revision: str) -> None:
     server = writer()
@@ -203,9 +250,13 @@ async def test_a_structured_value_that_is_too_long_is_an_error(revision: str) ->
 def test_numbers_and_names_of_middleware_are_checked() -> None:
     with pytest.raises(ValueError, match="expected positive numbers, got 1000 results for 0"):
         cache_results(0, ["a"])
+    with pytest.raises(ValueError, match="expected positive numbers, got 0 results for 1 seconds"):
+        cache_results(1, ["a"], size=0)
+    cache_results(0.1, ["a"], size=1)
     with pytest.raises(TypeError, match="targets: expected a collection of strings, got 'a'"):
         cache_results(1, "a")
     with pytest.raises(ValueError, match="characters: expected at least 1, got 0"):
         limit_results(0)
+    limit_results(1)
     with pytest.raises(TypeError, match="tools: expected a collection of strings, got 'a'"):
         limit_results(1, "a")

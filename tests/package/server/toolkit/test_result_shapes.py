@@ -11,10 +11,13 @@ from msgspec import UNSET, UnsetType
 from mcp_protocol._wire import ValidationError, to_builtins
 from mcp_protocol.errors import InternalError
 from mcp_protocol.protocol.lifecycle import optional_member
+from mcp_protocol.r2026_07_28.models import CallToolResult, TextContent
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.content import as_tool_result
 from mcp_protocol.server.toolkit.output_conversion import (
     ContentResultBuilder,
     ValueResultBuilder,
+    known_blocks,
     tool_result_builder,
 )
 from package.wire import ALL
@@ -159,3 +162,34 @@ def test_an_optional_member_is_none_if_absent_or_unknown(
     value: Any, member: str, expected: Any
 ) -> None:
     assert optional_member(value, member) == expected
+
+
+def test_blocks_of_unknown_kinds_become_lines_of_text() -> None:
+    link = {"type": "resource_link", "uri": "x://a", "name": "a"}
+    blocks: list[dict[str, Any]] = [
+        {"type": "text", "text": "a"},
+        {"type": "audio", "data": "YWJj", "mimeType": "audio/wav", "annotations": {"priority": 1}},
+        {"type": "sound"},
+        link,
+        {**link, "title": "A", "description": "the first"},
+    ]
+    assert known_blocks(blocks, {}) == blocks
+    assert known_blocks(blocks, {"text": str, "audio": str})[:2] == blocks[:2]
+    lines = ["a", "[audio: audio/wav, 3 bytes]", "[sound: unknown type, 0 bytes]"]
+    lines += ["a: x://a", "A: x://a (the first)"]
+    texts = known_blocks(blocks, {"text": str})
+    assert [each["text"] for each in texts] == lines
+    assert [each.get("annotations") for each in texts] == [None, {"priority": 1}, None, None, None]
+
+
+def test_a_result_of_a_revision_is_no_error_unless_it_says_so() -> None:
+    content: list[Any] = [TextContent(text="a")]
+    plain = as_tool_result(CallToolResult(content=content))
+    failed = as_tool_result(CallToolResult(content=content, is_error=True, meta={"k": 1}))
+    assert plain is not None
+    assert (plain.is_error, plain.structured, plain.meta) == (False, UNSET, None)
+    assert failed is not None
+    assert (failed.is_error, failed.meta) == (True, {"k": 1})
+    assert failed.content is content
+    assert as_tool_result(failed) is failed
+    assert as_tool_result(content) is None

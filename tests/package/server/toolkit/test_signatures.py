@@ -5,11 +5,13 @@ from __future__ import annotations
 import enum
 import functools
 import sys
+import threading
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
+import pydantic
 import pytest
 
 from mcp_protocol import Depends
@@ -149,6 +151,95 @@ def test_arguments_that_travel_as_text_are_read_as_their_types() -> None:
         signature.bind({"count": "three", "exact": "true", "ratio": "0.5"})
 
 
+def test_texts_are_converted_only_where_the_type_takes_no_text() -> None:
+    def typed(
+        count: int,
+        numbers: list[int],
+        any_: Any,
+        either: int | str,
+        listed: list[int] | str,
+        three: list[int] | dict[str, int] | None,
+    ) -> None: ...
+
+    texts = dict.fromkeys(("count", "any_", "either"), "3")
+    texts |= dict.fromkeys(("numbers", "listed", "three"), "[1]")
+    signature = read(typed, "tool")
+    bound = signature.bind(texts)
+    assert bound == {**texts, "count": 3, "numbers": [1], "three": [1]}
+    exact = {**texts, "count": 3, "numbers": [1], "three": None}
+    assert signature.bind(exact)["either"] == "3"
+    with pytest.raises(ValueError, match="argument 'count': expected int, got str"):
+        signature.bind({**exact, "count": "3"}, coerce=False)
+    with pytest.raises(ValueError, match="argument 'numbers': expected array, got str"):
+        signature.bind({**texts, "numbers": "[1"})
+
+
+def test_a_number_without_a_fraction_is_an_integer_anywhere() -> None:
+    def typed(count: int, numbers: list[int], named: dict[str, int], ratio: float) -> None: ...
+
+    floats = {"count": 5.0, "numbers": [1.0], "named": {"a": 2.0}, "ratio": 0.5}
+    for coerce in (True, False):
+        bound = read(typed, "tool").bind(floats, coerce=coerce)
+        assert repr(bound) == "{'count': 5, 'numbers': [1], 'named': {'a': 2}, 'ratio': 0.5}"
+
+
+async def run(function: Any, threads: bool | None = None) -> tuple[Any, bool]:
+    """The value that a registered function returns, and whether it ran in this thread."""
+    options: Any = {} if threads is None else {"threads": threads}
+    value, thread = await read(function, "tool", **options).call()
+    return value, thread == threading.get_ident()
+
+
+@pytest.mark.anyio
+async def test_plain_functions_run_in_threads_unless_told_otherwise() -> None:
+    def plain() -> tuple[str, int]:
+        return "plain", threading.get_ident()
+
+    async def coroutine() -> tuple[str, int]:
+        return "coroutine", threading.get_ident()
+
+    assert await run(plain) == ("plain", False)
+    assert await run(plain, threads=True) == ("plain", False)
+    assert await run(plain, threads=False) == ("plain", True)
+    for threads in (True, False):
+        assert read(coroutine, "tool", threads=threads).call is coroutine
+
+
+def test_further_arguments_of_an_open_function_are_kept() -> None:
+    def closed(count: int, ctx: Context | None = None) -> None: ...
+    def takes_all(count: int = 1, *, name: str, **rest: Any) -> None: ...
+
+    signature = read(takes_all, "tool")
+    assert (list(signature.parameters), signature.open) == (["count", "name"], True)
+    texts = {"count": "2", "name": "a", "other": "b"}
+    assert signature.bind_strings(texts, None) == {"count": 2, "name": "a", "other": "b"}
+    signature = read(closed, "tool")
+    assert (signature.open, signature.context) == (False, "ctx")
+    assert signature.bind_strings({"count": "2"}, "context") == {"count": 2, "ctx": "context"}
+
+
+def test_defaults_with_a_json_form_are_in_the_schema() -> None:
+    def typed(
+        tags: list[str] = ["a"],  # noqa: B006 - what users write
+        place: Place = Place(1.0),  # noqa: B008 - what users write
+        nothing: int | None = None,
+        made: list[int] = pydantic.Field(default_factory=lambda: [1]),  # noqa: B008 - what users write
+        odd: Any = object(),  # noqa: B008 - what users write
+    ) -> None: ...
+
+    properties = read(typed, "tool").schema()["properties"]
+    defaults = {name: each["default"] for name, each in properties.items() if "default" in each}
+    place = {"lat": 1.0, "lon": 0.0}
+    assert defaults == {"tags": ["a"], "place": place, "nothing": None}
+    assert read(typed, "tool").bind({})["made"] == [1]
+
+
+def test_a_function_of_this_place_may_call_its_argument_self() -> None:
+    def local(self) -> None: ...  # type: ignore[no-untyped-def] # the point of the test
+
+    assert list(read(local, "tool").parameters) == ["self"]
+
+
 def takes_starred(*names: str) -> None: ...
 
 
@@ -165,6 +256,20 @@ async def generates() -> AsyncIterator[int]:
 def takes_unknown(value: Nowhere) -> None: ...  # type: ignore[name-defined] # noqa: F821 - the point
 
 
+def takes_a_number_as_type(value: 1) -> None: ...  # type: ignore[valid-type] # the point
+
+
+def takes_a_reserved_name(__weakref__: int = 1) -> None: ...
+
+
+class Box:
+    def method(self, size: int) -> int:
+        return size
+
+    async def __call__(self, size: int) -> int:
+        return size
+
+
 def takes_an_object(value: object) -> None: ...
 
 
@@ -178,6 +283,9 @@ def takes_an_object(value: object) -> None: ...
         (takes_unknown, "tool 'x': annotation can't be resolved: name 'Nowhere'"),
         (takes_an_object, "tool 'x': <class 'object'> has no JSON form; Any, a dataclass"),
         ("text", "tool 'x': expected a function, got 'text'"),
+        (Box.method, "tool 'x': expected a bound method, got a function with 'self'; register"),
+        (takes_a_reserved_name, "tool 'x': Cannot have a struct field named '__weakref__'"),
+        (takes_a_number_as_type, "tool 'x': .*1"),
     ],
 )
 def test_unsupported_functions_are_refused_at_registration(
@@ -212,15 +320,12 @@ def test_a_parameter_without_annotation_takes_anything() -> None:
 def test_none_as_default_makes_a_parameter_nullable() -> None:
     def implicit(value: int = None) -> None: ...  # type: ignore[assignment] # noqa: RUF013 - what users write
 
+    def explicit(value: Annotated[int | None, msgspec.Meta(title="A")] = None) -> None: ...
+
     assert read(implicit, "tool").bind({"value": None}) == {"value": None}
-
-
-class Box:
-    def method(self, size: int) -> int:
-        return size
-
-    async def __call__(self, size: int) -> int:
-        return size
+    kinds = [{"type": "integer"}, {"type": "null"}]
+    properties = read(explicit, "tool").schema()["properties"]
+    assert properties == {"value": {"title": "A", "anyOf": kinds, "default": None}}
 
 
 @pytest.mark.parametrize(
@@ -282,6 +387,20 @@ Returns:
 @pytest.mark.parametrize("text", [SPHINX, NUMPY, GOOGLE], ids=["sphinx", "numpy", "google"])
 def test_parameters_are_described_in_the_usual_docstring_styles(text: str) -> None:
     assert parameter_descriptions(text) == {"city": "The city, by name.", "days": "Days."}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Does it.\n\nParameters\n\n  city : str\n    The city.\n",  # no rule below the title
+        "Does it.\n\nParameters",
+        "Does it.\n\nNotes\n-----\ncity : str\n    The city.\n",
+        "Args:\n\nReturns:\n    city: The city.\n",
+        "Parameters\n----------\n",
+    ],
+)
+def test_other_sections_describe_no_parameters(text: str) -> None:
+    assert parameter_descriptions(text) == {}
 
 
 @pytest.mark.parametrize(

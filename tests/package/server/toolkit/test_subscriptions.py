@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -14,6 +15,7 @@ import pytest
 
 from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.protocol.handshake import RESOURCES, URI_CHARACTERS
+from mcp_protocol.server.serving import AnnouncementQueue
 from mcp_protocol.server.toolkit.server import Server
 from mcp_protocol.transports.memory import memory_pair
 from package.wire import (
@@ -266,3 +268,24 @@ def test_a_session_follows_only_so_many_resources(revision: str, uris: list[str]
     server.connection.respond("again", None)
     server.connection.respond("less", None)
     assert server.ask("resources/subscribe", {"uri": "memo://short"}, id="another") == []
+
+
+@pytest.mark.parametrize(("count", "first"), [(1000, 0), (1001, 1)])
+async def test_so_many_announcements_wait_for_a_client(count: int, first: int) -> None:
+    sent: list[str] = []
+
+    async def notify(name: str, params: Any) -> None:
+        sent.append(params["uri"])
+
+    peer: Any = SimpleNamespace(
+        connection=SimpleNamespace(is_subscribed=lambda uri: True),
+        callers=SimpleNamespace(notify=notify),
+    )
+    queue = AnnouncementQueue(peer)
+    for number in range(count):
+        queue.announce("notifications/resources/updated", {"uri": f"x://{number}"})
+    starts: list[Any] = []
+    queue.send_by(starts.append)
+    [start] = starts
+    await start()
+    assert sent == [f"x://{number}" for number in range(first, count)]

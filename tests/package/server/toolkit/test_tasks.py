@@ -464,7 +464,7 @@ async def test_a_long_list_of_tasks_has_pages() -> None:
         cursor: dict[str, Any] = {}
         while True:
             page = await client.result("tasks/list", cursor)
-            assert len(page["tasks"]) <= 50
+            assert len(page["tasks"]) == min(50, 120 - len(listed))
             listed += [each["taskId"] for each in page["tasks"]]
             if "nextCursor" not in page:
                 break
@@ -544,12 +544,6 @@ def test_a_lease_is_renewed_each_second() -> None:
 
 @pytest.mark.parametrize("method", ABOUT)
 async def test_a_request_finds_a_task_whose_process_is_gone(method: str) -> None:
-    class Clock:
-        now = 1_000_000.0
-
-        def __call__(self) -> float:
-            return self.now
-
     clock = Clock()
     store = MemoryTaskStore(clock=clock)
     gone, other = Work(store=store), Work(store=store)
@@ -561,6 +555,77 @@ async def test_a_request_finds_a_task_whose_process_is_gone(method: str) -> None
         expected = "one failed" if method == "tasks/cancel" else "may have been acted on"
         assert expected in json.dumps(response)
         assert (await client.reaches(task_id, "failed"))["status"] == "failed"
+
+
+class Clock:
+    """The time, as a test sets it."""
+
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def repeating(**options: Any) -> Work:
+    """A server whose tool `repeats` runs again if its process is gone."""
+    work = Work(**options)
+
+    @work.server.tool(runner=work.tasks.runner(restart="again"))
+    async def repeats() -> str:
+        await work.go.wait()
+        return "done"
+
+    return work
+
+
+@pytest.mark.parametrize(("earlier", "status"), [(3, "completed"), (4, "failed")])
+async def test_a_task_runs_four_times_at_most(earlier: int, status: str) -> None:
+    clock = Clock()
+    store = MemoryTaskStore(clock=clock)
+    gone, other = repeating(store=store), repeating(store=store)
+    other.go.set()
+    async with requestor("memory", gone.server) as client:
+        task_id = (await client.start("repeats"))["taskId"]
+    for _ in range(earlier - 1):
+        clock.now += LEASE_SECONDS + 1
+        assert await store.claim(task_id, "another") is not None
+    clock.now += LEASE_SECONDS + 1
+    async with requestor("memory", other.server) as client:
+        await client.reaches(task_id, status)
+
+
+async def test_a_lost_task_waits_for_a_process_with_room() -> None:
+    clock = Clock()
+    store = MemoryTaskStore(clock=clock)
+    gone, other = repeating(store=store), repeating(store=store, limit=1)
+    async with requestor("memory", gone.server) as client:
+        task_id = (await client.start("repeats"))["taskId"]
+    async with requestor("memory", other.server) as client:
+        first = (await client.start("waits"))["taskId"]
+        clock.now += LEASE_SECONDS + 1
+        lost = await client.result("tasks/get", {"taskId": task_id})
+        assert lost["status"] == "working"
+        assert (await store.load(task_id)).fence == 1
+        other.go.set()
+        await client.reaches(first, "completed")
+        await client.reaches(task_id, "completed")
+
+
+async def test_numbers_of_tasks_have_defaults_and_are_checked() -> None:
+    server = Server("defaults")
+    for name in ("ttl", "poll_interval", "limit"):
+        options: dict[str, Any] = {name: 0}
+        with pytest.raises(ValueError, match=f"{name}: expected more than 0, got 0"):
+            Tasks(server, **options)
+    server.tool("quick", runner=Tasks(server))(lambda: "")
+    async with requestor("memory", server) as client:
+        task = await client.start("quick")
+        assert (task["ttl"], task["pollInterval"]) == (3_600_000, 1000)
+        assert len(task["taskId"]) == 32
+    short = Work(ttl=0.0001, poll_interval=0.0001)
+    async with requestor("memory", short.server) as client:
+        task = await client.start("waits")
+        assert (task["ttl"], task["pollInterval"]) == (1, 1)
 
 
 async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:

@@ -387,7 +387,7 @@ def fields_of(kind: Any) -> tuple[FormField, ...]:
         raise TypeError(f"form {name}: expected a dataclass, TypedDict, Struct or pydantic model")
     if getattr(node, "tag", None) is not None:
         raise TypeError(f"form {name}: expected a Struct without a tag")
-    hints = typing.get_type_hints(typing.get_origin(kind) or kind, include_extras=True)
+    hints = typing.get_type_hints(typing.get_origin(kind) or kind)
     fields: list[FormField] = []
     for field in node.fields:
         try:
@@ -461,10 +461,9 @@ def _plain(node: inspect.Type) -> _PlainType:
 
 def _number_of(nodes: Sequence[inspect.Type]) -> inspect.Type:
     """The type of numbers for `int | float`, the only union that is allowed."""
-    floats = [node for node in nodes if isinstance(node, inspect.FloatType)]
-    ints = [node for node in nodes if isinstance(node, inspect.IntType)]
-    if len(floats) == len(ints) == 1 and len(nodes) == 2:
-        return floats[0]
+    by_type = {type(node): node for node in nodes}
+    if by_type.keys() == {inspect.IntType, inspect.FloatType}:
+        return by_type[inspect.FloatType]
     raise _FieldTypeError("expected one type, got a choice of several")
 
 

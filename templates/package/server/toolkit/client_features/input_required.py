@@ -174,7 +174,11 @@ class URLElicitationRequiredError(ProtocolError):
 
 
 def _with_new_id(elicitation: URLElicitation) -> URLElicitation:
-    return msgspec.structs.replace(elicitation, elicitation_id=os.urandom(16).hex())
+    return msgspec.structs.replace(elicitation, elicitation_id=_new_id())
+
+
+def _new_id() -> str:
+    return os.urandom(16).hex()
 
 
 class OpenURLElicitations:
@@ -192,7 +196,7 @@ class OpenURLElicitations:
         Raises:
             ValueError: The id belongs to another elicitation.
         """
-        identifier = os.urandom(16).hex() if identifier is None else identifier
+        identifier = _new_id() if identifier is None else identifier
         peer, open_url = self._open.pop(identifier, (None, url))
         if peer is not None and (peer() is not request.peer or open_url != url):
             self._open[identifier] = (peer, open_url)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 import msgspec
+import pydantic
 import pytest
 from msgspec import Meta
 
@@ -203,6 +204,20 @@ async def test_defaults_are_shown_where_the_revision_has_them(revision: str) -> 
     assert answer.content == Order("x", None, gift=True)
 
 
+class Ordered(pydantic.BaseModel):
+    """A model whose default comes first."""
+
+    note: str | None = "none"
+    name: str
+
+
+@with_forms
+async def test_a_default_may_come_before_a_required_field(revision: str) -> None:
+    form, answer = await form_sent(revision, Ordered, accept_result(name="x"))
+    assert form["required"] == ["name"]
+    assert answer.content == Ordered(name="x", note="none")
+
+
 Letter: TypeAlias = Literal["f", "c", "a", "e", "b", "d"]
 
 
@@ -275,6 +290,8 @@ class Row(msgspec.Struct, array_like=True):
         (one(datetime.time), "type time"),
         (one(Any), "type any"),
         (one(str | int), "expected one type"),
+        (one(str | float), "expected one type"),
+        (one(str | int | float), "expected one type"),
         (one(Literal[1, 2]), "a choice between texts"),
         (one(Annotated[str, Meta(pattern="x")]), "no patterns"),
         (one(Annotated[int, Meta(multiple_of=2)]), "no multiples"),

@@ -5,12 +5,12 @@ Source: client/elicitation#url-mode-elicitation-requests.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from mcp_protocol import Context, Server, URLElicitation, URLElicitationRequiredError
-from mcp_protocol.server.toolkit.client_features.input_required import ELICITATION_LIMIT
 from package.respondent import connect_respondent, refusal_code, text_in
 from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST, speaking_to
@@ -165,13 +165,48 @@ async def test_the_oldest_of_too_many_elicitations_are_forgotten(revision: str) 
     @server.tool()
     async def require() -> str:
         raise URLElicitationRequiredError(
-            *(URLElicitation("Go", URL, f"id{n}") for n in range(ELICITATION_LIMIT + 1))
+            *(URLElicitation("Go", URL, f"id{n}") for n in range(10_001))
         )
 
     async with connect_respondent(server, revision, ACCEPT) as client:
         await client.call("require")
         assert not await server.elicitation_complete("id0")
         assert await server.elicitation_complete("id1")
+
+
+@with_ids
+async def test_an_elicitation_gets_an_id_that_nobody_can_guess(revision: str) -> None:
+    [own, new] = URLElicitationRequiredError(
+        URLElicitation("Go", URL, "mine"), URLElicitation("Go", URL)
+    ).elicitations
+    server = Server("go")
+
+    @server.tool()
+    async def go(ctx: Context) -> str:
+        return (await ctx.elicit_url("Go", URL)).action
+
+    async with connect_respondent(server, revision, ACCEPT) as client:
+        await client.call("go")
+        [(_, params)] = client.asked
+    assert own.elicitation_id == "mine"
+    for identifier in (new.elicitation_id, params["elicitationId"]):
+        assert re.fullmatch("[0-9a-f]{32}", str(identifier))
+
+
+@modern
+async def test_required_pages_are_asked_for_by_their_numbers(revision: str) -> None:
+    server = Server("pages")
+
+    @server.tool()
+    async def require() -> str:
+        raise URLElicitationRequiredError(*(URLElicitation(text, URL) for text in "ab"))
+
+    able: dict[str, Any] = {"elicitation": {"url": {}}}
+    async with speaking_to(server, revision) as end:
+        answer = await end.ask("tools/call", {"name": "require"}, capabilities=able)
+        asked = answer["result"]["inputRequests"]
+    messages = {key: each["params"]["message"] for key, each in asked.items()}
+    assert messages == {"elicitation-1": "a", "elicitation-2": "b"}
 
 
 @pytest.mark.requirement("elicitation.no-complete-notification-2026")

@@ -5,13 +5,19 @@ Source: basic/patterns/mrtr (2026-07-28).
 
 from __future__ import annotations
 
+import inspect
+import re
 import time
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
 from mcp_protocol import Accepted, Context, InputRequired, Server
 from mcp_protocol.revisions import REVISIONS
+from mcp_protocol.server.toolkit.client_features.input_required import InputPending
+from mcp_protocol.server.toolkit.client_features.multi_round_trip import gather
 from package.respondent import (
     EVERYTHING,
     ROOTS,
@@ -218,6 +224,56 @@ async def test_missing_responses_are_requested_again(revision: str) -> None:
         more = {"inputResponses": answers(one="A"), "requestState": part["requestState"]}
         last = await call(end, params, **more)
     assert text_in(last) == "{'name': 'A'} {'name': 'B'}"
+
+
+@modern
+async def test_equal_questions_have_keys_of_their_own(revision: str) -> None:
+    server = Server("same")
+
+    @server.tool()
+    async def thrice(ctx: Context) -> str:
+        answers = await ctx.ask_all(*(ctx.elicit("Who?", NAME) for _ in range(3)))
+        return " ".join(each.content["name"] for each in answers if each.content)
+
+    async with speaking_to(server, revision) as end:
+        asked = (await call(end, {"name": "thrice"}))["result"]
+        first, *others = keys = list(asked["inputRequests"])
+        assert re.fullmatch("elicitation-[0-9a-f]{16}", first)
+        assert others == [f"{first}-2", f"{first}-3"]
+        named = dict(zip(keys, "ABC", strict=True))
+        more = {"inputResponses": answers(**named), "requestState": asked["requestState"]}
+        assert text_in(await call(end, {"name": "thrice"}, **more)) == "A B C"
+
+
+@pytest.mark.anyio
+async def test_of_questions_asked_together_the_first_failure_counts() -> None:
+    cancelled: list[str] = []
+
+    async def answer(value: str) -> str:
+        await anyio.lowlevel.checkpoint()
+        return value
+
+    async def pend() -> None:
+        raise InputPending
+
+    async def fail(text: str) -> None:
+        raise ValueError(text)
+
+    async def wait() -> None:
+        try:
+            await anyio.sleep_forever()
+        except anyio.get_cancelled_exc_class():
+            cancelled.append("wait")
+            raise
+
+    assert await gather((answer("a"), answer("b"))) == ["a", "b"]
+    with pytest.raises(InputPending):
+        await gather((answer("a"), pend(), answer("b")))
+    late = answer("late")
+    with pytest.raises(ValueError, match="one"):
+        await gather((wait(), pend(), fail("one"), late))
+    assert cancelled == ["wait"]
+    assert inspect.getcoroutinestate(late) == inspect.CORO_CLOSED
 
 
 @pytest.mark.requirement("mrtr.extra-responses-ignored")

@@ -9,10 +9,7 @@ import pytest
 
 from mcp_protocol import Server
 from mcp_protocol.errors import InternalError, InvalidParamsError
-from mcp_protocol.server.toolkit.client_features.input_required import (
-    STATE_LIMIT,
-    RequestStateSigner,
-)
+from mcp_protocol.server.toolkit.client_features.input_required import RequestStateSigner
 from requirements import EVERY_REVISION
 
 KEY, OTHER, THIRD = bytes(16), bytes(range(32)), b"x" * 16
@@ -76,11 +73,12 @@ def test_no_name_of_a_server_runs_into_what_it_signs() -> None:
 
 @pytest.mark.requirement("mrtr.state-expiry", revisions=EVERY_REVISION)
 def test_a_state_expires(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = time.time()
+    now = 1_000_000.0
+    monkeypatch.setattr(time, "time", lambda: now)
     signed = signer(seconds=60).sign(PAYLOAD, b"request")
-    monkeypatch.setattr(time, "time", lambda: now + 59)
+    now += 59
     assert signer(seconds=60).verify(signed, b"request") == PAYLOAD
-    monkeypatch.setattr(time, "time", lambda: now + 61)
+    now += 1
     with pytest.raises(InvalidParamsError, match="expired"):
         signer(seconds=60).verify(signed, b"request")
 
@@ -96,8 +94,16 @@ def test_the_first_key_signs_and_all_verify() -> None:
 
 
 def test_a_state_has_a_size_that_it_does_not_pass() -> None:
-    with pytest.raises(InternalError, match="characters"):
-        signer().sign(bytes(STATE_LIMIT), b"")
+    longest = bytes(196_535)
+    signed = signer().sign(longest, b"")
+    assert len(signed) == 262_144
+    assert signer().verify(signed, b"") == longest
+    with pytest.raises(InternalError, match="takes 262146 characters, more than the 262144"):
+        signer().sign(longest + b"x", b"")
+
+
+def test_a_state_may_last_less_than_a_second() -> None:
+    assert signer(seconds=0.5).verify(signer(seconds=0.5).sign(PAYLOAD, b""), b"") == PAYLOAD
 
 
 @pytest.mark.parametrize(
