@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 
 import anyio
@@ -91,3 +91,21 @@ class Wire:
             for moment, message in zip(self.moments, self.sent, strict=True)
             if message.get("body")
         ]
+
+
+class Line:
+    """The receiving side of a client that leaves when `leave` is called."""
+
+    def __init__(self) -> None:
+        self._left = anyio.Event()
+
+    def leave(self) -> None:
+        self._left.set()
+
+    async def receive(self) -> MutableMapping[str, Any]:
+        await self._left.wait()
+        return {"type": "http.disconnect"}
+
+
+async def drop(message: MutableMapping[str, Any]) -> None:
+    """Send nothing."""

@@ -151,9 +151,17 @@ class NotificationFilter:
 
     def has(self, change: Change) -> bool:
         """Whether a change is selected; a resource includes its parts."""
-        if isinstance(change, ResourceUpdated):
-            return any(is_part(change.uri, whole) for whole in self.uris)
-        return any(_LISTS.get(name) == change for name in self.wire())
+        match change:
+            case ToolsChanged():
+                return self.tools
+            case PromptsChanged():
+                return self.prompts
+            case ResourcesChanged():
+                return self.resources
+            case ResourceUpdated(uri=uri):
+                return any(is_part(uri, whole) for whole in self.uris)
+            case ListeningAgain():
+                return True
 
 
 class _Inbox:

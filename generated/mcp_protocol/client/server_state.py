@@ -320,10 +320,7 @@ class Elicitations:
 
     def complete(self, identifier: Any) -> bool:
         """Remove an elicitation; returns whether it was pending."""
-        if identifier not in self._pending:
-            return False
-        del self._pending[identifier]
-        return True
+        return self._pending.pop(identifier, False) is None
 
 
 class OutputSchemas:

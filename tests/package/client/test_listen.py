@@ -120,6 +120,7 @@ def test_a_filter_selects_the_changes_that_its_members_name(chosen: tuple[int, .
     assert NotificationFilter.of(wire) == requested
     assert NotificationFilter.of(dict.fromkeys(WIRE)) == NotificationFilter()
     assert [requested.has(change) for change in CHANGES] == [at in chosen for at in range(4)]
+    assert requested.has(ListeningAgain())
     lacking = [[*WIRE, "memo://one"][at + (at == 3)] for at in chosen]
     assert NotificationFilter().missing(requested) == lacking
     assert requested.missing(requested) == []

@@ -1,0 +1,207 @@
+"""Quotas of streams and memory; many abandoned sessions give theirs back."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import sys
+from collections.abc import MutableMapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+import anyio
+import pytest
+from trio.testing import MockClock
+
+from mcp_protocol import Context, Server
+from mcp_protocol.server.asgi.event_store import MemoryEventStore
+from mcp_protocol.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory, StreamQuota
+from mcp_protocol.server.asgi.response_writer import SseResponse
+from mcp_protocol.server.asgi.settings import Limits
+from package.asgi_client import SESSION, Http, asgi
+from package.asgi_wire import Line, drop
+from package.client.simulation import ASYNCIO
+from package.wire import INITIALIZED, initialize, request
+
+REVISION = "2025-11-25"
+MANY = 1000
+
+
+def server_of() -> Server:
+    server = Server("tester")
+
+    @server.tool()
+    async def chatty(ctx: Context) -> str:
+        await ctx.info("x" * 1000)
+        return "said"
+
+    return server
+
+
+CALL = request(REVISION, "tools/call", {"name": "chatty", "arguments": {}})
+
+
+async def open_and_abandon(http: Http, number: int) -> None:
+    """Open a session, use it in one of three ways, and never come back to it."""
+    identifier = (await http.post(initialize(REVISION))).fields[SESSION]
+    fields = {SESSION: identifier}
+    await http.post(INITIALIZED, **fields)
+    if number % 3 == 1:
+        await http.post(CALL, **fields)
+    elif number % 3 == 2:
+        async with http.stream("GET", fields=fields) as stream:
+            await stream.event()
+        await stream.finished.wait()
+
+
+def blocks() -> int:
+    """Blocks of memory that Python's objects take now."""
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+@pytest.mark.parametrize(
+    "anyio_backend",
+    # A clock that jumps when everybody waits: half an hour passes at once.
+    [pytest.param(("trio", {"clock": MockClock(autojump_threshold=0)}), id="trio")],
+)
+async def test_abandoned_sessions_give_their_memory_back() -> None:
+    store = MemoryEventStore()
+    async with asgi(server_of(), events=store, limits=Limits(sessions=MANY)) as http:
+        idle = Limits().idle
+        assert idle is not None
+        for number in range(60):  # what is made once, and kept
+            await open_and_abandon(http, number)
+        await anyio.sleep(2 * idle)
+        before = blocks()
+        for number in range(MANY):
+            await open_and_abandon(http, number)
+        held = blocks()
+        await anyio.sleep(2 * idle)
+        after = blocks()
+        assert len(store) == 0
+        assert held - before > 50 * MANY  # they did take something
+        assert after - before < 0.05 * (held - before)
+        assert after < 1.2 * before
+
+
+async def test_sessions_take_bounded_memory_though_none_is_idle() -> None:
+    store = MemoryEventStore()
+    async with asgi(server_of(), events=store, limits=Limits(sessions=10)) as http:
+        for number in range(100):
+            await open_and_abandon(http, number)
+        assert len(store) <= 10
+
+
+@pytest.mark.requirement("http.independent-process", revisions=(REVISION,))
+async def test_five_hundred_streams_are_open_at_once() -> None:
+    server = server_of()
+    async with asgi(server) as http, AsyncExitStack() as stack:
+        streams = []
+        for _ in range(500):
+            client = http.another()
+            await client.initialize(REVISION)
+            streams.append(await stack.enter_async_context(client.stream("GET")))
+        server.remove_tool("chatty")
+        for stream in streams:
+            assert (await stream.message())["method"] == "notifications/tools/list_changed"
+
+
+async def never() -> MutableMapping[str, Any]:
+    """Receive nothing from a client that stays connected."""
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+async def test_a_stream_that_opens_while_the_application_ends_is_ended() -> None:
+    streams = StreamQuota(limit=1)
+    streams.close()
+    with anyio.fail_after(10):
+        assert not await streams.hold(never, SseResponse(drop, 1), None, anyio.CancelScope())
+
+
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+@pytest.mark.parametrize(
+    ("end", "seconds", "disconnected"),
+    [("deadline", 70, False), ("close", 30, False), ("leave", 20, True), ("abort", 10, True)],
+)
+async def test_a_stream_is_open_until_one_side_ends_it(
+    end: str, seconds: float, disconnected: bool
+) -> None:
+    streams, line, loop = StreamQuota(limit=1), Line(), asyncio.get_running_loop()
+    response = SseResponse(drop, 1)
+    if end == "deadline":
+        streams.deadline = lambda: 70
+    else:
+        ends = {"close": streams.close, "leave": line.leave, "abort": response.abort}
+        loop.call_at(seconds, ends[end])
+    scope = anyio.CancelScope()
+    assert await streams.hold(line.receive, response, None, scope) is disconnected
+    assert anyio.current_time() == seconds
+    assert response.on_abort is None
+    was_cancelled = scope.cancel_called
+    streams.close()
+    assert scope.cancel_called is was_cancelled  # the stream is not known any more
+
+
+def test_so_many_streams_are_open_at_a_time() -> None:
+    streams = StreamQuota(limit=2)
+    assert [streams.enter() for _ in range(3)] == [True, True, False]
+    streams.leave()
+    assert (len(streams), streams.enter(), len(streams)) == (1, True, 2)
+
+
+async def test_memory_is_reserved_up_to_the_limit_and_returned_once() -> None:
+    memory = MemoryQuota(limit=10)
+    stream = StreamMemory(lambda: None)
+    assert await memory.reserve(4)
+    assert await memory.reserve(6, stream)
+    assert not await memory.reserve(1, stream)
+    memory.release(2, stream)
+    assert (memory.size, stream.size) == (8, 4)
+    for _ in range(2):
+        memory.close(stream)
+        memory.release(3, stream)
+        assert memory.size == 4
+    memory.release(4)
+    assert memory.size == 0
+
+
+async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:
+    memory = MemoryQuota(limit=10)
+    ended: list[str] = []
+    small, large = StreamMemory(lambda: ended.append("s")), StreamMemory(lambda: ended.append("l"))
+    await memory.reserve(3, small)
+    await memory.reserve(7, large)
+    assert not await memory.reserve(7, large)
+    assert not await memory.reserve(7)  # more than 7 have to be free for 7
+    assert ended == []
+    assert await memory.reserve(6)
+    assert (ended, memory.size) == (["l"], 9)
+
+
+async def test_an_idle_session_ends_only_for_bytes_that_lack_room() -> None:
+    memory = MemoryQuota(limit=10)
+    asked: list[int] = []
+
+    async def end_idle_session(size: int) -> None:
+        asked.append(size)
+        memory.release(5)
+
+    memory.end_idle_session = end_idle_session
+    assert await memory.reserve(10)
+    assert await memory.reserve(3)
+    assert (asked, memory.size) == ([3], 8)
+
+
+@pytest.mark.parametrize(
+    ("served", "has_room", "looks"), [(4, True, False), (5, True, True), (10, False, True)]
+)
+def test_clients_that_left_are_looked_for_from_half_the_limit_on(
+    served: int, has_room: bool, looks: bool
+) -> None:
+    quotas = Quotas(Limits(in_flight=10))
+    looked: list[None] = []
+    quotas.find_disconnected.append(lambda: looked.append(None))
+    quotas.in_flight = served
+    assert (quotas.has_room(), bool(looked)) == (has_room, looks)
