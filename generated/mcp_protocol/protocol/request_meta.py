@@ -157,8 +157,7 @@ def is_reserved_key(key: str, facts: Facts) -> bool:
         case "before-last-label":
             return any(label in _OWN_LABELS for label in labels[:-1])
         case "none":
-            pass
-    return False
+            return False
 
 
 def check_user_meta(meta: Mapping[str, Any], facts: Facts) -> None:
