@@ -12,8 +12,10 @@ import pytest
 from generator.checked_in_memory import MemoryConnection, ignore, line_of, session_with
 from mcpgen import schema
 from mcpgen.check_server.connections import Connection, Reply
+from mcpgen.check_server.outcomes import NotApplicableError
 from mcpgen.check_server.runner import Findings, Run, RunOptions, run, select_checks
-from mcpgen.check_server.session import Server
+from mcpgen.check_server.session import Server, Session
+from mcpgen.check_server.table import Check
 from mcpgen.errors import ServerError
 from mcpgen.explain.revision import revision
 from mcpgen.project.live_server import Target
@@ -149,6 +151,22 @@ def test_outcomes_say_why_a_rule_does_not_apply() -> None:
     broken, other = findings.outcomes
     assert broken.expected == f"type object in the inputSchema of {'n' * 366}..."
     assert (other.state, other.why) == ("not applicable", "the server declares no logging")
+
+
+@pytest.mark.parametrize("length", [400, 401])
+def test_long_reasons_of_outcomes_are_cut(length: int) -> None:
+    async def fail(session: Session) -> None:
+        raise errors.pop()
+
+    errors = [NotApplicableError("x" * length), ServerError("x" * length)]
+    checks = (Check("ping.answered", ("stdio",), fail, False),) * 2
+    server = session_with(OLD, [*opening(), *opening()]).server
+    findings = anyio.run(Run(server, checks, ignore, ignore).findings, [revision(OLD)])
+    shown = "x" * 400 + "..." * (length - 400)
+    assert [(each.state, each.expected, each.actual, each.why) for each in findings.outcomes] == [
+        ("broken", "a session", shown, ""),
+        ("not applicable", "", "", shown),
+    ]
 
 
 @pytest.mark.parametrize(("refusals", "ended"), [(0, ""), (1, ""), (2, ""), (0, "it ended")])
