@@ -226,8 +226,8 @@ def test_a_run_tries_all_revisions_or_the_chosen_ones(monkeypatch: pytest.Monkey
     target = Target("raw", "http://h.example/mcp")
     assert RunOptions(target) == RunOptions(target, (), (), 10.0, False)
     began: list[str] = []
-    found = run(RunOptions(target, rules=("lifecycle.initialize-result",)), began.append, ignore)
-    assert (found.revisions, [each.state for each in found.outcomes]) == ((OLD,), ["broken"])
+    findings = run(RunOptions(target, rules=("lifecycle.initialize-result",)), began.append, ignore)
+    assert (findings.revisions, [each.state for each in findings.outcomes]) == ((OLD,), ["broken"])
     assert began == ["asking which revisions the server speaks", f"checking {OLD} over http"]
     handshakes = [row.name for row in schema.revisions() if row.name != NEW]
     assert tried == [*handshakes, "server/discover", OLD]

@@ -340,7 +340,7 @@ async def test_a_response_may_have_as_many_bytes_as_the_limit(
             await tool()
 
 
-async def test_a_response_is_read_up_to_the_first_part_beyond_the_limit(
+async def test_a_response_is_read_up_to_a_part_beyond_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(http_operation, "RESPONSE_BYTES", 10)
