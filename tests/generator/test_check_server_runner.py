@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import anyio
+import httpx2
 import pytest
 
 from generator.checked_in_memory import MemoryConnection, ignore, line_of, session_with
 from mcpgen import schema
-from mcpgen.check_server.connections import Connection
-from mcpgen.check_server.runner import Findings, Run, select_checks
-from mcpgen.check_server.session import Server
+from mcpgen.check_server.connections import Connection, Reply
+from mcpgen.check_server.outcomes import NotApplicableError
+from mcpgen.check_server.runner import Findings, Run, RunOptions, run, select_checks
+from mcpgen.check_server.session import Server, Session
+from mcpgen.check_server.table import Check
 from mcpgen.errors import ServerError
 from mcpgen.explain.revision import revision
+from mcpgen.project.live_server import Target
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 OK: dict[str, Any] = {"result": {}}
@@ -28,8 +33,8 @@ def opening(**members: Any) -> list[Any]:
 def findings_of(answers: list[Any], *rules: str, name: str = OLD) -> tuple[Findings, Server]:
     """The findings about a server that answers so, and the server."""
     server = session_with(name, answers).server
-    run = Run(server, select_checks(rules), ignore, ignore)
-    return anyio.run(run.findings, [revision(name)]), server
+    checks = Run(server, select_checks(rules), ignore, ignore)
+    return anyio.run(checks.findings, [revision(name)]), server
 
 
 def outcomes(findings: Findings) -> dict[str, str]:
@@ -148,8 +153,24 @@ def test_outcomes_say_why_a_rule_does_not_apply() -> None:
     assert (other.state, other.why) == ("not applicable", "the server declares no logging")
 
 
-@pytest.mark.parametrize("refusals", [0, 1, 2])
-def test_each_connection_is_closed(refusals: int) -> None:
+@pytest.mark.parametrize("length", [400, 401])
+def test_long_reasons_of_outcomes_are_cut(length: int) -> None:
+    async def fail(session: Session) -> None:
+        raise errors.pop()
+
+    errors = [NotApplicableError("x" * length), ServerError("x" * length)]
+    checks = (Check("ping.answered", ("stdio",), fail, False),) * 2
+    server = session_with(OLD, [*opening(), *opening()]).server
+    findings = anyio.run(Run(server, checks, ignore, ignore).findings, [revision(OLD)])
+    shown = "x" * 400 + "..." * (length - 400)
+    assert [(each.state, each.expected, each.actual, each.why) for each in findings.outcomes] == [
+        ("broken", "a session", shown, ""),
+        ("not applicable", "", "", shown),
+    ]
+
+
+@pytest.mark.parametrize(("refusals", "ended"), [(0, ""), (1, ""), (2, ""), (0, "it ended")])
+def test_each_connection_is_closed(refusals: int, ended: str) -> None:
     begun: list[MemoryConnection] = []
     closed: list[MemoryConnection] = []
     answers = iter([*opening(), *[REFUSED] * refusals])
@@ -159,6 +180,8 @@ def test_each_connection_is_closed(refusals: int) -> None:
         return [line_of(answer, line)] if answer else []
 
     class Counted(MemoryConnection):
+        end = ended
+
         async def close(self) -> None:
             closed.append(self)
 
@@ -172,3 +195,45 @@ def test_each_connection_is_closed(refusals: int) -> None:
     assert len(findings.outcomes) == (2 if refusals < 2 else 0)
     assert closed
     assert {id(each) for each in begun[1:]} == {id(each) for each in closed}
+
+
+def test_a_server_that_falls_silent_at_once_is_told_as_it_ended() -> None:
+    class Ended(MemoryConnection):
+        async def send(self, *_: Any, **options: Any) -> Reply:
+            return Reply(reason="it ended")
+
+    server = session_with(OLD, begin=lambda: Ended(lambda line: [], [])).server
+    checks = Run(server, select_checks(("ping",)), ignore, ignore)
+    names = ("2025-03-26", "2025-06-18", OLD)
+    with pytest.raises(ServerError, match=f"one of {', '.join(names)}, got it ended$"):
+        anyio.run(checks.findings, [revision(name) for name in names])
+
+
+def test_a_run_tries_all_revisions_or_the_chosen_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[str] = []
+
+    async def answer(_: Any, request: httpx2.Request) -> httpx2.Response:
+        message = json.loads(request.content)
+        if "id" not in message:
+            return httpx2.Response(202)
+        version = message.get("params", {}).get("protocolVersion")
+        tried.append(version or message["method"])
+        result = {"protocolVersion": version, "capabilities": {}} if version == OLD else None
+        own = {"error": REFUSED["error"]} if result is None else {"result": result}
+        return httpx2.Response(200, json={"jsonrpc": "2.0", "id": message["id"], **own})
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", answer)
+    target = Target("raw", "http://h.example/mcp")
+    assert RunOptions(target) == RunOptions(target, (), (), 10.0, False)
+    began: list[str] = []
+    findings = run(RunOptions(target, rules=("lifecycle.initialize-result",)), began.append, ignore)
+    assert (findings.revisions, [each.state for each in findings.outcomes]) == ((OLD,), ["broken"])
+    assert began == ["asking which revisions the server speaks", f"checking {OLD} over http"]
+    handshakes = [row.name for row in schema.revisions() if row.name != NEW]
+    assert tried == [*handshakes, "server/discover", OLD]
+    tried.clear()
+    with pytest.raises(
+        ServerError, match=r"^raw: expected a server that speaks one of 2025-06-18,"
+    ):
+        run(RunOptions(target, ("2025-06-18",), ("ping",)), ignore, ignore)
+    assert tried == ["2025-06-18"]

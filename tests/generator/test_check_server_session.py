@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import anyio
 import pytest
 
-from generator.checked_in_memory import session_over_http, session_with
+from generator.checked_in_memory import (
+    MemoryConnection,
+    line_of,
+    session_over_http,
+    session_with,
+)
 from mcpgen.check_server.connections import (
     Received,
     Reply,
@@ -19,8 +25,9 @@ from mcpgen.check_server.connections import (
 )
 from mcpgen.check_server.outcomes import BrokenRuleError
 from mcpgen.check_server.runner import CHECKS, select_checks
-from mcpgen.check_server.session import ServerSilentError, Session, names_version
+from mcpgen.check_server.session import Server, ServerSilentError, Session, names_version
 from mcpgen.errors import UsageError
+from mcpgen.project.live_server import Target
 
 OLDEST, OLD, NEW = "2024-11-05", "2025-11-25", "2026-07-28"
 OK: dict[str, Any] = {"result": {}}
@@ -335,3 +342,71 @@ def test_an_open_session_has_fields_in_every_request() -> None:
 
 def test_messages_are_sent_as_short_utf8() -> None:
     assert encode({"a": ["\u00e9", 1]}) == '{"a":["\u00e9",1]}'.encode()
+
+
+class Awaiting(MemoryConnection):
+    """Keeps the seconds that are waited for more messages."""
+
+    def __init__(self, *answers: Any, reason: str = "") -> None:
+        rest = iter(answers)
+        super().__init__(lambda line: [line_of(each, line) for each in next(rest)], [])
+        self.waited: list[float] = []
+        self._reason = reason
+
+    async def send(self, *payload: Any, **options: Any) -> Reply:
+        return Reply(reason=self._reason) if self._reason else await super().send(*payload)
+
+    async def settle(self, seconds: float) -> None:
+        self.waited.append(seconds)
+
+
+@pytest.mark.parametrize(
+    ("probed", "waited"), [(OK, [0.1]), ({"jsonrpc": "2.0", "error": {"code": 1}}, [2.0])]
+)
+def test_late_answers_are_awaited_longer_after_one_without_id(
+    probed: Any, waited: list[float]
+) -> None:
+    note = {"jsonrpc": "2.0", "method": "a"}
+    silent = Awaiting([], [probed])
+    assert anyio.run(session_with(OLD, begin=lambda: silent).post, note).answer is None
+    assert silent.waited == waited
+    prompt = Awaiting([{"jsonrpc": "2.0", "id": 7, "result": {}}], [OK])
+    reply = anyio.run(session_with(OLD, begin=lambda: prompt).post, {**note, "id": 7})
+    assert (reply.result, prompt.waited) == ({}, [])
+
+
+def test_nothing_more_is_sent_to_an_ended_server() -> None:
+    ended = Awaiting(reason="it ended")
+    reply = anyio.run(session_with(OLD, begin=lambda: ended).post, {"method": "a"})
+    assert (reply.reason, ended.waited) == ("it ended", [])
+
+
+def test_a_response_is_read_up_to_the_answer_or_to_its_end() -> None:
+    answer, note = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method": "a"}
+    body = b"".join(b"data: %b\n\n" % encode(each) for each in (answer, note))
+    stream = (200, body, {"content-type": "text/event-stream"})
+    session = session_over_http(OLD, [stream] * 2)
+    request = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert len(anyio.run(session.send, request).received) == 1
+    to_end = partial(session.send, request, to_end=True)
+    assert len(anyio.run(to_end).received) == 2
+
+
+def test_a_session_declares_nothing_before_it_is_open() -> None:
+    first = session_with(OLD)
+    session = Session(first.server, first.revision, first.connection, first.records)
+    assert (session.capabilities, session.session_id) == ({}, None)
+    assert first.records == [first.connection.received] * 2
+
+
+def test_a_server_at_an_address_is_reached_over_http() -> None:
+    no_tasks: Any = None  # no process has output to read
+    server = Server(Target("a", "http://h.example/mcp", {"headers": {"a": "b"}}), no_tasks, 0.5)
+    assert (server.transport, server.timeout, server.call_tools) == ("http", 0.5, False)
+
+    async def connect() -> str:
+        connection = await server.connect()
+        await connection.close()
+        return connection.transport
+
+    assert anyio.run(connect) == "http"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import httpx2
 import pytest
 
 from mcpgen.check_server import http_connection
 from mcpgen.check_server.connections import Reply
-from mcpgen.check_server.http_connection import HttpConnection
+from mcpgen.check_server.http_connection import HttpConnection, open_http
+from mcpgen.errors import ServerError
+from package.client.simulation import ASYNCIO
 
-pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", ["asyncio"])]
+pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("anyio_backend", [ASYNCIO])]
 
 OPEN = "open"
 URL = "https://h.example/mcp"
@@ -153,10 +157,7 @@ async def test_events_are_read_in_any_pieces_with_any_line_ends(end: bytes) -> N
         assert (reply.answer, reply.reason) == (ANSWER, "")
 
 
-async def test_a_stream_is_read_up_to_the_answers_or_to_its_end(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(http_connection, "_END_SECONDS", 0.05)
+async def test_a_stream_is_read_up_to_the_answers_or_to_its_end() -> None:
     second = {**ANSWER, "id": 2}
     body = (event(ANSWER), event(second), event(PING))
     server = Server(lambda request: stream(*body, then=OPEN))
@@ -164,7 +165,9 @@ async def test_a_stream_is_read_up_to_the_answers_or_to_its_end(
     both = await server.send(1, 2)
     assert [len(reply.received) for reply in (first, both)] == [1, 2]
     assert (first.ended, both.answer) == (False, second)
+    begin = anyio.current_time()
     whole = await server.send(1, to_end=True)
+    assert anyio.current_time() - begin == pytest.approx(1)
     assert (len(whole.received), whole.answer, whole.reason) == (3, ANSWER, "")
     ended = await Server(lambda request: stream(*body)).send(1, to_end=True)
     plain = await Server(always(httpx2.Response(200, json=ANSWER))).send(1)
@@ -213,8 +216,87 @@ async def test_other_verbs_read_no_stream_and_listening_one_message() -> None:
     heard = await server.connection.listen(b"{}", 7, None)
     assert [each.message for each in heard.received if each.data] == [PING]
     assert heard.answer is None
+    answered = Server(always(stream(event({**ANSWER, "id": 7}), then=OPEN))).connection
+    assert (await answered.listen(b"{}", 7, None)).answer == {**ANSWER, "id": 7}
     assert server.connection.end == ""
     await server.connection.close()
     assert server.connection.end == "closed"
     with pytest.raises(RuntimeError, match="closed"):
         await server.send(1)
+
+
+class Closing(httpx2.AsyncByteStream, httpx2.AsyncBaseTransport):
+    """A transport whose first response is a stream that stays open, and which hangs from then on.
+
+    Attributes:
+        asked: The number of requests.
+        closed: How often the stream or the transport was closed.
+        hangs: Set by the second request.
+    """
+
+    def __init__(self, message: Any) -> None:
+        self.asked = self.closed = 0
+        self.hangs = anyio.Event()
+        self._message = message
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        self.asked += 1
+        if self.asked == 2:
+            self.hangs.set()
+            await anyio.sleep_forever()
+        return httpx2.Response(200, headers=STREAM, stream=self)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield event(self._message)
+        await anyio.sleep_forever()
+
+    async def aclose(self) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.closed += 1
+
+
+async def test_responses_and_clients_are_closed_though_cancelled() -> None:
+    for message in (ANSWER, PING):
+        transport = Closing(message)
+        client = httpx2.AsyncClient(transport=transport)
+        connection = HttpConnection(client, URL, {}, 9)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(connection.send, b"{}", [1])
+            if message is PING:
+                await transport.hangs.wait()
+                tasks.cancel_scope.cancel()
+        assert transport.closed == 1
+        with anyio.CancelScope() as scope:
+            scope.cancel()
+            await connection.close()
+        assert transport.closed == 2
+
+
+async def test_a_client_has_the_options_and_follows_no_redirect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[httpx2.Request] = []
+
+    async def redirect(_: Any, request: httpx2.Request) -> httpx2.Response:
+        asked.append(request)
+        if len(asked) == 2:
+            await anyio.sleep_forever()
+        return httpx2.Response(302, headers={"location": "/other"})
+
+    monkeypatch.setattr(httpx2.AsyncHTTPTransport, "handle_async_request", redirect)
+    connection = open_http(URL, {"headers": {"x": "1"}}, 0.5)
+    assert (await connection.send(b"{}", [1])).status == 302
+    assert (await connection.send(b"{}", [1])).reason == "no HTTP response in 0.5 s"
+    assert [request.headers["x"] for request in asked] == ["1", "1"]
+    plain = open_http(URL, {}, 0.5)
+    assert (await plain.send(b"{}", [1])).status == 302
+
+
+def test_servers_over_http_need_a_library(
+    anyio_backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "httpx2", None)
+    with pytest.raises(ServerError) as caught:
+        open_http(URL, {}, 1)
+    expected = "expected httpx2 for servers over HTTP, got none: pip install httpx2"
+    assert str(caught.value) == expected

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
@@ -21,7 +23,7 @@ from mcp_protocol.server.openapi.schema_conversion import unique_name
 from mcp_protocol.testing import connected
 from package.server.openapi.one_server import TEXT, body_of, connect_api, make_server, parameter
 from package.server.openapi.pet_store import one
-from package.server.openapi.test_operations import Http, read
+from package.server.openapi.test_operations import Http, Response, read
 
 pytestmark = pytest.mark.anyio
 ROUTE = HTTPRoute(method="GET", path="/pets/{id}", tags=frozenset({"a", "b"}))
@@ -336,6 +338,43 @@ async def test_a_response_may_have_as_many_bytes_as_the_limit(
     else:
         with pytest.raises(ToolError, match="the response has more than 10 bytes"):
             await tool()
+
+
+async def test_a_response_is_read_up_to_a_part_beyond_the_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(http_operation, "RESPONSE_BYTES", 10)
+    parts = [b"x" * 10, b"x", b"x"]
+
+    class Parts(Response):
+        async def aiter_bytes(self) -> AsyncIterator[bytes]:
+            while parts:
+                yield parts.pop(0)
+
+    class Large(Http):
+        @asynccontextmanager
+        async def stream(self, *words: str, **how: Any) -> AsyncIterator[Response]:
+            yield Parts(200, "", "text/plain", b"")
+
+    tool = OperationTool(read("no parameter"), Large, slashes=False, timeout=None)
+    with pytest.raises(ToolError, match="the response has more than 10 bytes"):
+        await tool()
+    assert parts == [b"x"]
+
+
+async def test_a_failed_request_is_logged_without_its_text(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(Http):
+        def stream(self, *words: str, **how: Any) -> Any:
+            raise ValueError("hunter2")
+
+    tool = OperationTool(read("no parameter"), Broken, slashes=False, timeout=None)
+    with pytest.raises(ToolError) as caught:
+        await tool()
+    label = "POST /a: no response"
+    assert str(caught.value) == f"{label} (ValueError)"
+    assert caplog.messages == [f"{label}: ValueError"]
 
 
 @pytest.mark.parametrize(

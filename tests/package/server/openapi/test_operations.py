@@ -231,6 +231,10 @@ OPERATIONS: dict[str, tuple[str, dict[str, Any]]] = {
     "members of two": ("/", body(JSON, {"allOf": [PARTS, PARTS]})),
     "an open body": ("/", body(JSON, {**PARTS, "additionalProperties": True})),
     "a closed body": ("/", body(JSON, {**PARTS, "additionalProperties": False})),
+    "a closed body with all of": (
+        "/",
+        body(JSON, {**PARTS, "additionalProperties": False, "allOf": [PET]}),
+    ),
     "a required member that is not there": ("/", body(JSON, {**PARTS, "required": ["c"]})),
     "a body that may be null": ("/", body(JSON, {**PARTS, "type": ["object", "null"]})),
     "a body of type [object]": ("/", body(JSON, {**PARTS, "type": ["object"]})),
