@@ -336,7 +336,8 @@ class HeldStore(MemoryEventStore):
 
     async def add(
         self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
-    ) -> str:
+    ) -> str | None:
+        """See `EventStore.add`."""
         if message:
             self.adding.set()
             await self.go.wait()
