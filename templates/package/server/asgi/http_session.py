@@ -231,7 +231,8 @@ class HttpSession(Channel):
             message = self._pending.pop(0)
             if not await stream.put(message):
                 self._pending.insert(0, message)
-            elif not self.over:
+                return
+            if not self.over:
                 self._pending_size -= len(message)
                 self.release_memory(len(message))
 
@@ -320,7 +321,6 @@ class HttpSession(Channel):
         self.peer.stop_serving()  # first, so that handlers waiting for the client do not fail
         await self.peer.close()
         await self._end_streams()
-        self._listening.clear()
         self._pending.clear()
         self.release_memory(self.kept)
 

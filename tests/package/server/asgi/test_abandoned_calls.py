@@ -329,6 +329,19 @@ async def test_work_for_a_notification_ends_if_the_client_is_silent(revision: st
             await notified.ended.wait()
 
 
+async def test_work_for_notifications_ends_with_an_abandoned_batch() -> None:
+    notified = Notified()
+    notified.server.tool()(anyio.sleep_forever)
+    limits = Limits(abandoned_seconds=0.02)
+    async with asgi(notified.server, limits=limits, keep_alive=OFTEN) as http:
+        await http.initialize(WITH_BATCHES)
+        forever = request(WITH_BATCHES, "tools/call", {"name": "sleep_forever"})
+        async with http.stream("POST", [forever, ROOTS_CHANGED]) as stream:
+            await stream.until(b":")  # a comment, or the question to the client
+        with anyio.fail_after(SECONDS):
+            await notified.ended.wait()
+
+
 @sessions
 async def test_answers_and_cancellations_are_accepted_at_the_limit(
     revision: str,

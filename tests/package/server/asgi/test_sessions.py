@@ -382,6 +382,14 @@ async def test_each_session_ends_so_many_seconds_after_its_last_use() -> None:
     assert opened == [0, 1, 3, 3, 2, 2, 1, 1, 1, 0]
 
 
+@pytest.mark.parametrize("anyio_backend", [ASYNCIO])
+async def test_a_session_never_ends_without_an_idle_time() -> None:
+    async with asgi(server_of(), limits=Limits(idle=None)) as http:
+        await http.initialize("2025-06-18")
+        await anyio.sleep_until(4000.0)
+        assert (await http.ask("2025-06-18", "ping")).status == 200
+
+
 @pytest.mark.one_process
 async def test_one_session_too_many_ends_the_one_that_was_idle_longest() -> None:
     async with asgi(server_of(), limits=Limits(sessions=2)) as http:

@@ -614,6 +614,21 @@ async def test_messages_are_in_flight_while_they_are_handled() -> None:
     assert len(server.seen) >= 3
 
 
+async def test_a_stream_that_its_host_cancels_leaves_nothing() -> None:
+    quotas = Quotas(Limits())
+    app = endpoints_of(tools(), quotas)
+    async with asgi(app, lifespan=False) as http:
+        stream = Stream([b""], unfinished=False)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(stream.run, app, http.scope_of("GET", "/sse", {}))
+            endpoint = urljoin("/sse", (await stream.event()).data.decode())
+            assert (await http.post(initialize(OLD[0]), endpoint)).status == 202
+            assert quotas.memory.size > 0
+            tasks.cancel_scope.cancel()
+        assert (await http.post(request(OLD[0], "ping"), endpoint)).status == 404
+        assert quotas.memory.size == 0
+
+
 async def test_memory_of_a_client_is_kept_while_its_stream_is_open() -> None:
     server, quotas = Server("tester", drain=0, subscribe=True), Quotas(Limits())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Context, Server, TransportError
+from mcp_protocol import ConnectionClosedError, Context, Server, TransportError
+from mcp_protocol.channel import RequestId
 from mcp_protocol.facts import Lifecycle
 from mcp_protocol.revisions import REVISIONS
 from mcp_protocol.server.asgi.app import AsgiApplication
@@ -318,6 +320,48 @@ async def test_a_trace_has_the_messages_of_streams_and_no_other_event(
         ("received", "notifications/initialized"),
         ("sent", LIST_CHANGED),
     ]
+
+
+class HeldStore(MemoryEventStore):
+    """A store that waits before it stores a message.
+
+    Attributes:
+        adding: Set once a message has come.
+        go: Set to let it store messages.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.adding, self.go = anyio.Event(), anyio.Event()
+
+    async def add(
+        self, session: str, stream: str, message: bytes, requests: Sequence[RequestId] = ()
+    ) -> str | None:
+        """See `EventStore.add`."""
+        if message:
+            self.adding.set()
+            await self.go.wait()
+        return await super().add(session, stream, message, requests)
+
+
+async def test_a_stream_ends_with_its_session_though_a_message_waits() -> None:
+    kept, store = Kept(), HeldStore()
+
+    async def ask() -> None:
+        with pytest.raises(ConnectionClosedError):
+            await kept.ask()
+
+    async with asgi(kept.server, events=store, answers="json") as http:
+        await http.initialize("2025-11-25")
+        await http.ask("2025-11-25", "tools/call", CALL)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            async with http.stream("GET") as stream:
+                await store.adding.wait()
+                assert (await http.delete()).status == 200
+                store.go.set()
+                await stream.end()
 
 
 async def test_of_streams_whose_clients_left_the_last_four_are_kept() -> None:

@@ -296,6 +296,20 @@ async def test_clients_of_waiting_calls_are_looked_at_at_intervals(
     assert waiting.moments == [number + cancelled for number in (1, 2, 3)]
 
 
+@pytest.mark.parametrize("revision", [each for each in STREAMABLE if each not in HANDSHAKE])
+@on_virtual_clock
+async def test_a_body_without_room_ends_calls_whose_clients_left(revision: str) -> None:
+    waiting = Waiting()
+    long = request(revision, "tools/list", meta={"example.com/padding": "x" * 100_000})
+    async with asgi(waiting.server, limits=Limits(bodies=100_000)) as http:
+        await ready(http, revision)
+        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False):
+            await waiting.until(lambda: waiting.begun == 1)
+        assert (await http.post(long, **fields_of(revision, long))).status == 503
+        await anyio.wait_all_tasks_blocked()
+        assert waiting.moments == [0.0]
+
+
 @streamable
 @waiting_tools
 @on_virtual_clock
