@@ -132,7 +132,7 @@ def public_key(data: object) -> Key | None:
         key = JWKRegistry.import_key(dict(data))
     except (errors, *_MALFORMED):
         return None
-    return None if isinstance(key, OctKey) or key.is_private else key
+    return None if key.is_private else key
 
 
 @cache
