@@ -150,6 +150,9 @@ async def test_fixed_keys_are_those_of_the_issuer_and_may_have_no_id() -> None:
         ({}, ["ES256"], True),
         ({"alg": "ES256"}, ["ES384", "ES256"], True),
         ({"use": "enc"}, ["ES256"], False),
+        ({"use": "other"}, ["ES256"], False),
+        ({"key_ops": ["verify"], "use": "sig"}, ["ES256"], True),
+        ({"key_ops": ["encrypt"]}, ["ES256"], False),
         ({"alg": "ES384"}, ["ES256"], False),
         ({}, ["ES384"], False),
     ],
@@ -159,8 +162,7 @@ def test_a_key_verifies_what_it_is_for(
 ) -> None:
     token, key = parse_token(TOKEN), public_key({**KEY.as_dict(private=False), **members})
     assert token is not None
-    assert key is not None
-    assert is_signed_by(token, key, allowed) is is_signed
+    assert (key is not None and is_signed_by(token, key, allowed)) is is_signed
 
 
 def test_a_public_key_has_no_secret_members() -> None:
