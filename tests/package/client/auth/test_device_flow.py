@@ -271,7 +271,9 @@ async def test_the_first_half_asks_no_server_without_tls() -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize(("scheme", "scopes"), [("Bearer", "a b"), ("DPoP", "a b"), ("Basic", None)])
+@pytest.mark.parametrize(
+    ("scheme", "scopes"), [("Bearer", "a b"), ("DPoP", "a b"), ("Basic", None)]
+)
 async def test_the_first_half_requests_the_scopes_of_a_challenge(
     scheme: str, scopes: str | None
 ) -> None:
