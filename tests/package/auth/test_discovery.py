@@ -8,7 +8,7 @@ import pytest
 
 from mcp_protocol.auth.challenges import parse_challenges
 from mcp_protocol.auth.discovery import discover, initial_scopes, step_up_scopes
-from mcp_protocol.auth.identifiers import canonical_resource
+from mcp_protocol.auth.identifiers import OFFLINE_ACCESS, canonical_resource
 from mcp_protocol.auth.steps import Fetched
 from mcp_protocol.errors import AuthorizationError
 from package.auth.answers import (
@@ -378,6 +378,36 @@ def test_malformed_metadata_is_an_error_without_its_text(document: bytes, revisi
         world.run(discover(around(revision), challenge(resource_metadata=CUSTOM), None))
     assert "INSIDE" not in str(caught.value)
     assert world.urls() == [f"GET {CUSTOM}"]
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ({"authorization_servers": [ISSUER]}, "the string `resource`"),
+        ({"resource": 7, "authorization_servers": [ISSUER]}, "the string `resource`"),
+        ({"resource": SERVER}, "an authorization server"),
+        ({"resource": SERVER, "authorization_servers": [7]}, "an authorization server"),
+    ],
+)
+def test_an_error_says_which_member_of_the_metadata_is_wrong(
+    document: dict[str, Any], expected: str
+) -> None:
+    world = World({f"GET {PRM_URL}": json_response(document)})
+    with pytest.raises(AuthorizationError) as caught:
+        world.run(discover(around(), [], None))
+    assert str(caught.value) == f"the metadata of the server: expected {expected}"
+
+
+@requirement("auth-flow.offline-access-only-if-listed")
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_offline_access_of_a_challenge_is_kept_if_it_is_listed(revision: str, listed: bool) -> None:
+    scopes = ["a", OFFLINE_ACCESS] if listed else ["a"]
+    document = json_response({**METADATA, "scopes_supported": scopes})
+    server = discover_server(World({f"GET {AS_URL}": document}), revision)
+    kept = listed or revision not in revisions_holding("auth-flow.offline-access-only-if-listed")
+    named = initial_scopes(challenge(scope=f"a {OFFLINE_ACCESS}"), server, ())
+    assert named == (("a", OFFLINE_ACCESS) if kept else ("a",))
 
 
 @requirement("auth-scope.select-from-challenge", "auth-scope.challenge-authoritative")

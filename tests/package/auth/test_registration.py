@@ -291,10 +291,11 @@ def test_a_refused_port_leads_to_another_registration(template: str) -> None:
 )
 def test_only_the_port_of_a_redirect_uri_on_loopback_may_differ(other: str) -> None:
     world = registering_world(names_scopes=True)
-    for uri in (REDIRECT_URI, other, "https://app.example/callback"):
+    over_tls = [f"https://{host}/callback" for host in ("app.example", "[::1]:1", "[::1]:2")]
+    for uri in (REDIRECT_URI, other, *over_tls):
         world.redirect_uri = uri
         sign_in(world, "read")
-    assert clients_of(world) == ["client-0", "client-1", "client-2"]
+    assert clients_of(world) == [f"client-{number}" for number in range(5)]
 
 
 def test_a_client_registered_without_scopes_may_request_any() -> None:

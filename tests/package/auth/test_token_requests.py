@@ -646,17 +646,20 @@ def test_assertions_and_tokens_are_in_no_url_and_no_log(
     assert [secret for secret in secrets if secret in told] == []
 
 
-def test_a_function_may_give_the_assertion() -> None:
+@pytest.mark.parametrize("send_resource", [True, False])
+def test_a_function_may_give_the_assertion(send_resource: bool) -> None:
     world, asked = World(), []
 
     def fetch(issuer: str, resource: str) -> str:
         asked.append((issuer, resource))
         return "jag"
 
-    server = discover_server(world)
-    world.run(enterprise_managed(around(), fetch, PUBLIC, server, ()))
+    context = around(send_resource=send_resource)
+    server = discover_server(world, send_resource=send_resource)
+    world.run(enterprise_managed(context, fetch, PUBLIC, server, ()))
     assert asked == [(ISSUER, SERVER)]
     assert world.form()["assertion"] == "jag"
+    assert ("resource" in world.form()) is send_resource
 
 
 def test_metadata_is_json_of_any_members() -> None:

@@ -82,13 +82,15 @@ class Asking:
     Args:
         method: The request that asks.
         params: Its params.
+        rounds: How often a revision with requests inside results asks; the state counts.
 
     Attributes:
         reply: The client's response: its result, or its error under `error`.
     """
 
-    def __init__(self, method: str, params: Mapping[str, Any]) -> None:
+    def __init__(self, method: str, params: Mapping[str, Any], rounds: int = 1) -> None:
         self._question = {"method": method, "params": params}
+        self._rounds = rounds
         self.reply: Any = None
 
     async def serve(self, channel: Channel) -> None:
@@ -118,12 +120,18 @@ class Asking:
                 case {"method": "tools/call", "params": {"_meta": {**meta}} as params} if (
                     "io.modelcontextprotocol/protocolVersion" in meta
                 ):
+                    count = int(params.get("requestState", "0"))
                     if "inputResponses" in params:
                         self.reply = params["inputResponses"]["q"]
+                    if count == self._rounds:
                         answer["result"] = dict(_DONE)
                     else:
                         asked = {"q": self._question}
-                        answer["result"] = {"resultType": "input_required", "inputRequests": asked}
+                        answer["result"] = {
+                            "resultType": "input_required",
+                            "inputRequests": asked,
+                            "requestState": str(count + 1),
+                        }
                 case {"method": "tools/call", "id": call}:
                     answer = {"id": "q", **self._question}
                 case {"id": _}:
@@ -135,10 +143,15 @@ class Asking:
 
 
 async def ask(
-    method: str, params: Mapping[str, Any], reply: Mapping[str, Any], near: str, far: str
+    method: str,
+    params: Mapping[str, Any],
+    reply: Mapping[str, Any],
+    near: str,
+    far: str,
+    rounds: int = 1,
 ) -> tuple[Any, Any, Any]:
     """The params that the client got, the answer that the server got, and the final response."""
-    server, got = Asking(method, params), None
+    server, got = Asking(method, params, rounds), None
     proxy = Server.proxy(server, revision=far)
     async with speaking_to(proxy, near, EVERYTHING) as client:
         call: dict[str, Any] = {"name": "t", "arguments": {}}
@@ -247,6 +260,17 @@ async def test_roots_pass_with_all_their_members(near: str, far: str) -> None:
     _, reply, response = await ask(ROOTS, {"x-own": []}, roots, near, far)
     assert "result" in response, response
     assert json.dumps(reply) == json.dumps(roots)
+
+
+@pytest.mark.parametrize("far", [each for each in ALL if each not in HANDSHAKE])
+@pytest.mark.parametrize("rounds", [0, 15, 16])
+async def test_a_server_asks_only_so_often_in_one_call(far: str, rounds: int) -> None:
+    _, reply, response = await ask(ROOTS, {}, {"roots": []}, HANDSHAKE[-1], far, rounds)
+    assert reply == (None if rounds == 0 else {"roots": []})
+    if rounds < 16:
+        assert response["result"]["content"] == []
+    else:
+        assert response["error"]["message"].endswith(" asked for input too often")
 
 
 @pytest.mark.parametrize(

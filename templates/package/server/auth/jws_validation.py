@@ -101,14 +101,13 @@ def check_algorithm(token: ParsedToken, algorithms: Collection[str]) -> None:
 
 
 def is_signed_by(token: ParsedToken, key: Key, algorithms: Collection[str]) -> bool:
-    """Whether a key allows signatures by this algorithm, and verifies the signature."""
+    """Whether a key allows signatures by this algorithm, and verifies the signature.
+
+    joserfc checks `use`, `alg` and `key_ops` of the key.
+    """
     errors = jose_errors()
     from joserfc import jws
 
-    if key.get("use") not in (None, "sig"):
-        return False
-    if key.alg is not None and key.alg != token.header.get("alg"):
-        return False
     parsed: CompactSignature = token.jws
     try:
         return jws.validate_compact(parsed, key, None, registry_of(tuple(algorithms)))
@@ -132,7 +131,7 @@ def public_key(data: object) -> Key | None:
         key = JWKRegistry.import_key(dict(data))
     except (errors, *_MALFORMED):
         return None
-    return None if isinstance(key, OctKey) or key.is_private else key
+    return None if key.is_private else key
 
 
 @cache

@@ -27,8 +27,9 @@ from package.auth.answers import (
     around,
     discover_server,
     json_response,
+    query_of,
 )
-from package.client.auth.protected import Issuer, run_protected_server
+from package.client.auth.protected import Issuer, agreeing_user, run_protected_server
 from package.http_server import Asked, Reply
 from package.rules import revisions_holding
 
@@ -267,6 +268,19 @@ async def test_a_client_without_a_browser_comes_to_a_token(revision: str) -> Non
 async def test_the_first_half_asks_no_server_without_tls() -> None:
     with pytest.raises(AuthorizationError, match="server's URL: expected https for authorization"):
         await OAuth("Agent").begin("http://mcp.example/mcp")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("scheme", "scopes"), [("Bearer", "a b"), ("DPoP", "a b"), ("Basic", None)]
+)
+async def test_the_first_half_requests_the_scopes_of_a_challenge(
+    scheme: str, scopes: str | None
+) -> None:
+    async with run_protected_server(NEWEST) as (script, _):
+        script.challenge = f'{scheme} scope="a b"'
+        pending = await agreeing_user(script.issuer).begin(script.url)
+        assert query_of(pending.url).get("scope") == scopes
 
 
 @pytest.mark.anyio

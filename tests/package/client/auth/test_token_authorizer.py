@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from mcp_protocol import ClientCredentials, MemoryStore
-from mcp_protocol.auth.jwt_signing import PrivateKey
+from mcp_protocol.auth.jwt_signing import PrivateKey, decode_base64url
 from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
 from mcp_protocol.client.auth.token_authorizer import TokenAuthorizer
 from mcp_protocol.errors import ConnectFailedError
@@ -96,6 +98,27 @@ async def test_a_token_of_another_binding_is_not_sent() -> None:
     fields = await authorizer.fields("POST", SERVER)
     assert fields.keys() == {"Authorization", "DPoP"}
     assert fields["Authorization"] == "DPoP access"
+
+
+@pytest.mark.parametrize("is_configured", [False, True])
+async def test_proofs_are_by_the_key_that_the_token_is_bound_to(is_configured: bool) -> None:
+    first, second = PrivateKey.generate(), PrivateKey.generate()
+    store, places = MemoryStore(), list[Any]()
+    authorizer, _ = await authorizer_with(None, store, dpop=first if is_configured else True)
+    response: Any = Refusal(401, "DPoP")
+    sent: Mapping[str, str] = {}
+    for key, value in ((first, "one"), (second, "two"), (second, "three")):
+        token = replace(TOKEN, value=value, scheme="DPoP")
+        bound = replace(GRANT, proof_key=key.private_jwk(), algorithm=key.algorithm, token=token)
+        await store.save(grant_key(SERVER), encode_record(bound))
+        if sent:
+            assert await authorizer.wants_retry(response, sent, ("POST", SERVER, None), 0)
+        sent = await authorizer.fields("POST", SERVER)
+        assert sent["Authorization"] == f"DPoP {value}"
+        header = json.loads(decode_base64url(sent["DPoP"].partition(".")[0]))
+        places.append(header["jwk"]["x"])
+    own, other = (json.loads(key.private_jwk())["x"] for key in (first, second))
+    assert places == ([own] * 3 if is_configured else [own, other, other])
 
 
 async def test_a_failed_refresh_is_tried_again_after_10_seconds(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_protocol import DpopValidation, ProtectedResourceMetadata
+from mcp_protocol import DpopValidation, Protected, ProtectedResourceMetadata
+from mcp_protocol.server.auth.authenticator import metadata_document
 from package.asgi_client import asgi, fields_of
 from package.rules import revisions_holding
 from package.server.auth.guarded import WHOAMI, Guarded, challenge_in, protected_settings
@@ -126,6 +128,52 @@ def test_two_servers_need_two_paths() -> None:
         )
     with pytest.raises(ValueError, match="expected protected servers"):
         ProtectedResourceMetadata()
+    with pytest.raises(ValueError, match="expected servers with issuers"):
+        ProtectedResourceMetadata(protected_settings(), Protected(verifier=_no_token))
+
+
+async def _no_token(token: str) -> None:
+    """A verifier that knows no token."""
+
+
+@pytest.mark.parametrize(
+    ("settings", "members"),
+    [
+        ({"scopes": []}, {}),
+        ({"scopes": ["a"], "session_scopes": ["b"]}, {"scopes_supported": ["a", "b"]}),
+        ({"scopes_supported": []}, {}),
+        (
+            {"scopes": [], "dpop": DpopValidation(algorithms=("ES256",))},
+            {
+                "dpop_signing_alg_values_supported": ["ES256"],
+                "dpop_bound_access_tokens_required": False,
+            },
+        ),
+    ],
+)
+def test_a_document_has_the_members_of_the_settings(
+    settings: dict[str, Any], members: dict[str, Any]
+) -> None:
+    assert json.loads(metadata_document(protected_settings(**settings))) == {
+        "resource": "https://h/mcp",
+        "authorization_servers": [IDP],
+        "bearer_methods_supported": ["header"],
+        **members,
+    }
+
+
+async def test_the_documents_are_for_http_alone() -> None:
+    sent: list[Any] = []
+
+    async def send(event: Any) -> None:
+        sent.append(event)
+
+    async def receive() -> Any:
+        raise AssertionError
+
+    app = ProtectedResourceMetadata(protected_settings())
+    await app({"type": "websocket", "path": PRM}, receive, send)
+    assert sent == []
 
 
 @pytest.mark.parametrize(

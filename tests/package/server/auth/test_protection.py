@@ -330,7 +330,13 @@ async def test_a_verifier_of_the_users_own_runs_for_each_request(revision: str) 
         ({"scopes": ["offline_access"]}, "offline_access"),
         ({"scopes_supported": ["offline_access"]}, "offline_access"),
         ({"scopes": ["a b"]}, "without spaces"),
-        ({"metadata": {"resource": "https://other"}}, "expected no members of other settings"),
+        ({"implies": {"admin": ["offline_access"]}}, "offline_access"),
+        (
+            {"metadata": {"authorization_servers": [], "resource": "", "resource_name": "x"}},
+            "expected no members of other settings, got authorization_servers, resource$",
+        ),
+        ({"metadata": {"scopes_supported": []}}, "settings, got scopes_supported$"),
+        ({"metadata": {"bearer_methods_supported": []}}, "got bearer_methods_supported$"),
         ({"realm": "a\r\nSet-Cookie: b"}, "realm: expected visible ASCII"),
         ({"realm": "\xe9"}, "realm: expected visible ASCII"),
         ({"metadata_url": "https://h/a\nb"}, "resource_metadata: expected visible ASCII"),
@@ -347,9 +353,28 @@ def test_settings_that_protect_nothing_are_refused(settings: dict[str, Any], err
         protected_settings(**settings)
 
 
-def test_one_text_is_no_list_of_issuers() -> None:
+def test_one_text_is_no_list_of_issuers_or_audiences() -> None:
     with pytest.raises(TypeError, match="issuers: expected a list"):
         Protected(RESOURCE, issuers=IDP, verifier=JwtVerifier())
+    with pytest.raises(TypeError, match="audiences: expected a list"):
+        protected_settings(audiences=RESOURCE)
+
+
+def test_audiences_stand_instead_of_the_resource() -> None:
+    trusted = protected_settings(audiences=["HTTPS://API:443/x", "b"]).trusted
+    assert trusted.issuers == {IDP}
+    assert trusted.audiences == {"https://api/x", "b"}
+    assert protected_settings().trusted.audiences == {RESOURCE}
+    assert protected_settings(audiences=[]).trusted.audiences == set()
+
+
+@pytest.mark.parametrize(
+    ("granted", "scopes"),
+    [("a", "abc"), ("c", "abc"), ("d", "d"), ("dx", "dxyz"), ("", "")],
+)
+def test_implied_scopes_imply_further_ones(granted: str, scopes: str) -> None:
+    implies = {"a": ["b"], "b": ["c"], "c": ["a"], "x": ["y", "z"]}
+    assert protected_settings(implies=implies).with_implied(granted) == set(scopes)
 
 
 @requirement("auth-flow.optional")

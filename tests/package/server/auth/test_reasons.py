@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import anyio
 import pytest
+from joserfc.jwk import OctKey
 
 from mcp_protocol import DpopValidation, Introspection, InvalidTokenError, JwtVerifier, Principal
 from mcp_protocol.auth.address_rules import AddressCheck, AddressRules
@@ -20,11 +22,18 @@ from mcp_protocol.server.auth import introspection, issuer_fetch
 from mcp_protocol.server.auth.authenticator import Authenticator, FailureLog
 from mcp_protocol.server.auth.dpop_validation import ProofValidator
 from mcp_protocol.server.auth.issuer_fetch import IssuerHttp
-from mcp_protocol.server.auth.jws_validation import parse_token
+from mcp_protocol.server.auth.jws_validation import (
+    is_signed_by,
+    jose_errors,
+    parse_token,
+    public_key,
+    registry_of,
+)
 from mcp_protocol.server.auth.verifiers import PrincipalCache, TrustedIssuers, principal_of
 from package.http_server import Asked, HttpServer, Reply
 from package.server.auth.guarded import protected_settings
 from package.server.auth.issuer import (
+    IDP,
     KEY,
     RESOURCE,
     LoopbackIssuer,
@@ -125,6 +134,71 @@ async def test_a_verified_token_is_not_checked_anew_for_300_seconds(
     monkeypatch.setattr(time, "time", lambda: NOW + 300.0)
     with pytest.raises(InvalidTokenError, match="typ: expected"):
         await verify(token)
+
+
+async def test_fixed_keys_are_those_of_the_issuer_and_may_have_no_id() -> None:
+    nameless = {name: each for name, each in jwk_set(KEY)["keys"][0].items() if name != "kid"}
+    assert await reason_of(TOKEN, keys={"keys": [nameless]}) == "alice"
+    assert await reason_of(TOKEN, keys={IDP: jwk_set(KEY)}) == "alice"
+    other = {"https://other.example": jwk_set(KEY)}
+    assert await reason_of(TOKEN, keys=other) == "the signature matches no key of the issuer"
+
+
+@pytest.mark.parametrize(
+    ("members", "allowed", "is_signed"),
+    [
+        ({}, ["ES256"], True),
+        ({"alg": "ES256"}, ["ES384", "ES256"], True),
+        ({"use": "enc"}, ["ES256"], False),
+        ({"use": "other"}, ["ES256"], False),
+        ({"key_ops": ["verify"], "use": "sig"}, ["ES256"], True),
+        ({"key_ops": ["encrypt"]}, ["ES256"], False),
+        ({"alg": "ES384"}, ["ES256"], False),
+        ({}, ["ES384"], False),
+    ],
+)
+def test_a_key_verifies_what_it_is_for(
+    members: dict[str, str], allowed: list[str], is_signed: bool
+) -> None:
+    token, key = parse_token(TOKEN), public_key({**KEY.as_dict(private=False), **members})
+    assert token is not None
+    assert (key is not None and is_signed_by(token, key, allowed)) is is_signed
+
+
+def test_a_public_key_has_no_secret_members() -> None:
+    public = KEY.as_dict(private=False)
+    key = public_key(public)
+    assert key is not None
+    assert key.thumbprint() == KEY.thumbprint()
+    secret = OctKey.generate_key(256).as_dict()
+    for other in (KEY.as_dict(private=True), secret, {**public, "x": ""}, {"kty": "EC"}, [public]):
+        assert public_key(other) is None
+
+
+def test_an_algorithm_is_available_if_it_is_allowed() -> None:
+    assert registry_of(("EdDSA",)).get_alg("EdDSA").name == "EdDSA"
+    for allowed, other in (("ES256", "EdDSA"), ("EdDSA", "ES256"), ("ES256", "HS256")):
+        with pytest.raises(jose_errors()):
+            registry_of((allowed,)).get_alg(other)
+    with pytest.raises(ValueError, match="algorithms: expected at least one"):
+        registry_of(())
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"jwks": "https://h/jwks", "keys": {"keys": []}}, "expected either jwks or keys"),
+        ({"jwks": "http://h/jwks"}, "jwks: expected https"),
+        ({"jwks": {"a": "https://h/jwks", "b": "http://h/jwks"}}, "jwks: expected https"),
+        ({"algorithms": ["ES256", "HS256"]}, r"PS512, got \['HS256'\]"),
+        ({"algorithms": []}, "PS512, got none"),
+    ],
+)
+def test_settings_of_a_verifier_are_refused_with_the_reason(
+    settings: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ValueError, match=reason):
+        JwtVerifier(**settings)
 
 
 @pytest.mark.parametrize(
@@ -348,6 +422,38 @@ async def test_a_document_of_an_issuer_is_fetched_or_refused(
     else:
         assert await http.get(url) == fetched
     assert len(issuer.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"issuer": "https://other.example", "jwks_uri": "{}/jwks"},
+        {"issuer": "{}"},
+        {"issuer": "{}", "jwks_uri": 5},
+    ],
+)
+async def test_metadata_that_names_no_keys_of_its_issuer_is_refused(
+    issuer: LoopbackIssuer, document: dict[str, Any]
+) -> None:
+    text = json.dumps(document).replace("{}", issuer.url)
+    issuer.raw = text.encode()
+    verify = JwtVerifier().bind(TrustedIssuers(frozenset({issuer.url}), frozenset({RESOURCE})))
+    error = "the metadata of the issuer: expected its issuer and jwks_uri"
+    for reason in (error, "the last fetch of the keys of the issuer failed"):
+        with pytest.raises(TransportError) as caught:
+            await verify(token_of(iss=issuer.url))
+        assert str(caught.value) == reason
+    assert len(issuer.requests) == 2
+
+
+@pytest.mark.parametrize("raw", [b"{}", b'{"keys": {}}', None])
+async def test_keys_of_an_issuer_are_an_array(issuer: LoopbackIssuer, raw: bytes | None) -> None:
+    issuer.raw, issuer.failing = raw, raw is None
+    trusted = TrustedIssuers(frozenset({issuer.url}), frozenset({RESOURCE}))
+    verify = JwtVerifier(jwks={issuer.url: f"{issuer.url}/jwks"}).bind(trusted)
+    with pytest.raises(TransportError, match="the JWK set of the issuer: expected status 200"):
+        await verify(token_of(iss=issuer.url))
+    assert issuer.requests == ["/jwks"]
 
 
 async def test_a_form_is_posted_with_its_credentials(issuer: LoopbackIssuer, library: str) -> None:

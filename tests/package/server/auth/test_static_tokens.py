@@ -10,6 +10,7 @@ import pytest
 
 from mcp_protocol import (
     AnyOf,
+    DpopValidation,
     HttpStatusError,
     JwtVerifier,
     Principal,
@@ -185,6 +186,8 @@ def test_auth_of_another_kind_names_what_it_takes(auth: Any) -> None:
         ({"verifier": TOKENS, "metadata_url": "https://h/a"}, "metadata_url: needs issuers"),
         ({"verifier": TOKENS, "scopes_supported": ["a"]}, "scopes_supported: needs issuers"),
         ({"verifier": TOKENS, "audiences": ["a"]}, "audiences: needs issuers"),
+        ({"verifier": TOKENS, "resource": "http://h/mcp"}, "resource: expected https"),
+        ({"verifier": TOKENS, "dpop": DpopValidation()}, "resource: expected an https URL"),
     ],
 )
 def test_without_issuers_settings_of_theirs_are_refused(
@@ -192,6 +195,25 @@ def test_without_issuers_settings_of_theirs_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=error):
         Protected(**settings)
+
+
+def test_several_verifiers_are_one_at_least() -> None:
+    with pytest.raises(ValueError, match="AnyOf: expected at least one verifier"):
+        AnyOf()
+
+
+async def test_the_first_verifier_that_knows_a_token_decides(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    both = AnyOf(StaticTokens({"a": "first"}), StaticTokens({"a": "second", "b": "other"}))
+    verify = both.bind(protected_settings().trusted)
+    principals = [await verify(token) for token in "abc"]
+    assert [each and each.subject for each in principals] == ["first", "other", None]
+    async with asgi(Guarded().server, auth=protected_settings(verifier=both)) as http:
+        message = request(SESSIONS[-1], "tools/call", WHOAMI)
+        assert (await http.post(message, Authorization=bearer("c"))).status == 401
+    assert "a token was refused: no verifier knows the token" in caplog.text
 
 
 def _jwt() -> Any:
