@@ -130,6 +130,7 @@ def test_an_unknown_structure_gets_the_nearest_corrections(
     assert (file.nearest.entry, file.errata) == (row, tuple(others))
     assert schema.load_file(path).errata == tuple(others)
     assert schema.load_file(path, errata=False).errata == ()
+    assert file.schema().errata == tuple(others)
 
 
 @pytest.mark.parametrize(
