@@ -141,6 +141,14 @@ def test_the_text_is_an_errata_file_that_corrects_the_json(tmp_path: Path, case:
     assert again == schema.Disagreements((), ())
 
 
+def test_an_alternative_is_corrected_alone(tmp_path: Path) -> None:
+    text = f"{TEXT}interface Owl {{ prey: Cat | Dog }}"
+    either = {"anyOf": [True, {"$ref": "#/$defs/Dog"}]}
+    owl = {"properties": {"prey": either}, "required": ["prey"], "type": "object"}
+    (erratum,) = compared_with(tmp_path, text, {"Owl": owl}).errata
+    assert erratum.pointer == "/$defs/Owl/properties/prey/anyOf/0"
+
+
 @pytest.mark.parametrize(
     ("name", "kept"),
     [("lives", {"type": "number"}), ("ids", {"type": ["string", "number"]})],

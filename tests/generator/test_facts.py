@@ -104,6 +104,11 @@ def test_facts_absent_from_a_file_have_their_defaults(tmp_path: Path) -> None:
     assert (loaded.results.client, loaded.defaults) == ({}, {})
 
 
+def test_a_method_without_facts_can_be_cancelled_and_no_more() -> None:
+    unstated = facts.load(NEWEST).method("of/nobody")
+    assert {name for name, value in vars(unstated).items() if value} == {"cancellable"}
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_revision_states_only_what_differs_from_the_defaults(name: str) -> None:
     table = tomllib.loads((schema.entry(name).folder / "facts.toml").read_text("utf-8"))

@@ -76,8 +76,11 @@ def test_an_unknown_revision_is_named_with_the_known_ones() -> None:
 
 @pytest.mark.parametrize("container", ["$defs", "definitions"])
 def test_both_dialects_come_out_alike(tmp_path: Path, container: str) -> None:
-    loaded = schema.load_file(save_document(tmp_path, small(container)))
+    key = "prefixItems" if container == "$defs" else "items"
+    pair = {key: [{"$ref": f"#/{container}/PingRequest"}]}
+    loaded = schema.load_file(save_document(tmp_path, small(container, Pair=pair)))
     assert loaded.definitions["ClientRequest"] == {"anyOf": [{"$ref": "#/$defs/PingRequest"}]}
+    assert loaded.definitions["Pair"] == {key: [{"$ref": "#/$defs/PingRequest"}]}
     assert loaded.container == container
 
 
@@ -130,6 +133,7 @@ def test_an_unknown_structure_gets_the_nearest_corrections(
     assert (file.nearest.entry, file.errata) == (row, tuple(others))
     assert schema.load_file(path).errata == tuple(others)
     assert schema.load_file(path, errata=False).errata == ()
+    assert file.schema().errata == tuple(others)
 
 
 @pytest.mark.parametrize(
@@ -213,6 +217,14 @@ WRONG = {
     "a reference into nothing": (
         small(Tool={"items": {"$ref": "#/$defs/Nothing"}}),
         "#/$defs/Tool/items/$ref: expected a reference to a definition, #/$defs/<name>, got",
+    ),
+    "a reference to what is no schema": (
+        small(Tool={"items": {"type": "string"}, "not": {"$ref": "#/$defs/Tool/items/type"}}),
+        "#/$defs/Tool/not/$ref: expected a reference to a definition, #/$defs/<name>, got",
+    ),
+    "a pattern that is no regular expression": (
+        small(Tool={"pattern": "("}),
+        "#/$defs/Tool/pattern: expected a regular expression of at most",
     ),
     "a reference to elsewhere": (
         small(Tool={"$ref": "other.json#/$defs/PingRequest"}),
@@ -337,26 +349,39 @@ def test_a_part_of_a_definition_gets_a_name_of_its_own(tmp_path: Path) -> None:
         ("https://example.com/schema#id", "Id"),
         ("https://example.com/schema#/$defs/Id", "Id"),
         ("#/$defs/Tool/properties/name", "ToolName"),
+        ("#/$defs/Tool/not", "ToolNot"),
     ],
 )
 def test_a_reference_within_the_file_may_have_any_form(
     tmp_path: Path, target: str, name: str
 ) -> None:
     text = {"type": "string", "minLength": 1}
-    tool = {"type": "object", "properties": {"name": text, "other": {"$ref": target}}}
+    other = {"anyOf": [{"$ref": target}, {"const": target}]}
+    members = {"name": text, "other": other, "$ref": {"type": "null"}}
+    tool = {"type": "object", "properties": members, "not": text}
     document = {**small(Id={**text, "$anchor": "id"}, Tool=tool)}
     document["$id"] = "https://example.com/schema"
     loaded = schema.load_file(save_document(tmp_path, document))
-    other = loaded.definitions["Tool"]["properties"]["other"]
-    assert other == {"$ref": f"#/$defs/{name}"}
+    assert loaded.definitions["Tool"]["properties"] == {
+        **members,
+        "other": {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"const": target}]},
+    }
     assert loaded.definitions[name]["minLength"] == 1
+
+
+def test_a_file_without_identifier_may_have_anchors(tmp_path: Path) -> None:
+    named = small(Id={"$anchor": "id"}, Tool={"items": {"$ref": "#id"}})
+    loaded = schema.load_file(save_document(tmp_path, named))
+    assert loaded.definitions["Tool"] == {"items": {"$ref": "#/$defs/Id"}}
 
 
 def test_boolean_schemas_are_schemas(tmp_path: Path) -> None:
     members = {"a": True, "b": False}
     either = {"anyOf": [True, False], "default": {"$ref": 1}, "const": {"$ref": "#/none"}}
-    document = small(Any=True, Tool={"properties": members}, Either=either)
+    values = {"items": {"const": True}, "enum": [True, False]}
+    document = small(Any=True, Tool={"properties": members}, Either=either, Values=values)
     loaded = schema.load_file(save_document(tmp_path, document))
     assert loaded.definitions["AnyModel"] == {}
     assert loaded.definitions["Either"] == {**either, "anyOf": [{}, {"not": {}}]}
     assert loaded.definitions["Tool"]["properties"] == {"a": {}, "b": {"not": {}}}
+    assert loaded.definitions["Values"] == values

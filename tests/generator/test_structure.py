@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 from mcpgen import schema
 from mcpgen.schema.structure import prose, replace_at, resolve, subschemas
 
-PROSE = {"description": "says", "title": "Says", "$comment": "hm", "examples": [1]}
+PROSE = {
+    "description": "says",
+    "title": "Says",
+    "$comment": "hm",
+    "examples": [1],
+    "deprecated": True,
+    "markdownDescription": "*says*",
+}
 
 
 @pytest.mark.parametrize(
@@ -145,7 +152,7 @@ def test_a_pointer_into_nothing_is_an_error(pointer: str) -> None:
 
 
 def test_a_replacement_leaves_the_original_alone() -> None:
-    document = {"a": [1, {"b~c": 2}]}
-    assert replace_at(document, "/a/1/b~0c", 3) == {"a": [1, {"b~c": 3}]}
+    document = {"a": [1, {"b~c": 2}, 4, 5]}
+    assert replace_at(document, "/a/1/b~0c", 3) == {"a": [1, {"b~c": 3}, 4, 5]}
     assert replace_at(document, "", 3) == 3
-    assert document == {"a": [1, {"b~c": 2}]}
+    assert document == {"a": [1, {"b~c": 2}, 4, 5]}

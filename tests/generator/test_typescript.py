@@ -18,7 +18,7 @@ from mcpgen import schema
 from mcpgen.cli import cli
 from mcpgen.errors import SchemaError
 from mcpgen.schema import facts
-from mcpgen.schema.typescript import Fidelity, syntax
+from mcpgen.schema.typescript import Fidelity, document, syntax
 from mcpgen.schema.typescript.comments import read_comment
 from mcpgen.schema.typescript.parse import parse
 from mcpgen.schema.typescript.syntax import Alias
@@ -79,6 +79,7 @@ TYPES = {
     "{ readonly a: string; 5: number }": obj("5 a", **{"5": INTEGER, "a": STRING}),
     "{ a?: never; b: undefined; c?: string }": obj(c=STRING),
     "{ [key: string]: unknown }": {"additionalProperties": {}, "type": "object"},
+    "{ [key: string]: never }": {"additionalProperties": False, "type": "object"},
     "{ a: 1; [key: string]: Cat }": {
         **obj("a", a={"const": 1, "type": "integer"}),
         "additionalProperties": CAT,
@@ -219,6 +220,29 @@ def test_an_alias_of_a_type_without_earlier_reference_is_a_copy() -> None:
     assert definitions["B"] == {"$ref": "#/$defs/Cat"}
 
 
+def test_an_alias_after_a_use_by_a_later_type_is_a_reference() -> None:
+    definitions = read(
+        "interface First { later: Later } type A = Cat;"
+        "interface Later { cat: Cat } interface Cat { name: string }"
+    )
+    assert definitions["A"] == CAT
+
+
+def test_a_document_is_sorted_by_name_at_each_level() -> None:
+    text = "interface B { d: string; c: string } interface A {}"
+    whole = document(parse(text.encode(), "s.ts"), "$defs", Fidelity.TYPESCRIPT)
+    assert list(whole) == ["$defs", "$schema"]
+    assert list(whole["$defs"]) == ["A", "B"]
+    assert list(whole["$defs"]["B"]["properties"]) == ["c", "d"]
+
+
+def test_arrays_are_nested_to_the_limit() -> None:
+    schema_ = member("string" + "[]" * 29)
+    for _ in range(29):
+        schema_ = schema_["items"]
+    assert schema_ == STRING
+
+
 def test_alternatives_have_the_order_of_their_first_mention() -> None:
     text = """
         type All = Last | First | Middle | Last[];
@@ -300,6 +324,7 @@ def test_tags_that_name_a_keyword_set_it_and_others_do_not(comment: str) -> None
 TYPE_TAGS = {
     "number": ("@TJS-type number\n * @minimum 0", {"minimum": 0, "type": "number"}),
     "string": ("@asType integer", {"type": "integer"}),
+    "1 | 2": ("@TJS-type integer\n * @minimum 1", {"minimum": 1, "type": "integer"}),
     "string | number": ("@nullable", {"type": ["string", "integer", "null"]}),
     "string | null": ("@nullable", {"type": ["string", "null"]}),
     "Cat": ("@nullable", {"anyOf": [CAT, {"type": "null"}]}),

@@ -321,6 +321,12 @@ def test_each_member_and_each_type_counts_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(scope, "MAX_PARTS", 20)
     members = [f"m{at}: string;" for at in range(11)]
     read(f"interface A {{ {' '.join(members[:10])} }}")
+    tagged = "/** @asType integer */ tagged: string;"
+    monkeypatch.setattr(scope, "MAX_PARTS", 22)
+    read(f"interface A {{ {' '.join(members[:10])} {tagged} }}")
+    monkeypatch.setattr(scope, "MAX_PARTS", 21)
+    with pytest.raises(TypeScriptError):
+        read(f"interface A {{ {' '.join(members[:10])} {tagged} }}")
     with pytest.raises(TypeScriptError):
         read(f"interface A {{ {' '.join(members)} }}")
 

@@ -110,6 +110,19 @@ def test_a_repeated_inline_type_refers_to_the_first_of_its_shape() -> None:
     assert definitions["Kitten"] == definitions["Cat"]
 
 
+def test_a_repeated_enum_refers_to_the_first_and_a_text_does_not() -> None:
+    definitions = read(f"""{IMPORT}
+        declare const LevelSchema: z.ZodEnum<{{ high: "high"; low: "low" }}>;
+        declare const NameSchema: z.ZodString;
+        declare const UseSchema: z.ZodObject<{{
+          level: z.ZodEnum<{{ high: "high"; low: "low" }}>;
+          name: z.ZodString;
+        }}, z.core.$strip>;
+    """)
+    properties = {"level": {"$ref": "#/$defs/Level"}, "name": STRING}
+    assert definitions["Use"]["properties"] == properties
+
+
 @pytest.mark.parametrize(
     "line", ['import * as z from "zod";', 'import { z } from "zod";', 'import z from "zod/v3";']
 )

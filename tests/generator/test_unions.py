@@ -61,6 +61,47 @@ def test_an_optional_const_does_not_discriminate_its_variant() -> None:
     )
 
 
+DECIDED = {
+    "tags of two names": (
+        (obj("kind", kind=const("a")), obj("type", type=const("a"))),
+        (Variant("A", required=("kind",)), Variant("B", required=("type",))),
+    ),
+    "one tag of two objects": (
+        (obj("kind a", kind=const("x"), a=TEXT), obj("kind b", kind=const("x"), b=TEXT)),
+        (Variant("A", required=("a",)), Variant("B", required=("b",))),
+    ),
+    "a tag of one object": (
+        (obj("kind a", kind=const("x"), a=TEXT), obj("b", b=TEXT)),
+        (Variant("A", required=("kind",)), Variant("B", required=("b",))),
+    ),
+    "values that are shared": (
+        (obj("k a", k={"enum": [1, 2]}, a=TEXT), obj("k b", k={"enum": [2, 3]}, b=TEXT)),
+        (Variant("A", required=("a",)), Variant("B", required=("b",))),
+    ),
+    "an optional set of values": (
+        (obj("a", a=TEXT, k={"enum": ["x", "y"]}), obj("k", k=const("z"))),
+        (Variant("A", required=("a",)), Variant("B")),
+    ),
+    "an object beside a text": (
+        (obj("i a", i=obj("x", x=TEXT), a=TEXT), obj("i b", i=TEXT, b=TEXT)),
+        (Variant("A", required=("a",)), Variant("B", required=("b",))),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DECIDED)
+def test_two_objects_are_told_by_one_test_each(case: str) -> None:
+    (a, b), expected = DECIDED[case]
+    assert chosen_tests(A=a, B=b, U=any_of("A", "B")) == expected
+
+
+def test_an_open_map_is_tried_after_all_objects() -> None:
+    definitions = {"Open": TEXT_MAP, "Free": obj(x=TEXT), "A": A}
+    normal = normal_of(**definitions, U=any_of("Open", "Free", "A"))
+    order = [variant.type for variant in decide_all(normal).tests["U"]]
+    assert order == ["A", "Free", "Open"]
+
+
 def test_members_are_told_by_what_an_object_in_them_holds() -> None:
     plain = obj("items", items=obj("enum", enum=TEXT))
     titled = obj("items", items=obj("anyOf", anyOf=TEXT))
@@ -120,6 +161,21 @@ TEXT_MAP, COUNT_MAP = ({"type": "object", "additionalProperties": item} for item
 UNDECIDED: dict[str, tuple[dict[str, Any], list[Any], str]] = {
     "objects that require nothing": (
         {"A": obj(a=TEXT), "B": obj(b=TEXT)},
+        [ref("A"), ref("B")],
+        "A and B",
+    ),
+    "two optional members more": (
+        {"A": obj("a", a=TEXT, b=TEXT, c=TEXT), "B": obj("a", a=TEXT)},
+        [ref("A"), ref("B")],
+        "A and B",
+    ),
+    "an optional member more, and another type": (
+        {"A": obj("a", a=TEXT, b=TEXT), "B": obj("a", a=COUNT)},
+        [ref("A"), ref("B")],
+        "A and B",
+    ),
+    "an optional member more, and one more is required": (
+        {"A": obj("a b", a=TEXT, b=TEXT, c=TEXT), "B": obj("a", a=TEXT, b=TEXT)},
         [ref("A"), ref("B")],
         "A and B",
     ),

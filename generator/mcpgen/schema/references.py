@@ -7,6 +7,7 @@ definition. Two definitions of one name, under `$defs` and `definitions`, stay s
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from urllib.parse import unquote
 
 from mcpgen.json_types import Json, Node, is_array, is_object
@@ -81,11 +82,9 @@ def _pointer(document: Node, target: str) -> str | None:
     if base and not (isinstance(identifier, str) and base == identifier.rstrip("#")):
         return None
     for pointer in (fragment, unquote(fragment)):
-        try:
+        with suppress(LookupError, ValueError, TypeError):
             if hash_sign and pointer.startswith("/") and is_object(resolve(document, pointer)):
                 return pointer
-        except (LookupError, ValueError, TypeError):
-            continue
     return None
 
 

@@ -136,7 +136,7 @@ class _Reader:
     def _is_optional(self, member: Member) -> bool:
         """Whether a message may lack a member; one with a default may."""
         type_ = member.type
-        while isinstance(type_, Reference) and type_.arguments:
+        while isinstance(type_, Reference):
             name = type_.name.removeprefix(self._prefix)
             if name in _OPTIONAL:
                 return True
