@@ -174,6 +174,16 @@ async def test_mounts_and_proxies_rewrite_the_uris_of_skills(revision: str, fold
             await client.get_skill("skill://c/review/SKILL.md")
 
 
+async def test_skills_of_a_nested_mount_have_both_prefixes(folder: Path) -> None:
+    outer, middle = Server("outer"), Server("middle")
+    middle.mount(skills_server(folder), prefix="b")
+    outer.mount(middle, prefix="a")
+    async with connect(outer) as client:
+        uris = [each.uri for each in await client.list_skills()]
+        assert uris == [f"skill://a/b/{name}/SKILL.md" for name in ("acme/refunds", "review")]
+        assert (await client.get_skill(uris[1])).name == "review"
+
+
 async def test_a_proxy_passes_skills_on_as_they_are(folder: Path) -> None:
     async with connect(Server.proxy(skills_server(folder))) as client:
         assert [each.name for each in await client.list_skills()] == ["refunds", "review"]
@@ -533,6 +543,7 @@ async def test_only_a_proxy_may_fail_to_list_its_skills(
     outer, behind_proxy = Server("outer"), Server("outer")
     outer.mount(server_with_pages(folder, iter(pages)), prefix="in")
     behind_proxy.mount(Server.proxy(server_with_pages(folder, iter(pages))), prefix="in")
+    behind_proxy.mount(Server.proxy(server_with_pages(folder, iter(()))), prefix="gone")
     async with connect(outer) as client:
         with pytest.raises(RemoteError, match="no more pages"):
             await client.request(LIST)

@@ -113,6 +113,21 @@ async def test_a_long_message_is_read_once(
     assert bool(registered) is not is_planned
 
 
+async def test_a_call_reaches_the_tool_that_has_the_name_now(
+    revision: str, plans_enabled: bool
+) -> None:
+    server = Server("changing")
+    texts: list[str] = []
+    server.add_tool(lambda: "before", name="tool", threads=False)
+    async with speaking_to(server, revision) as end:
+        for _ in range(2):
+            answer = await end.ask("tools/call", {"name": "tool"})
+            texts.append(answer["result"]["content"][0]["text"])
+            server.remove_tool("tool")
+            server.add_tool(lambda: "after", name="tool", threads=False)
+    assert texts == ["before", "after"]
+
+
 async def test_a_call_that_waits_is_cancelled(revision: str, plans_enabled: bool) -> None:
     server, ends = Server("slow"), list[str]()
     begun = anyio.Event()
