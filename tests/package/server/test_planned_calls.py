@@ -120,6 +120,7 @@ async def test_a_call_reaches_the_tool_that_has_the_name_now(
     texts: list[str] = []
     server.add_tool(lambda: "before", name="tool", threads=False)
     async with speaking_to(server, revision) as end:
+        await end.ask("tools/call", {"name": "tool"})  # the next one repeats what this one stated
         for _ in range(2):
             answer = await end.ask("tools/call", {"name": "tool"})
             texts.append(answer["result"]["content"][0]["text"])
