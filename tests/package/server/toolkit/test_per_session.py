@@ -189,6 +189,18 @@ async def test_a_list_by_rules_of_its_session_is_stale_at_once(is_mounted: bool)
     assert hints == [(1000, "public"), (0, "private")]
 
 
+async def test_a_session_shows_nothing_that_the_outer_server_hides() -> None:
+    server, outer = shop(), Server("outer")
+    server.enable(tags={"premium"})
+    outer.mount(server)
+    outer.disable("forecast")
+    server.disable(tags={"premium"})
+    async with connected(outer, revision=HANDSHAKE[-1]) as pair:
+        await call(pair, "unlock")
+        assert "forecast" not in await tools_of(pair)
+        assert [each.uri for each in await pair.client.list_resources()] == ["shop://gold"]
+
+
 async def test_a_name_that_fits_nothing_changes_nothing() -> None:
     async with connected(shop(), revision=HANDSHAKE[-1]) as pair:
         result = await pair.client.call_tool("hide", {"name": "nobody"})
