@@ -68,7 +68,7 @@ def test_a_server_without_resources_asks_for_none() -> None:
     assert scopes_of("resources/read", {"uri": "a://one"}, Server("empty")) == set()
 
 
-def test_what_is_mounted_needs_its_scopes() -> None:
+def test_mounted_tools_and_methods_need_their_scopes() -> None:
     outer = Server("outer")
     outer.mount(guarded_server(), prefix="in")
     assert scopes_of("tools/call", {"name": "in_t"}, outer) == {"tool"}
