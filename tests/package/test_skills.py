@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,11 @@ import pytest
 from mcp_protocol import (
     CacheHint,
     Client,
+    MiddlewareRequest,
     MissingCapabilityError,
+    Next,
     Principal,
+    ProtocolError,
     RemoteError,
     RemoteProtocolError,
     Server,
@@ -28,9 +31,9 @@ from mcp_protocol import (
 )
 from mcp_protocol.client.sync_client import connect_sync
 from mcp_protocol.server.toolkit.skill_directories import read_skills
-from mcp_protocol.skills import FILES, SKILL_BYTES, SKILLS
+from mcp_protocol.skills import FILES, GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
 from mcp_protocol.testing import connected
-from package.wire import ALL
+from package.wire import ALL, HANDSHAKE, speaking_to
 
 pytestmark = pytest.mark.anyio
 
@@ -169,6 +172,16 @@ async def test_mounts_and_proxies_rewrite_the_uris_of_skills(revision: str, fold
             assert child["uri"] == f"{skill.root}/forms/a%20b.md"
         with pytest.raises(RemoteError, match="expected the URI of a skill"):
             await client.get_skill("skill://c/review/SKILL.md")
+
+
+async def test_skills_of_a_nested_mount_have_both_prefixes(folder: Path) -> None:
+    outer, middle = Server("outer"), Server("middle")
+    middle.mount(skills_server(folder), prefix="b")
+    outer.mount(middle, prefix="a")
+    async with connect(outer) as client:
+        uris = [each.uri for each in await client.list_skills()]
+        assert uris == [f"skill://a/b/{name}/SKILL.md" for name in ("acme/refunds", "review")]
+        assert (await client.get_skill(uris[1])).name == "review"
 
 
 async def test_a_proxy_passes_skills_on_as_they_are(folder: Path) -> None:
@@ -479,3 +492,62 @@ async def test_skills_are_served_all_or_not_at_all(folder: Path) -> None:
     async with connect(server) as client:
         assert "extensions" not in client.server_capabilities
         assert [each.name for each in await client.list_resources()] == ["mine"]
+
+
+async def test_methods_of_skills_are_taken_once(folder: Path) -> None:
+    server = Server("own")
+    server.method(LIST)(lambda: None)
+    with pytest.raises(ValueError, match="method 'skills/list' is registered already"):
+        server.skills(folder)
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "text"),
+    [
+        (LIST, {"cursor": 5}, "cursor: expected a text, got 5"),
+        (GET, None, "uri: expected a text, got None"),
+        (READ_DIRECTORY, {"uri": 5}, "uri: expected a text, got 5"),
+        (READ_DIRECTORY, {"uri": "skill://review/no"}, "expected the URI of a directory"),
+    ],
+)
+async def test_params_about_skills_are_texts(
+    folder: Path, method: str, params: Any, text: str
+) -> None:
+    async with speaking_to(skills_server(folder), HANDSHAKE[-1]) as end:
+        assert len((await end.ask(LIST))["result"]["skills"]) == 2
+        error = (await end.ask(method, params))["error"]
+    assert error["code"] == -32602
+    assert text in error["message"]
+
+
+def server_with_pages(folder: Path, pages: Iterator[dict[str, Any]]) -> Server:
+    """A server whose lists of skills are these pages; after them, requests for a page fail."""
+    server = skills_server(folder)
+
+    @server.middleware
+    async def answer(request: MiddlewareRequest, next: Next) -> Any:
+        if request.method != LIST:
+            return await next(request)
+        for page in pages:
+            return page
+        raise ProtocolError("no more pages", code=1001)
+
+    return server
+
+
+async def test_only_a_proxy_may_fail_to_list_its_skills(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    entry = {"uri": "skill://listed/SKILL.md"}
+    pages: list[dict[str, Any]] = [{"skills": [entry], "nextCursor": "x"}]
+    outer, behind_proxy = Server("outer"), Server("outer")
+    outer.mount(server_with_pages(folder, iter(pages)), prefix="in")
+    behind_proxy.mount(Server.proxy(server_with_pages(folder, iter(pages))), prefix="in")
+    behind_proxy.mount(Server.proxy(server_with_pages(folder, iter(()))), prefix="gone")
+    async with connect(outer) as client:
+        with pytest.raises(RemoteError, match="no more pages"):
+            await client.request(LIST)
+    async with connect(behind_proxy) as client:
+        listed = (await client.request(LIST))["skills"]
+    assert listed == [{"uri": "skill://in/listed/SKILL.md"}]
+    assert [each.message for each in caplog.records if "skills of server" in each.message]

@@ -12,6 +12,7 @@ import anyio.lowlevel
 import pytest
 
 from mcp_protocol import Context, Server
+from mcp_protocol.channel import OutgoingMessage
 from mcp_protocol.protocol.receiver import Receiver
 from mcp_protocol.server import planned_calls
 from package.server.varied_tools import ADD, REQUESTS, varied_server
@@ -75,9 +76,8 @@ async def test_both_ways_read_an_id_alike(
     assert on_plan == await messages_of(revision, messages, monkeypatch, False)
 
 
-async def test_a_planned_call_makes_no_open_request(
-    revision: str, plans_enabled: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def record_requests(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The requests that receivers register from now on."""
     registered: list[object] = []
     register = Receiver.register
 
@@ -85,12 +85,48 @@ async def test_a_planned_call_makes_no_open_request(
         registered.append(event)
         register(self, event, stated)
 
+    monkeypatch.setattr(Receiver, "register", recorded)
+    return registered
+
+
+async def test_a_planned_call_makes_no_open_request(
+    revision: str, plans_enabled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with speaking_to(varied_server(), revision) as end:
         await end.ask("tools/call", ADD)
-        monkeypatch.setattr(Receiver, "register", recorded)
+        registered = record_requests(monkeypatch)
         answer = await end.ask("tools/call", ADD)
         assert answer["result"]["content"][0]["text"] == "3"
     assert bool(registered) is not plans_enabled
+
+
+@pytest.mark.parametrize(("size", "is_planned"), [(65_536, True), (65_537, False)])
+async def test_a_long_message_is_read_once(
+    revision: str, size: int, is_planned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with speaking_to(varied_server(), revision) as end:
+        await end.ask("tools/call", ADD)
+        registered = record_requests(monkeypatch)
+        data = json.dumps(request(revision, "tools/call", ADD, id="long")).encode()
+        await end.channel.send(OutgoingMessage(data.ljust(size)))
+        await until_answered(end, "long", [])
+    assert bool(registered) is not is_planned
+
+
+async def test_a_call_reaches_the_tool_that_has_the_name_now(
+    revision: str, plans_enabled: bool
+) -> None:
+    server = Server("changing")
+    texts: list[str] = []
+    server.add_tool(lambda: "before", name="tool", threads=False)
+    async with speaking_to(server, revision) as end:
+        await end.ask("tools/call", {"name": "tool"})  # the next one repeats what this one stated
+        for _ in range(2):
+            answer = await end.ask("tools/call", {"name": "tool"})
+            texts.append(answer["result"]["content"][0]["text"])
+            server.remove_tool("tool")
+            server.add_tool(lambda: "after", name="tool", threads=False)
+    assert texts == ["before", "after"]
 
 
 async def test_a_call_that_waits_is_cancelled(revision: str, plans_enabled: bool) -> None:

@@ -18,6 +18,8 @@ import anyio
 import pytest
 
 from mcp_protocol import Server, connect
+from mcp_protocol.server import reloading
+from mcp_protocol.server.reloading import watched_directories
 from mcp_protocol.server.serve_command import load
 from package.processes import PACKAGE_ROOT
 
@@ -77,6 +79,21 @@ CHANGING = """
 from mcp_protocol import Server
 server = Server("{name}")
 """
+
+
+def test_directories_of_the_users_code_are_watched_nearest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("b/d", "a/c/e", ".git/x", "__pycache__", "node_modules/y", "env/lib"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "env" / "pyvenv.cfg").touch()
+    (tmp_path / "module.py").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "a")
+    watched = [tmp_path / name for name in ("", "a", "b", "a/c", "b/d", "a/c/e")]
+    assert watched_directories(tmp_path) == watched
+    monkeypatch.setattr(reloading, "WATCHED_DIRECTORIES", 4)
+    assert watched_directories(tmp_path) == watched[:4]
+    assert watched_directories(tmp_path / "gone") == [tmp_path / "gone"]
 
 
 @contextmanager

@@ -48,8 +48,7 @@ def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Non
     """
     mount = _new_mount(own, server, prefix)
     methods = _MethodFollower(mount, own)
-    registries = list(zip(server.registries, own.registries, strict=True))
-    followers = [_ItemFollower(mount, source, target) for source, target in registries]
+    followers = list(map(partial(_ItemFollower, mount), server.registries, own.registries))
     methods.check_all()
     for follower in followers:
         follower.check_all()
@@ -59,10 +58,8 @@ def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Non
         each.settings.signer.adopt_keys(own.settings.signer)
     server.method_followers.append(methods)
     methods.refresh()
-    for (source, target), follower in zip(registries, followers, strict=True):
-        source.followers.append(follower)
-        target.sources.append(follower)
-        follower.refresh()
+    for follower in followers:
+        follower.follow()
     server.announcer.follow(partial(_announce, own, mount))
 
 
@@ -134,6 +131,12 @@ class _ItemFollower:
         self._source = source
         self._target = target
         self._mounted: dict[str, MountedItem] = {}
+
+    def follow(self) -> None:
+        """Copy the items, and their changes from now on."""
+        self._source.followers.append(self)
+        self._target.sources.append(self)
+        self.refresh()
 
     def check(self, key: str) -> None:
         self._target.check(self._mount.outer_key(self._source.row, key))

@@ -22,6 +22,7 @@ def guarded_server(**settings: Any) -> Server:
     server.prompt("p", scopes=["prompt"])(lambda: "")
     server.resource("a://one", scopes=["one"])(lambda: "")
     server.resource("a://x/{name}", scopes=["some"])(lambda name: name)
+    server.method("own/method", scopes=["own"])(lambda: None)
     return server
 
 
@@ -29,7 +30,7 @@ def scopes_of(method: str, params: Any, server: Server | None = None) -> set[str
     """The scopes of a request."""
     dispatcher: Any = (server or guarded_server())._dispatcher
     raw = None if params is None else msgspec.Raw(json.dumps(params).encode())
-    required = RequiredScopes(dispatcher.registries, {"own/method": frozenset({"own"})})
+    required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes)
     return {*required.of(Request(1, method, raw))}
 
 
@@ -65,6 +66,13 @@ def test_a_message_needs_the_scopes_of_what_it_names(
 
 def test_a_server_without_resources_asks_for_none() -> None:
     assert scopes_of("resources/read", {"uri": "a://one"}, Server("empty")) == set()
+
+
+def test_mounted_tools_and_methods_need_their_scopes() -> None:
+    outer = Server("outer")
+    outer.mount(guarded_server(), prefix="in")
+    assert scopes_of("tools/call", {"name": "in_t"}, outer) == {"tool"}
+    assert scopes_of("own/method", {}, outer) == {"own"}
 
 
 def test_a_notification_needs_no_scope() -> None:

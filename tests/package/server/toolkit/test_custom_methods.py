@@ -208,6 +208,9 @@ async def test_params_that_are_no_object_are_refused(revision: str) -> None:
 def takes_two_params(first: int, second: int) -> None: ...
 
 
+def takes_two_params_and_context(first: int, second: int, ctx: Context) -> None: ...
+
+
 def test_a_function_without_params_has_none_with_a_type() -> None:
     with pytest.raises(TypeError, match="or of params and ctx, got none"):
         Server("ours").method("acme/thing", params=Order)(of_nothing)
@@ -218,6 +221,7 @@ def test_a_function_without_params_has_none_with_a_type() -> None:
     [
         lambda params, ctx, more: None,
         takes_two_params,
+        takes_two_params_and_context,
         lambda *params: None,
     ],
 )

@@ -289,6 +289,15 @@ async def test_a_mount_that_is_refused_changes_nothing(prefix: str, text: str) -
     assert [tool.name for tool in await server.list_tools()] == ["ping", "ping_status"]
 
 
+async def test_a_name_that_a_mounted_server_gave_up_is_free() -> None:
+    server, child = main(), git()
+    server.mount(child, prefix="git")
+    child.remove_tool("status")
+    server.add_tool(lambda: "own", name="git_status")
+    server.remove_tool("git_status")
+    assert [tool.name for tool in await server.list_tools()] == ["ping"]
+
+
 async def test_names_stay_unique_after_mounting() -> None:
     server, middle, child = main(), Server("middle"), git()
     server.mount(middle, prefix="a")

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, LocalProtocolError, RemoteError, Server
+from mcp_protocol import CacheHint, Context, LocalProtocolError, RemoteError, Server
 from mcp_protocol.server.toolkit import session_values
 from mcp_protocol.testing import Pair, connected
 from package.asgi_client import SESSION, asgi
-from package.wire import ALL, HANDSHAKE, SESSIONS, request
+from package.wire import ALL, HANDSHAKE, SESSIONS, request, speaking_to
 
 pytestmark = pytest.mark.anyio
 
@@ -25,8 +25,8 @@ class Cart:
     items: list[str] = field(default_factory=list[str])
 
 
-def shop() -> Server:
-    server = Server("shop")
+def shop(**settings: Any) -> Server:
+    server = Server("shop", **settings)
 
     @server.tool()
     def add(item: str, ctx: Context) -> str:  # runs in a worker thread
@@ -154,6 +154,8 @@ async def test_the_last_rule_decides_until_they_are_reset() -> None:
         await call(pair, "unlock")
         await call(pair, "hide", name="forecast")
         await call(pair, "hide", name="add")
+        with pytest.raises(RemoteError, match="unknown tool: 'add'"):
+            await call(pair, "add", item="pear")
         assert await tools_of(pair) == [name for name in everyone if name != "add"]
         await call(pair, "unlock")
         assert "forecast" in await tools_of(pair)
@@ -169,6 +171,34 @@ async def test_a_change_for_all_reaches_a_session_with_its_own_rules() -> None:
         server.disable("add")
         assert {"later", "forecast"} <= set(await tools_of(pair))
         assert "add" not in await tools_of(pair)
+
+
+@pytest.mark.parametrize("is_mounted", [False, True])
+async def test_a_list_by_rules_of_its_session_is_stale_at_once(is_mounted: bool) -> None:
+    hint = CacheHint(1000, "public")
+    server, outer = shop(cache=hint), Server("outer", cache=hint)
+    outer.mount(server)
+    hints: list[tuple[int, str]] = []
+    async with speaking_to(outer if is_mounted else server, HANDSHAKE[-1]) as end:
+        for tool in ("count_anew", "unlock"):
+            await end.ask("tools/call", {"name": tool})
+            await end.send(request(ALL[-1], "tools/list", id=tool))
+            while (message := await end.receive()).get("id") != tool:
+                assert message["method"].endswith("list_changed")
+            hints.append((message["result"]["ttlMs"], message["result"]["cacheScope"]))
+    assert hints == [(1000, "public"), (0, "private")]
+
+
+async def test_a_session_shows_nothing_that_the_outer_server_hides() -> None:
+    server, outer = shop(), Server("outer")
+    server.enable(tags={"premium"})
+    outer.mount(server)
+    outer.disable("forecast")
+    server.disable(tags={"premium"})
+    async with connected(outer, revision=HANDSHAKE[-1]) as pair:
+        await call(pair, "unlock")
+        assert "forecast" not in await tools_of(pair)
+        assert [each.uri for each in await pair.client.list_resources()] == ["shop://gold"]
 
 
 async def test_a_name_that_fits_nothing_changes_nothing() -> None:

@@ -177,11 +177,12 @@ async def test_a_result_of_the_revision_has_its_description(own: Any, expected: 
     async def describe() -> Any:
         content = TextContent(text="a")
         messages = [PromptMessage(role="user", content=content)]
-        return GetPromptResult(messages=messages, **({"description": own} if own else {}))
+        return GetPromptResult(messages=messages, description=own, meta={"k": 1})
 
     async with speaking_to(describing, ALL[-1]) as end:
         result = (await end.ask("prompts/get", {"name": "p"}))["result"]
     assert result["description"] == expected
+    assert result["_meta"]["k"] == 1
     assert [each["content"]["text"] for each in result["messages"]] == ["a"]
 
 

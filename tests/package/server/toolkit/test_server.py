@@ -134,6 +134,21 @@ async def test_methods_without_registered_items_are_unknown(
         assert (await end.ask(method, params))["error"]["code"] == -32601
 
 
+@pytest.mark.parametrize("revision", [ALL[0], ALL[-1]])
+def test_a_description_follows_what_is_registered(revision: str) -> None:
+    server, child = Server("late", logging=False), Server("child", logging=False)
+    server.mount(child)
+
+    def described() -> set[str]:
+        return {*server.describe(REVISIONS[revision]).capabilities}
+
+    assert described() == set()
+    server.tool("t")(plain)
+    assert described() == {"tools"}
+    child.prompt("p")(plain)
+    assert described() == {"tools", "prompts"}
+
+
 def test_more_capabilities_are_merged_in() -> None:
     server = full(capabilities={"experimental": {"mine": {}}, "tools": {"listChanged": False}})
     made = declared_capabilities(server, ALL[-1])

@@ -36,6 +36,7 @@ from package.wire import encode_message
 
 pytestmark = pytest.mark.anyio
 everywhere = pytest.mark.parametrize("transport", ["memory", "http"])
+FAILURE = {"code": -32603, "message": "out of order"}
 ABOUT = ("tasks/get", "tasks/result", "tasks/cancel")
 
 
@@ -639,6 +640,20 @@ async def test_a_task_that_was_ended_elsewhere_is_stopped() -> None:
         work.go.set()
         await work.ended.wait()
         assert (await client.reaches(task_id, "cancelled"))["status"] == "cancelled"
+
+
+async def test_a_task_that_ends_before_its_cancellation_has_ended() -> None:
+    class Overtaken(MemoryTaskStore):
+        async def change(self, record: TaskRecord) -> bool:
+            stored = await self.load(record.task_id)
+            if record.status == "cancelled" and stored is not None:
+                await super().change(stored.next_version(status="failed", error=FAILURE))
+            return await super().change(record)
+
+    async with requestor("memory", Work(store=Overtaken()).server) as client:
+        task_id = (await client.start("waits"))["taskId"]
+        assert await client.code("tasks/cancel", {"taskId": task_id}) == -32602
+        assert (await client.reaches(task_id, "failed"))["status"] == "failed"
 
 
 @pytest.mark.requirement("tasks.rate-limit", revisions=(REVISION,))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import anyio
 import pytest
 
 from mcp_protocol import Context, Server
 from mcp_protocol.errors import RequestTimeoutError
+from package.requestor import Work, requestor
 from package.respondent import EVERYTHING, text_in
 from package.rules import revisions_holding
 from package.wire import HANDSHAKE, speaking_to
@@ -66,3 +68,25 @@ async def test_a_question_that_nobody_answers_is_cancelled_in_time(
     assert taken_back["method"] == "notifications/cancelled"
     assert taken_back["params"]["requestId"] == question["id"]
     assert text_in(answer) == "nobody answers"
+
+
+async def test_a_task_whose_question_nobody_answers_works_on() -> None:
+    work = Work()
+    gave_up = anyio.Event()
+
+    @work.server.tool(runner=work.tasks)
+    async def wonder(ctx: Context) -> str:
+        try:
+            return str(await ctx.elicit("Who?", FORM, timeout=SECONDS))
+        except RequestTimeoutError as error:
+            gave_up.set()
+            await work.go.wait()
+            return str(error)
+
+    async with requestor("memory", work.server) as client:
+        task_id = (await client.start("wonder"))["taskId"]
+        await gave_up.wait()
+        assert (await client.result("tasks/get", {"taskId": task_id}))["status"] == "working"
+        work.go.set()
+        result = await client.result("tasks/result", {"taskId": task_id})
+    assert result["content"][0]["text"] == "elicitation/create: no answer within 0.01 s"
