@@ -5,8 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
-from mcp_protocol.errors import ConnectionClosedError, McpError, RemoteError, RemoteProtocolError
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    InternalError,
+    McpError,
+    RemoteError,
+    RemoteProtocolError,
+)
 from mcp_protocol.facts import Lifecycle, Role
 from mcp_protocol.protocol.client_connection import ClientConnection
 from mcp_protocol.protocol.lifecycle import Session, State
@@ -327,6 +334,38 @@ def test_a_session_keeps_the_capabilities_that_it_began_with() -> None:
         for name in (HANDSHAKE[0], PER_REQUEST[-1])
     ]
     assert own == [["then"], ["now"], ["now"], ["now"]]
+
+
+@sessions
+def test_a_subscription_begins_and_ends_with_its_response(revision: str) -> None:
+    server, states = ServerEnd(revision).connection, list[bool]()
+    for id, method in enumerate(("resources/subscribe", "resources/unsubscribe")):
+        server.receive(encode_message(request(revision, method, {"uri": "memo://one"}, id=id)))
+        states.append(server.is_subscribed("memo://one"))
+        server.respond(id, {})
+        states.append(server.is_subscribed("memo://one"))
+    assert states == [False, True, True, False]
+
+
+@every
+def test_a_result_without_json_form_is_refused(revision: str) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/list", id=1)
+    result = {**(RESULTS["tools/list"] or {}), "_meta": {"a": object()}}
+    with pytest.raises(InternalError, match="tools/list: result: "):
+        server.connection.respond(1, result)
+    with pytest.raises(InternalError, match="tools/list: expected an object as result, got 5"):
+        server.connection.respond(1, 5)
+    assert server.connection.inbound_requests == (1,)
+
+
+@sessions
+def test_a_result_in_json_is_sent_as_passed(revision: str) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/list", id=1)
+    message = server.connection.respond(1, Raw(b'{"own":1}'))
+    assert message is not None
+    assert b'"result":{"own":1}' in message.data
 
 
 @every
