@@ -83,7 +83,7 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
             Raises:
                 AttributeError: Always.
             """
-            if name == "_servers":  # not yet set
+            if name in ("_servers", "servers"):  # not yet set
                 raise AttributeError(name)
             raise absent_from_group(self, self.servers.values(), name)
 

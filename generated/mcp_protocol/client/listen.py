@@ -196,12 +196,9 @@ class _Inbox:
     def deliver(self, *news: Any) -> None:
         """Store the change of a notification."""
         event: NotificationReceived = news[0]
-        name = event.method.name
-        if name == ACKNOWLEDGED:
-            if self.agreed is None:
-                self.agreed = NotificationFilter.of(to_builtins(event.params.notifications))
-                self._wake()
-            return
+        if event.method.name == ACKNOWLEDGED and self.agreed is None:
+            self.agreed = NotificationFilter.of(to_builtins(event.params.notifications))
+            self._wake()
         change = change_of(event.method.facts.subscription, event.params)
         if change is not None and (self._only is None or self._only.has(change)):
             self.put(change)

@@ -280,7 +280,7 @@ class RequestPipeline:
             result = self.peer.connection.decode_result(row, encode(wire))
         except UNREADABLE as error:
             raise RemoteProtocolError(f"{method}: result: {error_text(error)}") from None
-        if hasattr(result, "task_id") or hasattr(result, "input_requests"):
+        if any(hasattr(result, member) for member in ("task", "task_id", "input_requests")):
             raise RemoteProtocolError(f"{method}: expected the final result, got another request")
         if tool is not None and self.state.output_schemas.has_schema(tool):
             await self.state.output_schemas.check(tool, result, timeout)

@@ -90,13 +90,10 @@ class RegistryDocument:
         for key in ("env", "headers"):
             entry[key] = {name: each for name, each in self.entry[key].items() if is_whole(each)}
         if "command" in entry:
-            del entry["headers"]
             groups = [each for each in self.entry["args"] if is_whole(each)]
             entry["args"] = [
                 word for each in groups for word in (each if is_many(each) else [each])
             ]
-        else:
-            del entry["env"]
         return entry
 
     def describe(self) -> str:

@@ -64,7 +64,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
             Raises:
                 AttributeError: Always.
             """
-            if name == "_servers":  # not yet set
+            if name in ("_servers", "servers"):  # not yet set
                 raise AttributeError(name)
             from ..client.group_base import absent_from_group
 

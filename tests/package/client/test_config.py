@@ -456,7 +456,8 @@ def test_values_of_one_name_have_inputs_of_their_own() -> None:
     file = {"type": "positional", "valueHint": "{file}", "isRequired": True}
     choice = {"type": "positional", "valueHint": "mode", "choices": ["a", "b"], "default": "a"}
     secret = {"type": "named", "name": "--pin", "valueHint": "pin", "isSecret": True}
-    arguments = [file, file, file, choice, {**secret, "default": "0000"}]
+    flag = {"type": "named", "name": "--verbose"}
+    arguments = [file, file, file, choice, {**secret, "default": "0000"}, flag]
     content = document(packages=[package("npm", "weather", packageArguments=arguments)])
     with pytest.raises(ValueError, match="it needs") as caught:
         registered_entry(content, _file_="x", _file__2="y")
@@ -466,7 +467,10 @@ def test_values_of_one_name_have_inputs_of_their_own() -> None:
         "inputs= of connect() gives them"
     )
     entry = registered_entry(content, _file_="x", _file__2="y", _file__3="z", mode="b")
-    assert entry.target == ["npx", "-y", "weather", "x", "y", "z", "b", "--pin", "0000"]
+    assert entry.target == [
+        *("npx", "-y", "weather", "x", "y", "z", "b"),
+        *("--pin", "0000", "--verbose"),
+    ]
 
 
 def test_a_function_is_asked_for_the_values() -> None:

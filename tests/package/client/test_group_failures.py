@@ -18,6 +18,7 @@ from mcp_protocol import (
     connect,
 )
 from mcp_protocol.client.group_requests import GroupServer
+from mcp_protocol.errors import ConnectFailedError
 from package.client.test_listen import Losing
 from package.live import TEXT, FakeServer, text_of
 from package.scripted import ScriptedServer
@@ -215,6 +216,25 @@ async def test_a_server_that_could_not_be_opened_is_named(revision: str) -> None
         with pytest.raises(ConnectionClosedError, match="server 'gone' is not open: "):
             await client.call_tool("gone_t")
         assert ", gone: not open>" in repr(client)
+
+
+@both_lifecycles
+async def test_a_server_that_a_call_does_not_reach_has_failed(revision: str) -> None:
+    failure = ConnectFailedError("http://a", "no route")
+
+    class Unreachable(Answering):
+        async def send(self, message: Any) -> None:
+            if message.method == "tools/call":
+                raise failure
+            await super().send(message)
+
+    a, b = Unreachable(revision, list={"tools": []}), Answering(revision, call=TEXT)
+    async with group(a=a, b=b) as client:
+        with pytest.raises(ConnectFailedError, match="no route"):
+            await client.call_tool("a_t")
+        assert client.failures == {"a": failure}
+        assert text_of(await client.call_tool("b_t")) == "done"
+        assert list(client.failures) == ["a"]
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)

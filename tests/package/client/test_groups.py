@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -292,6 +294,30 @@ async def test_a_client_of_several_servers_closes_them_all() -> None:
     with pytest.raises(ValueError, match="mine"):
         async with connect(two()):
             raise ValueError("mine")
+
+
+async def test_a_closed_group_has_waited_for_the_end_of_its_servers() -> None:
+    ended: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[None]:
+        yield
+        await anyio.wait_all_tasks_blocked()
+        ended.append(server.name)
+
+    config = {"mcpServers": {name: Server(name, lifespan=lifespan) for name in "ab"}}
+    async with connect(config) as client:
+        await client.list_tools()
+        await client.close()
+        assert sorted(ended) == ["a", "b"]
+
+
+@pytest.mark.parametrize("group_class", [ClientGroup, SyncClientGroup])
+@pytest.mark.parametrize("name", ["servers", "_servers", "nonsense"])
+def test_a_group_without_servers_lacks_every_attribute(group_class: Any, name: str) -> None:
+    unopened = group_class.__new__(group_class)
+    with pytest.raises(AttributeError):
+        getattr(unopened, name)
 
 
 async def test_members_absent_from_a_group_are_explained() -> None:

@@ -33,7 +33,6 @@ from mcp_protocol.errors import (
     RequestLost,
     ResponseLostError,
 )
-from mcp_protocol.runtime.pending_requests import NOTIFICATIONS
 from mcp_protocol.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.scripted import connect_scripted
@@ -158,12 +157,12 @@ async def test_a_listener_that_does_not_listen_costs_bounded_memory(
     async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
         tasks.start_soon(server.agree)
         async with client.listen(uris=["memo://"]) as changes:
-            for number in range(NOTIFICATIONS + 2):
+            for number in range(1026):
                 await server.tell(UPDATED, uri=f"memo://{number}")
             await server.end()
             await anyio.wait_all_tasks_blocked()
             uris = [change.uri async for change in changes]
-    assert uris == [f"memo://{number}" for number in range(2, NOTIFICATIONS + 2)]
+    assert uris == [f"memo://{number}" for number in range(2, 1026)]
     assert "memo://0" in caplog.text
 
 

@@ -162,11 +162,11 @@ async def test_a_list_has_so_many_items_and_pages_at_most(revision: str) -> None
         with pytest.raises(RemoteProtocolError, match="at most 20 pages and 100000 items"):
             await client.list_tools()
         assert len(server.asked()) == 20
-    limits = ClientLimits(list_pages=20, list_items=20)
+    limits = ClientLimits(list_pages=20, list_items=21)
     async with connect_scripted(revision, limits=limits, rest=endless("abc")) as (client, server):
-        with pytest.raises(RemoteProtocolError, match="at most 20 pages and 20 items"):
+        with pytest.raises(RemoteProtocolError, match="at most 20 pages and 21 items"):
             await client.list_tools()
-        assert len(server.asked()) == 7
+        assert len(server.asked()) == 8
 
 
 @pytest.mark.requirement("pagination.empty-cursor-is-valid")

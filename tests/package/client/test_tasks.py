@@ -54,6 +54,7 @@ def task(status: str, **more: Any) -> dict[str, Any]:
 async def connect_scripted(
     *answers: Mapping[str, Any],
     capabilities: Mapping[str, Any] = {"tools": {}, "tasks": {**AUGMENTED, "cancel": {}}},
+    tool: Mapping[str, Any] | None = None,
     **how: Any,
 ) -> AsyncIterator[tuple[Any, FakeServer]]:
     """A client, and a server that answers its requests with these results, in order.
@@ -67,7 +68,7 @@ async def connect_scripted(
             await super().send(message)
             for request in self.heard[known:]:
                 if request.get("method") == "tools/list":
-                    await self.answer(request, {"tools": [TOOL]})
+                    await self.answer(request, {"tools": [tool or TOOL]})
                 elif "id" in request and "method" in request and left:
                     answer = left.pop(0)
                     if "error" in answer:
@@ -372,6 +373,29 @@ async def test_a_server_that_answers_without_a_task_is_an_error() -> None:
     async with connect_scripted(RESULT) as (client, _):
         with pytest.raises(RemoteProtocolError, match="expected a task, got the result"):
             await client.call_tool("t", task=True)
+
+
+@pytest.mark.parametrize(
+    ("result", "reason"),
+    [
+        ({"content": 5}, "tools/call: result: .*content"),
+        ({"task": task("working")}, "tools/call: expected the final result"),
+        ({**RESULT, "structuredContent": {"n": "x"}}, "n: 'x' is not of type 'integer'"),
+        ({**RESULT, "structuredContent": {"n": 1}}, None),
+    ],
+)
+async def test_the_result_of_a_task_is_checked_like_that_of_a_call(
+    result: dict[str, Any], reason: str | None
+) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    answers = [{"task": task("working")}, task("completed"), result]
+    async with connect_scripted(*answers, tool={**TOOL, "outputSchema": schema}) as (client, _):
+        handle = await client.call_tool("t", task=True)
+        if reason is None:
+            assert (await handle.result()).structured_content == {"n": 1}
+        else:
+            with pytest.raises(RemoteProtocolError, match=reason):
+                await handle.result()
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])

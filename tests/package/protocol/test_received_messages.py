@@ -5,9 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
-from mcp_protocol.errors import ConnectionClosedError, McpError, RemoteError, RemoteProtocolError
+from mcp_protocol.errors import (
+    ConnectionClosedError,
+    InternalError,
+    McpError,
+    RemoteError,
+    RemoteProtocolError,
+)
+from mcp_protocol.facts import Lifecycle, Role
 from mcp_protocol.protocol.client_connection import ClientConnection
+from mcp_protocol.protocol.lifecycle import Session, State
 from mcp_protocol.protocol.receiver import (
     CancelReceived,
     Ignored,
@@ -19,6 +28,8 @@ from mcp_protocol.protocol.receiver import (
     ResponseReceived,
     Send,
 )
+from mcp_protocol.protocol.requests import ConnectionState
+from mcp_protocol.protocol.server_connection import ServerMeta
 from mcp_protocol.revisions import REVISIONS
 from package.samples import RESULTS
 from package.wire import (
@@ -276,6 +287,93 @@ def test_requests_of_a_replaced_server_are_no_longer_open(revision: str) -> None
     message = again.open()
     assert message.method == "initialize"
     assert message.revision is REVISIONS[revision]
+
+
+def state_of(role: Role, spoken: tuple[str, ...], agreed: str | None) -> ConnectionState:
+    """The state of a connection that speaks all revisions or those with a handshake."""
+    revisions = REVISIONS if spoken is ALL else REVISIONS.of(Lifecycle.HANDSHAKE)
+    state = ConnectionState(
+        role, revisions, describe_as({"now": {}}, role), {}, ServerMeta(revisions)
+    )
+    if agreed is not None:
+        state.session = Session(
+            revision=REVISIONS[agreed],
+            own_capabilities={"then": {}},
+            peer_capabilities={},
+            peer_info={},
+            instructions=None,
+            state=State.READY,
+        )
+    return state
+
+
+@pytest.mark.parametrize(
+    ("role", "spoken", "agreed", "candidates"),
+    [
+        ("client", ALL, HANDSHAKE[0], [HANDSHAKE[0]]),
+        ("client", ALL, None, [PER_REQUEST[-1]]),
+        ("client", HANDSHAKE, None, [HANDSHAKE[-1]]),
+        ("server", ALL, HANDSHAKE[0], [HANDSHAKE[0], PER_REQUEST[-1]]),
+        ("server", ALL, None, [PER_REQUEST[-1]]),
+        ("server", HANDSHAKE, HANDSHAKE[0], [HANDSHAKE[0]]),
+        ("server", HANDSHAKE, None, [HANDSHAKE[-1]]),
+    ],
+)
+def test_a_notification_belongs_to_one_of_a_few_revisions(
+    role: Role, spoken: tuple[str, ...], agreed: str | None, candidates: list[str]
+) -> None:
+    state = state_of(role, spoken, agreed)
+    assert [each.name for each in state.candidate_revisions()] == candidates
+
+
+def test_a_session_keeps_the_capabilities_that_it_began_with() -> None:
+    states = [state_of("server", ALL, agreed) for agreed in (HANDSHAKE[0], None)]
+    own = [
+        [*state.own_capabilities(REVISIONS[name])]
+        for state in states
+        for name in (HANDSHAKE[0], PER_REQUEST[-1])
+    ]
+    assert own == [["then"], ["now"], ["now"], ["now"]]
+
+
+@sessions
+def test_a_subscription_begins_and_ends_with_its_response(revision: str) -> None:
+    server, states = ServerEnd(revision).connection, list[bool]()
+    for id, method in enumerate(("resources/subscribe", "resources/unsubscribe")):
+        server.receive(encode_message(request(revision, method, {"uri": "memo://one"}, id=id)))
+        states.append(server.is_subscribed("memo://one"))
+        server.respond(id, {})
+        states.append(server.is_subscribed("memo://one"))
+    assert states == [False, True, True, False]
+
+
+@every
+def test_a_result_without_json_form_is_refused(revision: str) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/list", id=1)
+    result = {**(RESULTS["tools/list"] or {}), "_meta": {"a": object()}}
+    with pytest.raises(InternalError, match="tools/list: result: "):
+        server.connection.respond(1, result)
+    with pytest.raises(InternalError, match="tools/list: expected an object as result, got 5"):
+        server.connection.respond(1, 5)
+    assert server.connection.inbound_requests == (1,)
+
+
+@sessions
+def test_a_result_in_json_is_sent_as_passed(revision: str) -> None:
+    server = ServerEnd(revision)
+    server.ask("tools/list", id=1)
+    message = server.connection.respond(1, Raw(b'{"own":1}'))
+    assert message is not None
+    assert b'"result":{"own":1}' in message.data
+
+
+@every
+def test_a_connection_that_ended_has_no_open_requests(revision: str) -> None:
+    client = ClientEnd(revision)
+    id = client.ask("tools/list")["id"]
+    ended = [client.connection.closed() for _ in range(2)]
+    assert (ended, client.connection.open_requests) == ([[id], []], 0)
 
 
 @pytest.mark.parametrize("failure", [RemoteProtocolError("no"), ConnectionClosedError("gone")])

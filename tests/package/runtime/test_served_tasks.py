@@ -222,7 +222,7 @@ async def test_ids_of_tasks_of_clients_cannot_be_guessed() -> None:
     async with asking_server(person, tasks=True) as server:
         ids = {(await begin(server))["taskId"] for _ in range(200)}
     assert len(ids) == 200
-    assert all(len(each) >= 22 for each in ids)  # of 64 characters: more than 128 bits
+    assert {len(each) for each in ids} == {32}  # of 64 characters: 192 bits
 
 
 @pytest.mark.requirement(
@@ -341,7 +341,8 @@ async def test_a_long_list_of_tasks_of_a_client_has_pages() -> None:
         first = await server.result("tasks/list", {})
         decoder(ListTasksResult)(encode_message(first))
         rest = await server.result("tasks/list", {"cursor": first["nextCursor"]})
-        assert [each["taskId"] for each in first["tasks"] + rest["tasks"]] == ids
+        assert [each["taskId"] for each in first["tasks"]] == ids[:50]
+        assert [each["taskId"] for each in rest["tasks"]] == ids[50:]
         assert rest.keys() == {"tasks"}
 
 
@@ -408,6 +409,26 @@ async def test_more_tasks_of_a_client_than_its_limit_are_refused() -> None:
         await server.result("tasks/cancel", {"taskId": tasks[0]["taskId"]})
         await anyio.wait_all_tasks_blocked()
         await begin(server)
+
+
+@pytest.mark.parametrize(
+    ("values", "ttl", "interval"),
+    [({}, 3_600_000, 1000), ({"ttl": 0.0004, "poll_interval": 0.0004}, 1, 1)],
+)
+async def test_times_of_tasks_of_a_client_are_in_milliseconds(
+    values: dict[str, Any], ttl: int, interval: int
+) -> None:
+    async with asking_server(Person(), tasks=ClientTasks(**values)) as server:
+        task = await begin(server)
+    assert (task["ttl"], task["pollInterval"]) == (ttl, interval)
+
+
+async def test_a_client_runs_a_hundred_tasks_by_default() -> None:
+    async with asking_server(Person(), tasks=True) as server:
+        for _ in range(100):
+            await begin(server)
+        refused = await server.ask(ELICIT, {**PARAMS[ELICIT], "task": {}})
+    assert refused["error"]["message"] == "expected at most 100 running tasks"
 
 
 @pytest.mark.parametrize("name", ["ttl", "poll_interval", "limit"])
