@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -10,7 +11,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -26,6 +29,7 @@ from mcpgen.errors import OutputError, UsageError
 from mcpgen.package import settings
 from mcpgen.project import skeleton as projects
 from mcpgen.project import writing
+from mcpgen.project.commands import NewProject, complete_options
 from mcpgen.project.skeleton import Project
 from mcpgen.render.formatting import format_modules
 
@@ -371,6 +375,73 @@ def test_a_write_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None
     with pytest.raises(OutputError, match="nothing was written"):
         writing.write_project(tmp_path / "x", {"a": "", "a/b": ""})
     assert list(tmp_path.iterdir()) == []
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Whether this is a terminal."""
+        return True
+
+
+OPTIONS: dict[str, Any] = {
+    "name": None,
+    "output": None,
+    "revisions": (),
+    "transports": (),
+    "features": (),
+    "from_file": None,
+    "from_server": None,
+    "mcpgen": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "answers", "options"),
+    [
+        ({}, "x\n\n\n\n", NewProject("server", "x", Path("x"), transports=("all",))),
+        (
+            {"name": "x"},
+            "latest\nstdio\ny\n",
+            NewProject("server", "x", Path("y"), ("latest",), ("stdio",)),
+        ),
+        (
+            {"name": "x", "revisions": ("all",), "output": Path("z")},
+            "http\n",
+            NewProject("server", "x", Path("z"), ("all",), ("http",)),
+        ),
+        (
+            {"name": "x", "transports": ("all",), "publish": "a.b", "mcpgen": "m", "app": True},
+            "\n\n",
+            NewProject(
+                *("server", "x", Path("x"), ("all",), ("all",), ()),
+                mcpgen="m",
+                publish="a.b",
+                app=True,
+            ),
+        ),
+    ],
+)
+def test_a_terminal_is_asked_in_order_for_what_is_missing(
+    given: dict[str, Any], answers: str, options: NewProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdin = Terminal(answers)
+    monkeypatch.setattr("sys.stdin", stdin)
+    with redirect_stdout(Terminal()):
+        assert complete_options("server", **OPTIONS | given) == options
+    assert stdin.read() == ""
+
+
+@pytest.mark.parametrize("is_input", [True, False])
+def test_without_a_terminal_nothing_is_asked(
+    is_input: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal() if is_input else io.StringIO())
+    with redirect_stdout(io.StringIO() if is_input else Terminal()):
+        assert complete_options("client", **OPTIONS | {"name": "x", "features": ("a",)}) == (
+            NewProject("client", "x", Path("x"), ("all",), (), ("a",))
+        )
 
 
 def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -> None:
