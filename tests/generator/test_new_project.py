@@ -12,6 +12,7 @@ import sys
 import tempfile
 import tomllib
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from mcpgen.package import settings
 from mcpgen.project import skeleton as projects
 from mcpgen.project import writing
 from mcpgen.project.commands import NewProject, complete_options
-from mcpgen.project.skeleton import Project
+from mcpgen.project.skeleton import Project, toml
 from mcpgen.render.formatting import format_modules
 
 REVISIONS = tuple(row.name for row in schema.revisions())
@@ -457,6 +458,77 @@ def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -
 def test_a_name_that_could_not_be_a_distribution_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         projects.module_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("a" * 60, "a" * 60), ("my-weather.x_y", "my_weather_x_y"), ("a1", "a1"), ("x", "x")],
+)
+def test_a_distribution_is_imported_by_its_name(name: str, module: str) -> None:
+    assert projects.module_name(name) == module
+
+
+@pytest.mark.parametrize("name", ["mcp", "tests", "ruff", "msgspec", "json", "class", "async"])
+def test_a_name_that_is_taken_gets_another_one_proposed(name: str) -> None:
+    with pytest.raises(UsageError, match=f"try {name}-protocol$"):
+        projects.module_name(name)
+
+
+@pytest.mark.parametrize(
+    ("transports", "http", "stdio"),
+    [
+        (("all",), True, True),
+        (("stdio",), False, True),
+        (("http",), True, False),
+        (("stdio", "http"), True, True),
+    ],
+)
+def test_a_project_has_what_its_transports_need(
+    transports: tuple[str, ...], http: bool, stdio: bool
+) -> None:
+    client = Project("my-weather", "client", ("2026-07-28",), transports)
+    server = Project("my-weather", "server", ("2026-07-28",), transports)
+    assert (client.http, client.stdio, server.http, server.stdio) == (http, stdio) * 2
+    targets = "URL | COMMAND [ARGUMENT...]" if http else "COMMAND [ARGUMENT...]"
+    assert client.usage == f"usage: python -m my_weather {targets}"
+    tools = [line.partition(">")[0] for line in projects.TOOLS]
+    assert named(client.dev_requirements) == [*(["aiohttp", "httpx2"] if http else []), *tools]
+    assert named(server.dev_requirements) == tools
+    assert named(client.http_requirements) == ["aiohttp", "httpx2"]
+    assert named(server.http_requirements) == ["uvicorn"]
+
+
+def named(requirements: str) -> list[str]:
+    """The distributions of requirements in TOML."""
+    lines: list[str] = tomllib.loads(f"x = {requirements}")["x"]
+    return [line.partition(">")[0] for line in lines]
+
+
+def test_a_project_has_what_its_mirror_and_features_need() -> None:
+    plain = Project("w", "server", ("2026-07-28",))
+    assert (named(plain.requirements), plain.features, plain.auth) == (
+        ["anyio", "msgspec"],
+        None,
+        False,
+    )
+    full = Project(
+        *("w", "server", ("2025-06-18", "2026-07-28")),
+        mirror=toml("x"),
+        needs_uritemplate=True,
+        mcpgen="git+https://a.b/c; x",
+        feature_names=("auth",),
+    )
+    assert named(full.requirements) == ["anyio", "jsonschema", "msgspec", "uritemplate"]
+    assert (full.features, full.auth) == ('["auth"]', True)
+    assert full.revisions == '["2025-06-18", "2026-07-28"]'
+    assert full.install_mcpgen == "\"pip install 'git+https://a.b/c; x'\""
+    assert (full.about_uri, full.view_uri) == ("w://about", "ui://w/view.html")
+    assert replace(full, feature_names=("all",)).auth
+
+
+@pytest.mark.parametrize("text", ["mcpgen==1", "./a b.whl", "git+https://x@1"])
+def test_a_requirement_is_kept_as_it_is(text: str) -> None:
+    assert projects.check_requirement(text) == text
 
 
 def test_a_project_needs_what_mcpgen_is_tested_with() -> None:
