@@ -445,6 +445,33 @@ def test_without_a_terminal_nothing_is_asked(
         )
 
 
+def test_files_differ_if_they_are_missing_or_say_other_things(tmp_path: Path) -> None:
+    (tmp_path / "same").write_text("x\n")
+    (tmp_path / "other").write_text("y\n")
+    (tmp_path / "folder").mkdir()
+    files = dict.fromkeys(("same", "other", "folder", "none"), "x\n")
+    assert writing.differing_files(tmp_path, files) == ["other", "folder", "none"]
+
+
+def test_only_files_that_differ_are_written(tmp_path: Path) -> None:
+    (tmp_path / "same").write_text("x\n")
+    (tmp_path / "mine").touch()
+    before = (tmp_path / "same").stat().st_ino
+    assert writing.write_files(tmp_path, {"same": "x\n", "new": "y\n"})
+    assert (tmp_path / "same").stat().st_ino == before
+    assert (tmp_path / "new").read_bytes() == b"y\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "new", "same"]
+
+
+def test_files_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(OutputError, match="x/y: not all was written: "):
+        writing.write_files(tmp_path / "x" / "y", {"a": ""})
+    with pytest.raises(OutputError, match="x/y: nothing was written: "):
+        writing.write_project(tmp_path / "x" / "y", {"a": ""})
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
 def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -> None:
     shown = answer_on_terminal(root, tmp_path, f"weather\n{OLDEST}\n\nplace\n", "new", "server")
     questions = ("Name of the server", "Revisions (a date, latest, or all) [all]")

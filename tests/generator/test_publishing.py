@@ -303,3 +303,14 @@ def test_a_file_to_publish_is_an_object(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n')
     checked = run("publish", "check", cwd=tmp_path)
     assert checked.out == "server.json: [] is not of type 'object'\n.: 1 problem\n"
+
+
+@pytest.mark.parametrize("length", [400, 401])
+def test_a_problem_is_shown_up_to_400_characters(length: int, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(MARK)
+    problem = "server.json: version: expected one version, such as 1.0.2, got '{}'"
+    version = "v" * (length - len(problem.format("")))
+    assert check_files(tmp_path, 'name = "my-weather"', version=version)
+    whole = problem.format(version)
+    [shown, _] = run("publish", "check", cwd=tmp_path).out.splitlines()
+    assert shown == (whole if length == 400 else f"{whole[:400]}...")
