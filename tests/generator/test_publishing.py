@@ -308,9 +308,9 @@ def test_a_file_to_publish_is_an_object(tmp_path: Path) -> None:
 @pytest.mark.parametrize("length", [400, 401])
 def test_a_problem_is_shown_up_to_400_characters(length: int, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(MARK)
-    problem = "server.json: version: expected one version, such as 1.0.2, got '{}'"
-    version = "v" * (length - len(problem.format("")))
-    assert check_files(tmp_path, 'name = "my-weather"', version=version)
-    whole = problem.format(version)
+    problem = "server.json: packages.0.identifier: expected my-weather, got "
+    identifier = "v" * (length - len(problem))
+    packages = [npm(registryType="pypi", identifier=identifier)]
+    check_files(tmp_path, 'name = "my-weather"', packages=packages)
     [shown, _] = run("publish", "check", cwd=tmp_path).out.splitlines()
-    assert shown == (whole if length == 400 else f"{whole[:400]}...")
+    assert shown == f"{problem}{identifier}"[:400] + ("..." if length > 400 else "")
