@@ -205,11 +205,11 @@ def test_packages_are_looked_for_in_folders_of_the_user(
         (folder / "inner" / name).touch()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / manifest.NAME).touch()
-    found = [(folder, "package")] if is_found else []
-    assert list(diagnosis._folders(tmp_path)) == found
+    packages = [(folder, "package")] if is_found else []
+    assert list(diagnosis._folders(tmp_path)) == packages
     (folder / "pyproject.toml").touch()
     projects = [(folder, "project")] if is_found else []
-    assert list(diagnosis._folders(tmp_path)) == [*projects, *found]
+    assert list(diagnosis._folders(tmp_path)) == [*projects, *packages]
 
 
 def test_a_project_without_settings_is_no_finding(tmp_path: Path) -> None:

@@ -516,7 +516,7 @@ TAGGED = {
 
 
 @pytest.mark.parametrize(
-    ("node", "value", "found"),
+    ("node", "value", "broken"),
     [
         ({"type": ["string", "null"]}, 5, ("", "string or null", "5")),
         ({"const": "a"}, 5, ("", '"a"', "5")),
@@ -566,10 +566,10 @@ TAGGED = {
         ),
     ],
 )
-def test_the_place_that_breaks_a_schema(node: Any, value: Any, found: tuple[str, ...]) -> None:
+def test_the_place_that_breaks_a_schema(node: Any, value: Any, broken: tuple[str, ...]) -> None:
     wrong = violations.first(Draft202012Validator(node).iter_errors(value))
     assert wrong is not None
-    assert (wrong.pointer, wrong.expected, wrong.actual) == found
+    assert (wrong.pointer, wrong.expected, wrong.actual) == broken
 
 
 def test_references_are_followed_until_they_repeat() -> None:
