@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.shell_completion import ShellComplete
 from click.testing import CliRunner
 from syrupy.assertion import SnapshotAssertion
 
@@ -561,6 +562,27 @@ def test_a_shell_completes_what_was_begun(root: Path, line: str) -> None:
         encoding="utf-8",
     )
     assert {row.partition(",")[2] for row in done.stdout.splitlines()} == COMPLETIONS[line]
+
+
+@pytest.mark.parametrize(
+    ("words", "begun", "completed"),
+    [
+        (["-r"], "", ["latest", "all", *(row.name for row in schema.revisions())]),
+        (["-r"], "a", ["all"]),
+        (["--parts"], "p", ["protocol"]),
+        (["--parts"], "types,server,cl", ["types,server,client"]),
+        (["update", "--transport"], "s", ["stdio"]),
+        (["--features"], "auth,ap", ["auth,apps"]),
+        (["new", "server", "--transport"], "stdio,", ["stdio,stdio", "stdio,http"]),
+        ([], "ex", ["explain", "export"]),
+        (["new"], "", ["client", "server"]),
+    ],
+)
+def test_words_are_completed_in_order(words: list[str], begun: str, completed: list[str]) -> None:
+    complete = ShellComplete(cli.cli, {}, "mcpgen", "_MCPGEN_COMPLETE")
+    values = [item.value for item in complete.get_completions(words, begun)]
+    assert values[: len(completed)] == completed
+    assert all(value.startswith(begun) for value in values)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

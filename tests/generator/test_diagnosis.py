@@ -13,7 +13,7 @@ from generator.command_line import run
 from generator.test_fitting import definitions_of, save_schema
 from mcpgen import __version__, cli, schema
 from mcpgen.package import manifest, overrides
-from mcpgen.project import advisories
+from mcpgen.project import advisories, diagnosis
 
 
 def doctor(*words: object) -> Result:
@@ -180,6 +180,55 @@ def test_folders_of_environments_are_not_searched(tmp_path: Path, package: Path)
     hidden.parent.mkdir()
     package.rename(hidden)
     assert not [subject for subject in findings(tmp_path) if subject.startswith("package ")]
+
+
+@pytest.mark.parametrize(
+    ("place", "is_found"),
+    [
+        ("a/b", True),
+        (".a/b", False),
+        ("node_modules/b", False),
+        ("site-packages/b", False),
+        ("a/__pycache__", False),
+        ("project", True),
+    ],
+)
+def test_packages_are_looked_for_in_folders_of_the_user(
+    place: str, is_found: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / place
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / manifest.NAME).touch()
+    (folder / "inner").mkdir()
+    for name in ("__init__.py", manifest.NAME):
+        (folder / "inner" / name).touch()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / manifest.NAME).touch()
+    packages = [(folder, "package")] if is_found else []
+    assert list(diagnosis._folders(tmp_path)) == packages
+    (folder / "pyproject.toml").touch()
+    projects = [(folder, "project")] if is_found else []
+    assert list(diagnosis._folders(tmp_path)) == [*projects, *packages]
+
+
+def test_a_project_without_settings_is_no_finding(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\n")
+    assert not [subject for subject in findings(tmp_path) if subject.startswith("settings")]
+
+
+def test_a_program_of_a_hook_is_a_path_or_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "tools" / "own"
+    tool.parent.mkdir()
+    tool.touch()
+    tool.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tool.parent))
+    assert str(diagnosis._program("own", Path("none"))) == str(tool)
+    assert str(diagnosis._program("tools/own", tmp_path)) == str(tool)
+    assert diagnosis._program("tools/own", tmp_path / "none") is None
+    assert diagnosis._program("other", tmp_path) is None
 
 
 def test_a_schema_that_is_damaged_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

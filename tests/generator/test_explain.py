@@ -8,10 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from syrupy.assertion import SnapshotAssertion
 
 from generator.command_line import run
 from mcpgen import schema
+from mcpgen.errors import UsageError
+from mcpgen.explain import recordings, repair, violations
+from mcpgen.explain.revision import Revision
 from mcpgen.explain.revision import revision as explain_revision
 
 REVISIONS = [row.name for row in schema.revisions()]
@@ -299,3 +303,331 @@ def test_a_file_that_is_not_there_is_one_error(tmp_path: Path) -> None:
     done = run("explain", str(tmp_path / "none.json"))
     assert (done.code, done.out) == (2, "")
     assert "expected a readable file" in done.err
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        (-32700, "parse error"),
+        (-32600, "invalid request"),
+        (-32601, "method not found"),
+        (-32602, "invalid params, resource not found"),
+        (-32603, "internal error"),
+        (-32020, "header mismatch"),
+        ("-32700", ""),
+        (5, ""),
+    ],
+)
+def test_a_code_has_its_meaning(code: int | str, meaning: str) -> None:
+    assert explain_revision("2026-07-28").code_meaning(code) == meaning
+
+
+@pytest.mark.parametrize(
+    ("request_message", "result", "type", "reason", "ignored"),
+    [
+        ({"method": "wall/paint"}, {}, "", "a response to a method of the revision", ()),
+        ({"method": "tools/call"}, {"content": []}, "CallToolResult", None, ()),
+        (
+            {"method": "tools/call"},
+            {"content": [{**TEXT, "more": 1}], "_meta": {"a": 1}, "rest": []},
+            "CallToolResult",
+            None,
+            ("/result/content/0/more", "/result/rest"),
+        ),
+        ({"method": "ping"}, {"more": 1}, "EmptyResult", None, ()),
+    ],
+)
+def test_a_result_has_the_type_of_its_request(
+    request_message: Any, result: Any, type: str, reason: str | None, ignored: tuple[str, ...]
+) -> None:
+    verdict = explain_revision("2025-06-18").judge(answer(result), "server", request_message)
+    wrong = verdict.violation
+    assert (verdict.type, wrong and wrong.expected, verdict.ignored) == (type, reason, ignored)
+
+
+def test_a_valid_alternative_comes_before_a_fuller_one() -> None:
+    task = {
+        "taskId": "t",
+        "status": "working",
+        "createdAt": "2026-01-01T00:00:00Z",
+        "lastUpdatedAt": "2026-01-01T00:00:00Z",
+        "ttl": 5,
+    }
+    both = answer({"task": task, "content": 5, "structuredContent": 5, "isError": 5})
+    verdict = explain_revision("2025-11-25").judge(both, "server", CALL)
+    assert (verdict.type, verdict.is_accepted) == ("CreateTaskResult", True)
+
+
+def test_meta_is_never_an_ignored_member() -> None:
+    marked = answer({"content": [{**TEXT, "_meta": {}, "more": 1}]})
+    verdict = explain_revision("2025-03-26").judge(marked, "server", CALL)
+    assert verdict.ignored == ("/result/content/0/more",)
+
+
+def test_members_that_a_record_lacks_are_null(tmp_path: Path) -> None:
+    (explanation,) = explain_message(tmp_path, {"hello": "world"}, "-r", "2025-06-18")
+    assert (explanation["problem"], explanation["error"]) == (None, None)
+    [verdict] = explanation["revisions"]
+    assert (verdict["type"], verdict["page"], verdict["nearest"]) == (None, None, None)
+    (lost,) = explain_message(tmp_path, {"direction": "sent", "error": "too long"})
+    assert lost["error"] == "too long"
+    (alone,) = explain_message(tmp_path, answer({}))
+    assert alone["problem"] == "no open request has its id"
+    assert alone["revisions"][0]["type"]
+
+
+def test_a_problem_is_told_below_one_of_several_messages(tmp_path: Path) -> None:
+    path = save_message(tmp_path, [answer({}), 7])
+    lines = run("explain", path, "-r", "2025-06-18").out.splitlines()
+    assert "  no open request has its id" in lines
+    assert "no open request" not in run("explain", save_message(tmp_path, answer({}))).out
+
+
+def draft_of(folder: Path, required: dict[str, Any]) -> Revision:
+    """A revision whose calls of tools need further parameters, by their schemas."""
+    published = schema.load("2025-11-25", errata=False).definitions
+    params = published["CallToolRequestParams"]
+    changed = {
+        **params,
+        "properties": {**params["properties"], **required},
+        "required": [*params["required"], *required],
+    }
+    loop = {"type": "object", "properties": {"loop": LOOP}, "required": ["loop"]}
+    definitions = {**published, "CallToolRequestParams": changed, "Loop": loop}
+    path = folder / "draft.json"
+    path.write_text(json.dumps({"$defs": definitions}), "utf-8")
+    return explain_revision(str(path))
+
+
+LOOP = {"$ref": "#/$defs/Loop"}
+
+
+def test_a_missing_parameter_gets_the_least_value(tmp_path: Path) -> None:
+    pair = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    draft = draft_of(
+        tmp_path,
+        {
+            "flag": {"type": "boolean"},
+            "none": {"type": ["null", "string"]},
+            "list": {"type": "array"},
+            "count": {"type": "integer"},
+            "size": {"type": "number", "minimum": 3},
+            "word": {"type": ["string", "null"]},
+            "protocolVersion": {"type": "string"},
+            "fixed": {"const": 7, "enum": [7, 8]},
+            "choice": {"enum": ["b", "a"]},
+            "either": {"anyOf": [pair, {"type": "string"}]},
+            "one": {"oneOf": [{"type": "string"}, pair]},
+            "pair": pair,
+        },
+    )
+    mended = repair.nearest(draft, CALL, "client", None)
+    assert mended is not None
+    changed: Any = mended.message
+    assert changed["params"] == {
+        **CALL["params"],
+        "flag": False,
+        "none": None,
+        "list": [],
+        "count": 0,
+        "size": 3,
+        "word": "",
+        "protocolVersion": "draft",
+        "fixed": 7,
+        "choice": "b",
+        "either": {"a": ""},
+        "one": "",
+        "pair": {"a": ""},
+    }
+    assert len(mended.edits) == 12
+    assert mended.edits[0] == "add /params/flag: false"
+
+
+@pytest.mark.parametrize(
+    ("node", "before", "after"),
+    [
+        ({"const": 7}, 8, 7),
+        ({"enum": ["debug", "warning"]}, "warn", "warning"),
+        ({"enum": ["debug", "warning"]}, 5, "warning"),
+        ({"type": "number", "minimum": 3}, 2, 3),
+        ({"type": "number", "maximum": 3}, 4.5, 3),
+        ({"type": "string", "maxLength": 2}, "abc", "ab"),
+        ({"type": "array", "maxItems": 1}, [1, 2], [1]),
+        ({"type": "string"}, 5, "5"),
+        ({"type": "string"}, 1.5, "1.5"),
+        ({"type": "string"}, True, ""),
+        ({"type": "integer"}, "-12", -12),
+        ({"type": "integer"}, "1.5", 0),
+        ({"type": "integer"}, "-", 0),
+        ({"type": "integer"}, 1.5, 0),
+        ({"type": "boolean"}, "true", True),
+        ({"type": "boolean"}, "false", False),
+        ({"type": "boolean"}, "yes", False),
+        ({"type": "array"}, 5, [5]),
+        ({"type": ["boolean", "integer"]}, "5", 5),
+        ({"anyOf": [{"type": "boolean"}, {"type": "integer"}]}, "5", 5),
+        ({"anyOf": [{"type": "boolean"}, {"type": "integer"}]}, "false", False),
+        ({"anyOf": [{"type": "integer"}, {"type": "boolean"}]}, "x", 0),
+        ({"type": "string", "pattern": "^a"}, "b", None),
+    ],
+)
+def test_a_wrong_parameter_becomes_the_nearest_value(
+    node: Any, before: Any, after: Any, tmp_path: Path
+) -> None:
+    draft = draft_of(tmp_path, {"it": node})
+    message = {**CALL, "params": {**CALL["params"], "it": before}}
+    mended = repair.nearest(draft, message, "client", None)
+    if after is None:
+        assert mended is None
+        return
+    assert mended is not None
+    changed: Any = mended.message
+    assert (changed["params"]["it"], type(changed["params"]["it"])) == (after, type(after))
+    assert mended.edits == (f"change /params/it from {json.dumps(before)} to {json.dumps(after)}",)
+    assert message["params"]["it"] == before
+
+
+def test_a_type_without_a_least_value_ends_the_search(tmp_path: Path) -> None:
+    assert repair.nearest(draft_of(tmp_path, {"it": LOOP}), CALL, "client", None) is None
+
+
+@pytest.mark.parametrize(("count", "is_mended"), [(39, True), (40, False)])
+def test_a_message_of_40_mistakes_is_another_one(
+    count: int, is_mended: bool, tmp_path: Path
+) -> None:
+    draft = draft_of(tmp_path, {f"p{number}": {"type": "string"} for number in range(count)})
+    assert (repair.nearest(draft, CALL, "client", None) is not None) is is_mended
+
+
+def test_a_valid_message_needs_no_repair() -> None:
+    assert repair.nearest(explain_revision("2025-11-25"), CALL, "client", None) is None
+
+
+TAGGED = {
+    "anyOf": [
+        {
+            "type": "object",
+            "properties": {"type": {"const": kind}, kind: {"type": "string"}},
+            "required": ["type", kind],
+        }
+        for kind in ("text", "image")
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("node", "value", "broken"),
+    [
+        ({"type": ["string", "null"]}, 5, ("", "string or null", "5")),
+        ({"const": "a"}, 5, ("", '"a"', "5")),
+        ({"enum": [1, 2]}, 5, ("", "one of [1, 2]", "5")),
+        ({"minimum": 7}, 5, ("", "a value with minimum 7", "5")),
+        ({"required": ["a"]}, {}, ("/a", "a value", "nothing")),
+        (
+            {"required": ["b", "a"], "properties": {"a": {"$ref": "#/$defs/Loop"}}},
+            {"b": 1},
+            ("/a", "Loop", "nothing"),
+        ),
+        (
+            {"required": ["a"], "properties": {"a": {"enum": ["x"]}}},
+            {},
+            ("/a", 'one of ["x"]', "nothing"),
+        ),
+        ({"required": ["a"], "properties": {"a": {}}}, {}, ("/a", "a value", "nothing")),
+        (
+            {"required": ["a"], "properties": {"a": {"type": ["string", "null"]}}},
+            {},
+            ("/a", "string or null", "nothing"),
+        ),
+        (
+            {"required": ["a"], "properties": {"a": {"oneOf": [{"const": 1}, {"const": 1}]}}},
+            {},
+            ("/a", "1", "nothing"),
+        ),
+        (
+            {"additionalProperties": False, "properties": {"a": {}}},
+            {"a": 1, "b": 2},
+            ("/b", "nothing", "2"),
+        ),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, 5, ("", "string or null", "5")),
+        (TAGGED, {"type": "image"}, ("/image", "string", "nothing")),
+        (TAGGED, {"type": "text", "text": 5}, ("/text", "string", "5")),
+        (TAGGED, {"text": 5, "type": "other"}, ("/text", "string", "5")),
+        (TAGGED, [], ("", "object", "[]")),
+        (
+            {
+                "properties": {
+                    "a": {"properties": {"b": {"type": "string"}}},
+                    "c": {"type": "string"},
+                }
+            },
+            {"a": {"b": 1}, "c": 1},
+            ("/c", "string", "1"),
+        ),
+    ],
+)
+def test_the_place_that_breaks_a_schema(node: Any, value: Any, broken: tuple[str, ...]) -> None:
+    wrong = violations.first(Draft202012Validator(node).iter_errors(value))
+    assert wrong is not None
+    assert (wrong.pointer, wrong.expected, wrong.actual) == broken
+
+
+def test_references_are_followed_until_they_repeat() -> None:
+    first, second = {"$ref": "#/$defs/B"}, {"$ref": "#/$defs/A"}
+    plain = {"A": first, "B": {"type": "string"}}
+    assert violations.resolve({"$ref": "#/$defs/A"}, plain) == {"type": "string"}
+    assert violations.resolve(first, {"A": first, "B": second}) == first
+    assert violations.resolve(5, plain) == 5
+
+
+HI, HO = {"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "method": "x"}
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (json.dumps(HI), [(1, HI, None, "", "")]),
+        (json.dumps([HI, HO]), [(1, [HI, HO], None, "", "")]),
+        (json.dumps([HI, 5]), [(1, HI, None, "", ""), (2, 5, None, "", "")]),
+        (json.dumps([[HI, HO], 5]), [(1, [HI, HO], None, "", ""), (2, 5, None, "", "")]),
+        (f"\n{json.dumps(HI)}\n\n5\n", [(2, HI, None, "", ""), (4, 5, None, "", "")]),
+        (
+            json.dumps({"message": HI, "direction": "received", "channel": "c", "pid": 2}),
+            [(1, HI, "received", '["c", 2]', "")],
+        ),
+        (
+            json.dumps({"message": HI, "direction": "up"}),
+            [(1, HI, None, "[null, null]", "")],
+        ),
+        (
+            json.dumps({"error": 5, "direction": "sent"}),
+            [(1, None, "sent", "[null, null]", "5")],
+        ),
+        (json.dumps({"message": 5}), [(1, {"message": 5}, None, "", "")]),
+        (json.dumps({"error": 5}), [(1, {"error": 5}, None, "", "")]),
+    ],
+)
+def test_each_message_of_a_file_has_its_place(text: str, rows: list[Any], tmp_path: Path) -> None:
+    path = tmp_path / "messages"
+    path.write_text(text, "utf-8")
+    read = recordings.read(str(path))
+    assert [(row.line, row.value, row.direction, row.channel, row.error) for row in read] == rows
+
+
+def test_one_line_that_is_no_json_is_no_list_of_lines(tmp_path: Path) -> None:
+    path = tmp_path / "messages"
+    path.write_text("\n{\n", "utf-8")
+    with pytest.raises(UsageError, match=r"messages: expected JSON text, got Expecting"):
+        recordings.read(str(path))
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [(b"\xff", "expected JSON text in UTF-8, got "), (b"{", "expected JSON text, got ")],
+)
+def test_standard_input_is_named_by_its_errors(
+    data: bytes, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    with pytest.raises(UsageError, match=f"^standard input: {reason}"):
+        recordings.read(recordings.STDIN)

@@ -303,3 +303,141 @@ def test_nothing_is_written_for_a_server_that_does_not_start(tmp_path: Path) -> 
     assert (ended.code, ended.out) == (1, "")
     assert "./absent --now#: expected a server that answers, got" in ended.err
     assert list(tmp_path.iterdir()) == []
+
+
+SERVERS: dict[str, Any] = {
+    "url": {"url": "https://a.b/mcp", "headers": {"A": "b"}},
+    "bare": {"url": "https://a.b/mcp", "headers": {}},
+    "both": {"url": "https://a.b/mcp", "command": "x"},
+    "command": {"command": "x", "args": ["a", 5], "env": {"A": "b"}, "cwd": "sub"},
+    "plain": {"command": "x", "cwd": "", "env": None},
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "address", "options"),
+    [
+        ("http://a.b", "http://a.b", {}),
+        ("https://a.b/#c", "https://a.b/#c", {}),
+        ("run 'a b' c", ["run", "a b", "c"], {"cwd": ""}),
+        ("none.json", ["none.json"], {"cwd": ""}),
+        ("mcp.json#url", "https://a.b/mcp", {"headers": {"A": "b"}}),
+        ("mcp.json#bare", "https://a.b/mcp", {}),
+        ("mcp.json#both", "https://a.b/mcp", {}),
+        ("mcp.json#command", ["x", "a", "5"], {"cwd": "/sub", "env": {"A": "b"}}),
+        ("mcp.json#plain", ["x"], {"cwd": ""}),
+    ],
+)
+def test_words_name_a_server(
+    words: str, address: str | list[str], options: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": SERVERS}))
+    expected = dict(options)
+    if "cwd" in options:
+        expected["cwd"] = f"{tmp_path}{options['cwd']}"
+    assert target(words, tmp_path) == Target(words, address, expected)
+
+
+@pytest.mark.parametrize(
+    ("document", "name", "error"),
+    [
+        ([], "", "#/mcpServers: expected an object with servers, got none"),
+        ({"mcpServers": {}}, "", "#/mcpServers: expected an object with servers, got none"),
+        (
+            {"mcpServers": {"a": {}, "b": {}}},
+            "",
+            "#/mcpServers: expected FILE#NAME with one of a, b, got no name",
+        ),
+        ({"mcpServers": {"a": {}, "b": {}}}, "#c", "#/mcpServers: expected one of a, b, got c"),
+        (
+            {"mcpServers": {"a": {"command": "x", "args": "y"}}},
+            "",
+            "#/mcpServers/a: expected a command with args, or a url, got neither",
+        ),
+        (
+            {"mcpServers": {"a": {"command": ["x"]}}},
+            "",
+            "#/mcpServers/a: expected a command with args, or a url, got neither",
+        ),
+        (
+            {"mcpServers": {"a": {"url": "u", "headers": {"a": 1}}}},
+            "",
+            "#/headers: expected an object of strings, got something else",
+        ),
+        (
+            {"mcpServers": {"a": {"command": "x", "env": []}}},
+            "",
+            "#/env: expected an object of strings, got something else",
+        ),
+    ],
+)
+def test_a_configuration_that_names_no_server_is_refused(
+    document: Any, name: str, error: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(MirrorError) as raised:
+        target(f"mcp.json{name}", tmp_path)
+    assert str(raised.value) == f"{path}{error}"
+
+
+def list_differences(served: dict[str, Any], **own: Any) -> list[str]:
+    """The differences of served lists from those of a server."""
+    snapshot = mirror.Snapshot(parse(own, "x"), mirror.Limits((), {}), "X")
+    return list(live_server._list_differences(snapshot, served))
+
+
+@pytest.mark.parametrize(
+    ("served", "own", "lines"),
+    [
+        ({}, {"tools": []}, []),
+        ({"instructions": "x"}, {"tools": []}, ["the mirror has other instructions"]),
+        ({}, {"tools": [], "instructions": "x"}, ["the mirror has other instructions"]),
+        ({"instructions": "x"}, {"tools": [], "instructions": "x"}, []),
+        (
+            {"tools": [{"name": "a"}, {"name": "b"}]},
+            {"tools": [{"name": "b"}, {"name": "a"}]},
+            ["tools are listed in another order"],
+        ),
+        ({"prompts": [{"name": "b"}]}, {"prompts": [{"name": "a"}, {"name": "b"}]}, []),
+        (
+            {"resources": [{"uri": "a", "name": "n"}]},
+            {"resources": [{"uri": "a", "name": "m"}]},
+            ["resource a: listed with another /name"],
+        ),
+        (
+            {"resources": [{"uri": "a", "name": "n"}]},
+            {"resources": [{"uri": "a"}]},
+            ["resource a: listed with /name, which the server leaves out"],
+        ),
+        (
+            {"tools": [{"name": "a"}]},
+            {"tools": [{"name": "a", "_meta": {"x" * 300: 1}}]},
+            ["tool a: listed without /_meta"],
+        ),
+        (
+            {"tools": [{"name": "a", "_meta": {}}]},
+            {"tools": [{"name": "a", "_meta": {"x" * 300: 1}}]},
+            [f"tool a: listed without /_meta/{'x' * 193}..."],
+        ),
+    ],
+)
+def test_lists_of_a_mirror_differ_in_these_words(
+    served: dict[str, Any], own: dict[str, Any], lines: list[str]
+) -> None:
+    assert list_differences(served, **own) == lines
+
+
+@pytest.mark.parametrize(
+    ("page", "error"),
+    [
+        (b"{", "it#: expected JSON for tools/list, got Expecting"),
+        (b"[" * 100_000, "it#: expected JSON for tools/list, got "),
+        (b"[]", "it#/tools: expected an array in the result of tools/list, got none"),
+        (b'{"tools": {}}', "it#/tools: expected an array in the result of tools/list, got none"),
+    ],
+)
+def test_a_page_that_is_no_list_is_refused(page: bytes, error: str) -> None:
+    with pytest.raises(MirrorError) as raised:
+        live_server._page(page, "tools", "tools/list", Target("it", ""))
+    assert str(raised.value).startswith(error)

@@ -451,3 +451,220 @@ def test_changes_back_are_the_opposite() -> None:
     old, new = parse(WEATHER, "x"), ServerLists(dict.fromkeys(server_lists.KINDS, ()))
     gone = [line.removeprefix("gone: ") for line in server_lists.changes(old, new)]
     assert [line.removeprefix("new: ") for line in server_lists.changes(new, old)] == gone
+
+
+def test_a_snapshot_is_json_that_people_can_read() -> None:
+    text = snapshot_of({"tools": []}, Limits((), {"prompts": (), "tools": ("a",)})).text("")
+    assert text.startswith('{\n  "module": "')
+    assert '\n  "unchecked": [],\n  "absent": {\n    "tools": [\n      "a"\n    ]\n  },\n' in text
+    assert text.endswith("\n}\n")
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"absent": []}, "#: expected a file of mcpgen's, got another one"),
+        ({"calls_class": 5}, "#: expected a file of mcpgen's, got another one"),
+        ({"calls_class": "a"}, "#/calls_class: expected the name of a class, got a"),
+        ({"lists": []}, None),
+        ({"unchecked": None, "module": 5}, None),
+    ],
+)
+def test_a_snapshot_has_its_members(
+    changed: dict[str, Any], error: str | None, tmp_path: Path
+) -> None:
+    document = json.loads(snapshot_of(WEATHER).text("module")) | changed
+    (tmp_path / mirrors.DATA).write_text(json.dumps(document))
+    if error is None:
+        snapshot = mirrors.read(tmp_path)
+        assert (snapshot.limits.unchecked, snapshot.calls_class) == ((), "Weather")
+        return
+    with pytest.raises(MirrorError) as raised:
+        mirrors.read(tmp_path)
+    assert str(raised.value).endswith(error)
+
+
+def mirror_of(*, absent: dict[str, Any] | None = None, **lists: list[Any]) -> mirrors.Mirror:
+    """The mirror of some lists, without the tools if none are given."""
+    return mirrors.build(snapshot_of({"tools": [], **lists}, Limits((), absent or {})), "protocol")
+
+
+RESOURCE, PROMPT = {"uri": "x:y", "name": "now"}, {"name": "report"}
+DAY = {"uriTemplate": "x:{day}", "name": "day"}
+
+
+@pytest.mark.parametrize(
+    ("lists", "absent", "names", "expands"),
+    [
+        ({}, {}, "ABC", False),
+        ({"tools": [FORECAST]}, {}, "ABC, abstractmethod", False),
+        ({"tools": [FORECAST]}, {"tools": ["forecast"]}, "ABC", False),
+        ({"prompts": [PROMPT]}, {}, "ABC, abstractmethod", False),
+        ({"prompts": [PROMPT]}, {"prompts": ["report"]}, "ABC", False),
+        ({"resources": [RESOURCE]}, {}, "ABC, abstractmethod", False),
+        ({"resources": [RESOURCE]}, {"resources": ["x:y"]}, "ABC", False),
+        ({"resourceTemplates": [DAY]}, {}, "ABC, abstractmethod", True),
+        ({"resourceTemplates": [DAY]}, {"resourceTemplates": ["x:{day}"]}, "ABC", True),
+        ({"resourceTemplates": [{"uriTemplate": "x:{class}"}]}, {}, "ABC", False),
+    ],
+)
+def test_a_module_imports_what_its_items_need(
+    lists: dict[str, Any], absent: dict[str, Any], names: str, expands: bool
+) -> None:
+    mirror = mirror_of(absent=absent, **lists)
+    assert (mirror.abc_imports, mirror.expands) == (names, expands)
+
+
+NO_SAMPLE = {**FORECAST, "name": "deep", "inputSchema": {"type": "object", "properties": {}}}
+
+
+@pytest.mark.parametrize(
+    ("tools", "absent", "name", "words"),
+    [
+        ([FORECAST], {}, "forecast", "city='text'"),
+        ([FORECAST], {"tools": ["forecast"]}, "", ""),
+        ([NO_SAMPLE, FORECAST], {}, "forecast", "city='text'"),
+        ([{"name": "odd"}], {}, "", ""),
+        (
+            [
+                {
+                    **FORECAST,
+                    "outputSchema": {
+                        "type": "object",
+                        "properties": {"a": {"$ref": "#"}},
+                        "required": ["a"],
+                    },
+                }
+            ],
+            {},
+            "",
+            "",
+        ),
+    ],
+)
+def test_an_example_is_a_tool_with_a_sample(
+    tools: list[Any], absent: dict[str, Any], name: str, words: str
+) -> None:
+    mirror = mirror_of(absent=absent, tools=tools)
+    assert mirror.example_words == words
+    assert mirror.example_line == f"{name}: Stands for the tool of the server."
+    wire = {"city": "text"} if name else {}
+    assert (mirror.example_arguments, mirror.example_result) == (
+        wire,
+        {"degrees": 1.5} if name else {},
+    )
+
+
+@pytest.mark.parametrize(
+    ("template", "arguments", "registered", "method"),
+    [
+        (DAY, ["day: str"], True, "read_day"),
+        ({"uriTemplate": "x:{a}/{+b}/{a}"}, ["a: str", "b: str"], True, "read_a"),
+        ({"uriTemplate": "x:{a}", "name": ""}, ["a: str"], True, "read_x_a"),
+        ({"uriTemplate": "x:y"}, [], False, "read_x_y"),
+        ({"uriTemplate": "x:{?q*}"}, [], False, "read_x_q"),
+        ({"uriTemplate": "x:{a}{?q*}"}, [], False, "read_x_a_q"),
+        ({"uriTemplate": "x:{ctx}"}, [], False, "read_x_ctx"),
+        ({"uriTemplate": "x:{a}{class}"}, [], False, "read_x_a_class"),
+    ],
+)
+def test_a_template_takes_its_variables(
+    template: dict[str, Any], arguments: list[str], registered: bool, method: str
+) -> None:
+    mirror = mirror_of(resourceTemplates=[template])
+    [row] = mirror.resources
+    assert [f"{each.name}: {each.type}{each.default}" for each in row.arguments] == arguments
+    assert (row.registered, row.callable, row.method) == (registered, registered, method)
+    uri = template["uriTemplate"]
+    note = f"resource template {uri!r} has variables that are no parameters"
+    assert mirror.notes == (() if registered else (note,))
+    assert mirror.registered_templates == ([uri] if registered else [])
+    assert mirror.registered_resources == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "method"),
+    [
+        ({"uri": "x:y"}, "read_x_y"),
+        ({"uri": "x:y", "name": "the now"}, "read_the_now"),
+        ({"uri": "x:y", "name": ""}, "read_x_y"),
+    ],
+)
+def test_a_resource_is_named_by_its_name_or_uri(entry: dict[str, Any], method: str) -> None:
+    mirror = mirror_of(resources=[entry])
+    [row] = mirror.resources
+    assert (row.method, row.uri, row.arguments, row.callable) == (method, "x:y", (), True)
+    assert (mirror.registered_resources, mirror.registered_templates) == (["x:y"], [])
+
+
+def test_required_arguments_of_a_prompt_come_first() -> None:
+    rows = [
+        {"name": "style", "description": "How it's written."},
+        {"name": "city", "required": True},
+        {"name": "day", "required": True, "description": "When."},
+    ]
+    mirror = mirror_of(prompts=[{"name": "report", "arguments": rows}])
+    [row] = mirror.prompts
+    assert [f"{each.annotated}{each.default}" for each in row.arguments] == [
+        "str",
+        "Annotated[str, Meta(description='When.')]",
+        'Annotated[str | None, Meta(description="How it\'s written.")] = None',
+    ]
+    assert [each.wire for each in row.listed] == ["style", "city", "day"]
+    assert (row.method, mirror.registered_prompts) == ("report_prompt", ["report"])
+    assert "Annotated" in mirror.typing_imports.split(", ")
+    assert "Meta" in mirror.msgspec_imports.split(", ")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_taken"),
+    [("city", True), ("a1_b", True), ("a-b", False), ("1a", False), ("", False)]
+    + [(name, False) for name in ("class", "ctx", "handlers", "server", "\xe9")],
+)
+def test_a_prompt_is_registered_if_its_arguments_are_names(name: str, is_taken: bool) -> None:
+    assert mirrors.is_parameter(name) is is_taken
+    arguments = [{"name": "first"}, {"name": name}] if name else []
+    mirror = mirror_of(prompts=[{"name": "report", "arguments": arguments}])
+    assert mirror.prompts[0].registered is (is_taken or not name)
+    assert "Annotated" not in mirror.typing_imports
+
+
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [("report", "report_prompt"), ("report_prompt", "report_prompt"), ("_prompt", "prompt_prompt")],
+)
+def test_methods_of_prompts_end_in_prompt_once(name: str, method: str) -> None:
+    assert mirror_of(prompts=[{"name": name}]).prompts[0].method == method
+
+
+def test_a_result_without_a_type_is_named() -> None:
+    mirror = mirror_of(tools=[{**FORECAST, "outputSchema": {"type": "array"}}])
+    assert mirror.notes == (
+        'tool \'forecast\': its result has no type: its schema does not say "type": "object"',
+    )
+    [tool] = mirror.tools
+    assert (tool.output, tool.return_type) == ("ToolOutput", "models.CallToolResult")
+    assert (tool.handler_output, tool.handler_return_type) == (
+        "mirror.ToolOutput",
+        "models.CallToolResult",
+    )
+
+
+def test_a_tool_with_types_names_them_from_other_modules() -> None:
+    [tool] = mirror_of(tools=[FORECAST]).tools
+    assert (tool.output, tool.return_type) == ("ForecastResult", "ForecastResult")
+    assert tool.handler_arguments == "mirror.ForecastArguments"
+    assert (tool.handler_output, tool.handler_return_type) == (
+        "mirror.ForecastResult",
+        "mirror.ForecastResult",
+    )
+    [odd] = mirror_of(tools=[{"name": "odd"}]).tools
+    assert odd.handler_arguments == "dict[str, Any]"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("  Says. ", "Says."), ("", "Call the tool"), (" ", "Call the tool")]
+)
+def test_a_tool_is_described_in_its_own_words(text: str, shown: str) -> None:
+    [tool] = mirror_of(tools=[{**FORECAST, "description": text}]).tools
+    assert tool.doc.startswith(f'"""{shown}')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pty
@@ -10,7 +11,10 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -26,7 +30,8 @@ from mcpgen.errors import OutputError, UsageError
 from mcpgen.package import settings
 from mcpgen.project import skeleton as projects
 from mcpgen.project import writing
-from mcpgen.project.skeleton import Project
+from mcpgen.project.commands import NewProject, complete_options
+from mcpgen.project.skeleton import Project, toml
 from mcpgen.render.formatting import format_modules
 
 REVISIONS = tuple(row.name for row in schema.revisions())
@@ -373,6 +378,100 @@ def test_a_write_that_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Whether this is a terminal."""
+        return True
+
+
+OPTIONS: dict[str, Any] = {
+    "name": None,
+    "output": None,
+    "revisions": (),
+    "transports": (),
+    "features": (),
+    "from_file": None,
+    "from_server": None,
+    "mcpgen": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "answers", "options"),
+    [
+        ({}, "x\n\n\n\n", NewProject("server", "x", Path("x"), transports=("all",))),
+        (
+            {"name": "x"},
+            "latest\nstdio\ny\n",
+            NewProject("server", "x", Path("y"), ("latest",), ("stdio",)),
+        ),
+        (
+            {"name": "x", "revisions": ("all",), "output": Path("z")},
+            "http\n",
+            NewProject("server", "x", Path("z"), ("all",), ("http",)),
+        ),
+        (
+            {"name": "x", "transports": ("all",), "publish": "a.b", "mcpgen": "m", "app": True},
+            "\n\n",
+            NewProject(
+                *("server", "x", Path("x"), ("all",), ("all",), ()),
+                mcpgen="m",
+                publish="a.b",
+                app=True,
+            ),
+        ),
+    ],
+)
+def test_a_terminal_is_asked_in_order_for_what_is_missing(
+    given: dict[str, Any], answers: str, options: NewProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdin = Terminal(answers)
+    monkeypatch.setattr("sys.stdin", stdin)
+    with redirect_stdout(Terminal()):
+        assert complete_options("server", **OPTIONS | given) == options
+    assert stdin.read() == ""
+
+
+@pytest.mark.parametrize("is_input", [True, False])
+def test_without_a_terminal_nothing_is_asked(
+    is_input: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal() if is_input else io.StringIO())
+    with redirect_stdout(io.StringIO() if is_input else Terminal()):
+        assert complete_options("client", **OPTIONS | {"name": "x", "features": ("a",)}) == (
+            NewProject("client", "x", Path("x"), ("all",), (), ("a",))
+        )
+
+
+def test_files_differ_if_they_are_missing_or_say_other_things(tmp_path: Path) -> None:
+    (tmp_path / "same").write_text("x\n")
+    (tmp_path / "other").write_text("y\n")
+    (tmp_path / "folder").mkdir()
+    files = dict.fromkeys(("same", "other", "folder", "none"), "x\n")
+    assert writing.differing_files(tmp_path, files) == ["other", "folder", "none"]
+
+
+def test_only_files_that_differ_are_written(tmp_path: Path) -> None:
+    (tmp_path / "same").write_text("x\n")
+    (tmp_path / "mine").touch()
+    before = (tmp_path / "same").stat().st_ino
+    assert writing.write_files(tmp_path, {"same": "x\n", "new": "y\n"})
+    assert (tmp_path / "same").stat().st_ino == before
+    assert (tmp_path / "new").read_bytes() == b"y\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "new", "same"]
+
+
+def test_files_below_a_file_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "x").touch()
+    with pytest.raises(OutputError, match="x/y: not all was written: "):
+        writing.write_files(tmp_path / "x" / "y", {"a": ""})
+    with pytest.raises(OutputError, match="x/y: nothing was written: "):
+        writing.write_project(tmp_path / "x" / "y", {"a": ""})
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
 def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -> None:
     shown = answer_on_terminal(root, tmp_path, f"weather\n{OLDEST}\n\nplace\n", "new", "server")
     questions = ("Name of the server", "Revisions (a date, latest, or all) [all]")
@@ -386,6 +485,77 @@ def test_a_terminal_is_asked_for_what_is_not_given(root: Path, tmp_path: Path) -
 def test_a_name_that_could_not_be_a_distribution_is_refused(name: str) -> None:
     with pytest.raises(UsageError):
         projects.module_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"),
+    [("a" * 60, "a" * 60), ("my-weather.x_y", "my_weather_x_y"), ("a1", "a1"), ("x", "x")],
+)
+def test_a_distribution_is_imported_by_its_name(name: str, module: str) -> None:
+    assert projects.module_name(name) == module
+
+
+@pytest.mark.parametrize("name", ["mcp", "tests", "ruff", "msgspec", "json", "class", "async"])
+def test_a_name_that_is_taken_gets_another_one_proposed(name: str) -> None:
+    with pytest.raises(UsageError, match=f"try {name}-protocol$"):
+        projects.module_name(name)
+
+
+@pytest.mark.parametrize(
+    ("transports", "http", "stdio"),
+    [
+        (("all",), True, True),
+        (("stdio",), False, True),
+        (("http",), True, False),
+        (("stdio", "http"), True, True),
+    ],
+)
+def test_a_project_has_what_its_transports_need(
+    transports: tuple[str, ...], http: bool, stdio: bool
+) -> None:
+    client = Project("my-weather", "client", ("2026-07-28",), transports)
+    server = Project("my-weather", "server", ("2026-07-28",), transports)
+    assert (client.http, client.stdio, server.http, server.stdio) == (http, stdio) * 2
+    targets = "URL | COMMAND [ARGUMENT...]" if http else "COMMAND [ARGUMENT...]"
+    assert client.usage == f"usage: python -m my_weather {targets}"
+    tools = [line.partition(">")[0] for line in projects.TOOLS]
+    assert named(client.dev_requirements) == [*(["aiohttp", "httpx2"] if http else []), *tools]
+    assert named(server.dev_requirements) == tools
+    assert named(client.http_requirements) == ["aiohttp", "httpx2"]
+    assert named(server.http_requirements) == ["uvicorn"]
+
+
+def named(requirements: str) -> list[str]:
+    """The distributions of requirements in TOML."""
+    lines: list[str] = tomllib.loads(f"x = {requirements}")["x"]
+    return [line.partition(">")[0] for line in lines]
+
+
+def test_a_project_has_what_its_mirror_and_features_need() -> None:
+    plain = Project("w", "server", ("2026-07-28",))
+    assert (named(plain.requirements), plain.features, plain.auth) == (
+        ["anyio", "msgspec"],
+        None,
+        False,
+    )
+    full = Project(
+        *("w", "server", ("2025-06-18", "2026-07-28")),
+        mirror=toml("x"),
+        needs_uritemplate=True,
+        mcpgen="git+https://a.b/c; x",
+        feature_names=("auth",),
+    )
+    assert named(full.requirements) == ["anyio", "jsonschema", "msgspec", "uritemplate"]
+    assert (full.features, full.auth) == ('["auth"]', True)
+    assert full.revisions == '["2025-06-18", "2026-07-28"]'
+    assert full.install_mcpgen == "\"pip install 'git+https://a.b/c; x'\""
+    assert (full.about_uri, full.view_uri) == ("w://about", "ui://w/view.html")
+    assert replace(full, feature_names=("all",)).auth
+
+
+@pytest.mark.parametrize("text", ["mcpgen==1", "./a b.whl", "git+https://x@1"])
+def test_a_requirement_is_kept_as_it_is(text: str) -> None:
+    assert projects.check_requirement(text) == text
 
 
 def test_a_project_needs_what_mcpgen_is_tested_with() -> None:

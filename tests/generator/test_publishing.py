@@ -12,6 +12,10 @@ import pytest
 from generator.command_line import run
 from generator.test_cli import OLDEST
 from mcpgen import paths
+from mcpgen.errors import UsageError
+from mcpgen.project import publishing
+from mcpgen.project.publishing import check_namespace
+from mcpgen.project.skeleton import Project
 
 NEW = ("new", "server", "weather", "-q", "--publish", "io.github.acme", "-r")
 
@@ -146,3 +150,167 @@ def test_a_namespace_is_a_reverse_domain_name(namespace: str, tmp_path: Path) ->
     assert ended.code == 2
     assert "expected a namespace of yours in the registry" in ended.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("namespace", ["io.github.acme", "io.GitHub.Acme-1", "a.b"])
+def test_a_namespace_is_kept_as_it_is(namespace: str) -> None:
+    assert check_namespace(namespace) == namespace
+
+
+@pytest.mark.parametrize("namespace", ["io.\u0457.acme", "io.github.acme/", "a"])
+def test_a_namespace_is_of_ascii_letters(namespace: str) -> None:
+    with pytest.raises(UsageError, match="got '"):
+        check_namespace(namespace)
+
+
+@pytest.mark.parametrize("transports", [("stdio",), ("http",), ("all",), ("stdio", "http")])
+def test_published_files_say_what_the_project_is(transports: tuple[str, ...]) -> None:
+    project = Project("my-weather", "server", ("2025-06-18",), transports)
+    files = publishing.files(project, "io.github.acme")
+    over_http = {"type": "streamable-http", "url": "http://127.0.0.1:8000/mcp"}
+    package = {
+        "registryType": "pypi",
+        "identifier": "my-weather",
+        "version": "0.1.0",
+        "transport": over_http if transports == ("http",) else {"type": "stdio"},
+    }
+    server = {
+        "$schema": SERVER_SCHEMA,
+        "name": "io.github.acme/my-weather",
+        "description": "The MCP server my-weather",
+        "version": "0.1.0",
+        "packages": [package],
+    }
+    bundle = {
+        "manifest_version": "0.4",
+        "name": "my-weather",
+        "version": "0.1.0",
+        "description": "The MCP server my-weather",
+        "author": {"name": "acme"},
+        "server": {
+            "type": "uv",
+            "entry_point": "src/my_weather/__main__.py",
+            "mcp_config": {
+                "command": "uv",
+                "args": ["run", "--directory", "${__dirname}", "my-weather"],
+            },
+        },
+        "tools_generated": True,
+        "prompts_generated": True,
+        "compatibility": {"runtimes": {"python": ">=3.11"}},
+    }
+    expected = {"server.json": server, "manifest.json": bundle}
+    if transports == ("http",):
+        del expected["manifest.json"]
+    texts = {path: json.dumps(value, indent=2) + "\n" for path, value in expected.items()}
+    assert files == texts
+
+
+MARK = "mcp-name: io.github.acme/my-weather"
+
+
+def check_files(folder: Path, table: str, **changed: Any) -> list[str]:
+    """The problems of a project over HTTP with a table [project], as JSON has them."""
+    written = publishing.files(
+        Project("my-weather", "server", ("2025-06-18",), ("http",)), "io.github.acme"
+    )
+    document = json.loads(written["server.json"]) | changed
+    (folder / "server.json").write_text(json.dumps(document))
+    (folder / "pyproject.toml").write_text(f"[project]\n{table}\n")
+    checked = run("publish", "check", "--json", cwd=folder)
+    problems: list[str] = json.loads(checked.out)["problems"]
+    assert checked.code == bool(problems)
+    return problems
+
+
+@pytest.mark.parametrize(
+    ("table", "file"),
+    [
+        ("", "README.md"),
+        ('readme = "docs.md"', "docs.md"),
+        ('readme = {file = "docs.md"}', "docs.md"),
+        ('readme = {text = "x"}', None),
+        ('readme = "none.md"', None),
+    ],
+)
+def test_the_readme_is_the_one_of_the_project(table: str, file: str | None, tmp_path: Path) -> None:
+    for name in ("README.md", "docs.md"):
+        (tmp_path / name).write_text(MARK if name == file else "")
+    problems = check_files(tmp_path, f'name = "my-weather"\n{table}')
+    assert problems == ([] if file else [f"README: expected the text `{MARK}`, got none"])
+
+
+def npm(**own: Any) -> dict[str, Any]:
+    """A package of another registry."""
+    return {
+        "registryType": "npm",
+        "identifier": "other",
+        "version": "3.0.0",
+        "transport": {"type": "stdio"},
+        **own,
+    }
+
+
+@pytest.mark.parametrize(
+    ("table", "changed", "problems"),
+    [
+        ('name = "My_Weather"', {}, []),
+        ('name = "my-weather"\nversion = "0.1.0"', {}, []),
+        ('name = "x"', {"packages": [npm()]}, []),
+        ('name = "x"', {"packages": [], "remotes": [{"type": "sse", "url": "https://a.b/c"}]}, []),
+        (
+            'name = "x"',
+            {"packages": [npm(), npm(registryType="pypi")]},
+            ["server.json: packages.1.identifier: expected x, got other"],
+        ),
+        (
+            'name = "my-weather"',
+            {"version": "v1"},
+            ["server.json: version: expected one version, such as 1.0.2, got 'v1'"],
+        ),
+        (
+            'name = "my-weather"',
+            {"description": 5, "version": "v1"},
+            ["server.json: description: 5 is not of type 'string'"],
+        ),
+    ],
+)
+def test_a_server_is_compared_with_its_project(
+    table: str, changed: dict[str, Any], problems: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "README.md").write_text(f"first\nmcp-name: a/b\n{MARK}\n")
+    assert check_files(tmp_path, table, **changed) == problems
+
+
+def test_each_mark_of_a_readme_is_named(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text("mcp-name:a/b\nmcp-name:   c/d")
+    problems = check_files(tmp_path, 'name = "my-weather"')
+    assert problems == [f"README: expected the text `{MARK}`, got a/b, c/d"]
+
+
+@pytest.mark.parametrize("text", [None, "[", "a = 1", "[project]", "project = 5"])
+def test_a_project_to_publish_has_a_name(text: str | None, tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_text("{}")
+    if text is not None:
+        (tmp_path / "pyproject.toml").write_text(text)
+    checked = run("publish", "check", cwd=tmp_path)
+    assert checked.code == 2
+    assert "pyproject.toml: expected a file with [project] and its name\n" in checked.err
+
+
+def test_a_file_to_publish_is_an_object(tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_text("[]")
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    checked = run("publish", "check", cwd=tmp_path)
+    assert checked.out == "server.json: [] is not of type 'object'\n.: 1 problem\n"
+
+
+@pytest.mark.parametrize("length", [400, 401])
+def test_a_problem_is_shown_up_to_400_characters(length: int, tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(MARK)
+    problem = "server.json: packages.0.identifier: expected my-weather, got "
+    identifier = "v" * (length - len(problem))
+    packages = [npm(registryType="pypi", identifier=identifier)]
+    check_files(tmp_path, 'name = "my-weather"', packages=packages)
+    [shown, _] = run("publish", "check", cwd=tmp_path).out.splitlines()
+    assert shown == f"{problem}{identifier}"[:400] + ("..." if length > 400 else "")

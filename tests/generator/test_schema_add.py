@@ -24,8 +24,9 @@ from generator.test_fitting import definitions_of, save_schema, with_request
 from generator.typescript_text import save_text as saved_typescript
 from generator.typescript_text import typescript_of
 from mcpgen import paths, schema
-from mcpgen.adding import facts_text
+from mcpgen.adding import command, facts_text
 from mcpgen.adding import folder as folders
+from mcpgen.adding.reviews import Review, by_pages
 from mcpgen.adding.revision import addition
 from mcpgen.errors import OutputError, UsageError
 from mcpgen.schema import docs, facts
@@ -472,3 +473,106 @@ def test_a_published_revision_that_was_deleted_is_added_again(
     shutil.rmtree(folder / BASE)
     checkout.removed.rename(folder / BASE)
     assert checkout.package("original") == again
+
+
+def test_a_facts_file_names_what_to_check_and_where() -> None:
+    plain = facts.Facts(revision=NAME, source="")
+    known = replace(
+        plain,
+        http=replace(plain.http, accepted=200),
+        capabilities={"a/b": "x.y", "c/d": "z"},
+        results=facts.Results(server={"a/b": ("X", "Y")}),
+        defaults={"A/B": {"kept": 1}},
+        renamed={"Old one": "New"},
+        pages=facts.Pages(
+            ("first",),
+            {"a.b": facts.PageRule("Text.", "page", "client"), "c": facts.PageRule("T.", "p")},
+            {"old": facts.Deprecation("2027", "page", "new", types=("T",))},
+        ),
+    )
+    to_check = (
+        Review("/errors/resource_not_found", 5, "why\n1", ("https://x/1", "https://x/2")),
+        Review("/errors/header_mismatch", 5, "", ("https://x/1",)),
+        Review("/capabilities/a~1b", "x.y", "a rule", ("https://x/3",)),
+        Review("/capabilities/c~1d", "z", "", ("https://x/3",)),
+        Review("/results/client/e~1f", ["X"], "a name", ("https://x/4",)),
+        Review("/defaults/A~1B/kept", 1, "a type", ("https://x/5",)),
+    )
+    text = facts_text.text(known, "2026-07-28", to_check)
+    assert text.startswith(f"# {NAME}: what only the prose")
+    assert "carried these facts over from 2026-07-28." in text
+    assert text.partition("has its keys\n")[2] == FACTS_TO_CHECK
+
+
+FACTS_TO_CHECK = """
+[http]
+accepted = 200  # from the schema
+
+# Check on https://x/1
+# Check on https://x/2
+[errors]
+# resource_not_found = -32002  # a guess: why\\n1
+# header_mismatch = false  # as in 2026-07-28
+
+[capabilities]
+"a/b" = "x.y"  # a guess: a rule
+"c/d" = "z"
+
+[results.client]
+# "e/f": a guess: a name; see https://x/4
+
+[results.server]
+"a/b" = ["X", "Y"]
+
+[defaults."A/B"]
+kept = 1  # a guess: a type
+
+[renamed]
+"Old one" = "New"
+
+[pages]
+unstated = ["first"]
+
+[pages.rules."a.b"]  # as in 2026-07-28
+text = "Text."
+page = "page"
+by = "client"
+
+[pages.rules.c]  # as in 2026-07-28
+text = "T."
+page = "p"
+
+[pages.deprecated.old]  # as in 2026-07-28
+since = "2027"
+page = "page"
+instead = "new"
+types = ["T"]
+"""
+
+
+@pytest.mark.parametrize("count", [8, 9, 11])
+def test_a_report_names_eight_types_without_a_description(count: int) -> None:
+    names = [f"T{number}" for number in range(count)]
+    more = f" and {count - 8} more" if count > 8 else ""
+    listed = ", ".join(names[:8])
+    assert command._missing(tuple(names)) == (
+        f"{count} types and fields are not described: {listed}{more}"
+    )
+    assert command._missing(()) == "every type and field is described"
+
+
+def test_facts_to_check_are_counted_by_their_pages() -> None:
+    rows = [
+        Review("/http/a", 1, "", ("x",)),
+        Review("/methods/a~1b/c", 1, "", ("y",)),
+        Review("/errors/a", 1, "", ("x",)),
+        Review("/http/b", 1, "", ("x",)),
+        Review("/headers/b", 1, "", ("x", "z")),
+        Review("/results/client/a", 1, "", ("y",)),
+    ]
+    assert by_pages(rows) == [
+        ({"http": 2, "errors": 1}, ("x",)),
+        ({"headers": 1}, ("x", "z")),
+        ({"methods": 1, "results": 1}, ()),
+    ]
+    assert by_pages(rows[:1]) == [({"http": 1}, ("x",))]

@@ -16,6 +16,7 @@ from mcpgen import paths
 from mcpgen.errors import SettingsError
 from mcpgen.package import manifest, settings
 from mcpgen.package.settings import MirrorSettings, PackageSettings
+from mcpgen.project.commands import differences
 
 ONE = f"""
 [project]
@@ -368,3 +369,55 @@ def test_the_hooks_of_the_documents_are_read(tmp_path: Path) -> None:
     (package,) = config.packages
     assert package.templates == "own"
     assert package.hooks == (("mypy", "{output}"), ("git", "add", "{output}"))
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project with a package of the oldest revision, whose settings may be changed."""
+    folder = tmp_path_factory.mktemp("generated")
+    save_settings(folder, f"[tool.mcpgen]\noutput = 'pkg'\nrevisions = ['{OLDEST}']\n")
+    assert run("-q", cwd=folder).code == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changed", "other"),
+    [
+        ("", ""),
+        ("revisions = ['2025-03-26']", "revisions"),
+        ("parts = ['protocol', 'server']", "parts"),
+        ("features = ['mount']", "features"),
+        ("models = 'pydantic'", "models"),
+        ("runtime = 'installed'", "runtime"),
+        ("transports = ['stdio']", "transports"),
+        ("gitattributes = false", "gitattributes"),
+        ("errata = false", "errata"),
+        ("templates = 'mine'", "templates"),
+        ("patch = 'a.patch'", "patch"),
+        ("extensions = ['tasks']", "extensions"),
+        ("errata = false\ntransports = ['http']", "transports, errata"),
+    ],
+)
+def test_each_setting_that_changed_is_named(changed: str, other: str, generated: Path) -> None:
+    (generated / "mine").mkdir(exist_ok=True)
+    (generated / "a.patch").touch()
+    revisions = "" if changed.startswith("revisions") else f"revisions = ['{OLDEST}']\n"
+    save_settings(generated, f"[tool.mcpgen]\noutput = 'pkg'\n{revisions}{changed}\n")
+    config = settings.read(generated)
+    assert config is not None
+    expected = [(f"{generated / 'pkg'} has other {other}", "mcpgen generate")] if other else []
+    assert list(differences(config)) == expected
+
+
+def test_a_package_that_is_missing_is_a_difference(tmp_path: Path) -> None:
+    config = settings.read(save_settings(tmp_path, ONE))
+    assert config is not None
+    missing = tmp_path / "src/acme/types"
+    assert list(differences(config)) == [(f"{missing} is not generated", "mcpgen generate")]
+
+
+@pytest.mark.parametrize("key", ["schemas = ['own.json']", "facts = 'own.json'"])
+def test_a_file_of_the_settings_has_to_be_there(key: str, tmp_path: Path) -> None:
+    ended = run("-q", cwd=save_settings(tmp_path, f"{ONE}{key}\n"))
+    assert ended.code == 2
+    assert ended.err.endswith(f"pyproject.toml: expected a file, got {tmp_path / 'own.json'}\n")

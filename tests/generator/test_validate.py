@@ -159,3 +159,85 @@ def test_a_revision_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
     done = run("validate", "-r", "2020-01-01", save_lines(tmp_path, rows(("sent", HELLO))))
     assert done.code == 2
     assert "2020-01-01" in done.err
+
+
+def named(params: Any = None, result: Any = None) -> dict[str, Any]:
+    """A request or a response with the id 1."""
+    if result is None:
+        return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    return {"jsonrpc": "2.0", "id": 1, "result": result}
+
+
+META = "io.modelcontextprotocol/protocolVersion"
+
+
+@pytest.mark.parametrize(
+    ("messages", "revision"),
+    [
+        ([named({"protocolVersion": "2025-06-18"})], "2025-06-18"),
+        (
+            [
+                named({"protocolVersion": "2025-06-18"}),
+                named(result={"protocolVersion": "2025-03-26"}),
+            ],
+            "2025-03-26",
+        ),
+        ([named({"_meta": {META: "2025-11-25", "x": "2024-11-05"}})], "2025-11-25"),
+        (
+            [
+                named({"protocolVersion": "2025-06-18"}),
+                5,
+                named(result={"protocolVersion": "2099-01-01"}),
+                named({"_meta": {META: 5}}),
+                named([]),
+            ],
+            "2025-06-18",
+        ),
+    ],
+)
+def test_a_recording_has_the_last_revision_it_names(
+    messages: list[Any], revision: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "messages.jsonl"
+    path.write_text("".join(f"{json.dumps(message)}\n" for message in messages))
+    record = json.loads(run("validate", "--json", str(path)).out)
+    assert (record["revision"], record["messages"]) == (revision, len(messages))
+
+
+def test_a_validation_counts_and_names_each_message(tmp_path: Path) -> None:
+    wrong = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {}}
+    path = save_lines(tmp_path, rows(("sent", HELLO), ("received", EMPTY), ("sent", wrong)))
+    done = run("validate", "-r", "2025-06-18", "--json", path)
+    assert (done.code, json.loads(done.out)) == (
+        1,
+        {
+            "revision": "2025-06-18",
+            "messages": 3,
+            "answered": 1,
+            "unanswered": [3],
+            "problems": [
+                {
+                    "line": 3,
+                    "what": "request tools/call, client to server",
+                    "pointer": "/params/name",
+                    "text": "expected string, got nothing",
+                }
+            ],
+        },
+    )
+    shown = run("validate", "-r", "2025-06-18", path)
+    assert shown.out.splitlines() == [
+        "3: request tools/call, client to server at /params/name: expected string, got nothing",
+        f"{path}: 2025-06-18: 3 messages, 1 answered request, 1 unanswered request, 1 problem",
+    ]
+
+
+def test_a_problem_of_a_whole_message_has_no_place(tmp_path: Path) -> None:
+    path = save_lines(tmp_path, rows(("received", EMPTY), ("received", EMPTY)))
+    shown = run("validate", "-r", "2025-06-18", path).out.splitlines()
+    assert [line[:2] for line in shown[:2]] == ["1:", "2:"]
+    assert all(line.endswith(": no open request has its id") for line in shown[:2])
+    assert not [line for line in shown if " at " in line]
+    assert shown[-1].endswith("2 messages, 0 answered requests, 2 problems")
+    entries = problems(tmp_path, ("received", EMPTY))
+    assert entries[0]["pointer"] is None

@@ -10,6 +10,7 @@ from typing import Any
 from mcpgen.errors import format_value
 from mcpgen.explain.revision import Revision
 from mcpgen.explain.violations import Violation, resolve
+from mcpgen.input_files import MAX_LEVELS
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model.methods import Role
 
@@ -55,7 +56,7 @@ def nearest(revision: Revision, message: Json, sender: Role | None, request: Jso
 
 def _repair(revision: Revision, message: Json, wrong: Violation) -> str | None:
     """Repair a violation in place; return the change in words, or `None` if there is no repair."""
-    if not wrong.path:
+    if not 0 < len(wrong.path) <= MAX_LEVELS:
         return None
     container: Any = message
     for step in wrong.path[:-1]:

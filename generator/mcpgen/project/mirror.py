@@ -589,7 +589,7 @@ def _prompt(entry: Entry, number: int, limits: Limits, methods: _Methods) -> Ite
     name = entry["name"]
     rows = {row["name"]: row for row in entry.get("arguments", ())}
     required = {wire: row.get("required", False) for wire, row in rows.items()}
-    ordered = {wire: True for wire in required if required[wire]} | required
+    ordered = dict(sorted(required.items(), key=lambda row: not row[1]))
     texts = {wire: str(row.get("description", "")) for wire, row in rows.items()}
     registered = limits.has("prompts", name) and all(map(is_parameter, rows))
     arguments = _arguments(ordered, texts)

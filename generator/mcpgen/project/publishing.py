@@ -32,7 +32,6 @@ _SCHEMAS = {SERVER: "server.json", BUNDLE: "bundle.json"}
 _NAMESPACE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+", re.IGNORECASE | re.ASCII)
 _MARK = re.compile(r"mcp-name:\s*(\S+)")
 _EXACT = re.compile(r"[0-9][0-9A-Za-z.+-]*", re.ASCII)
-_DESCRIPTION = 100  # limit of characters in the registry
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ def check_namespace(text: str) -> str:
 
 def files(project: Project, namespace: str) -> dict[str, str]:
     """The files for publishing a new server, by path; without a bundle for HTTP only."""
-    description = f"The MCP server {project.name}"[:_DESCRIPTION]
+    description = f"The MCP server {project.name}"
     transport: dict[str, Any] = {"type": "stdio"}
     if not project.stdio:
         transport = {"type": "streamable-http", "url": "http://127.0.0.1:8000/mcp"}

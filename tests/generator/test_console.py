@@ -1,0 +1,136 @@
+"""The output for users: in a pipe, on a terminal, as JSON, and quiet."""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from os import terminal_size
+
+import pytest
+
+from mcpgen.console import Console, Steps, count_of
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Whether this is a terminal."""
+        return True
+
+
+@pytest.fixture(autouse=True)
+def twenty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 20 columns with colours."""
+    monkeypatch.setattr(shutil, "get_terminal_size", lambda *_: terminal_size((20, 5)))
+    for name, value in {"TERM": "xterm", "COLUMNS": "20", "LINES": "5"}.items():
+        monkeypatch.setenv(name, value)
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@contextmanager
+def terminal() -> Generator[Terminal]:
+    """A terminal as standard output and standard error."""
+    stream = Terminal()
+    with redirect_stdout(stream), redirect_stderr(stream):
+        yield stream
+
+
+def use_all(console: Console) -> None:
+    """Print one thing of each kind."""
+    console.record({"a": [1]})
+    with console.progress("working"):
+        console.summary("a summary")
+    console.text("a [b]text[/b]")
+    console.table(("One", "Two"), [("a", "b"), ("long", "")])
+    console.diff("+a\n-b\n")
+
+
+TEXT = "a [b]text[/b]\n"
+TABLE = "One   Two\na     b\nlong\n"
+DIFF = "+a\n-b\n"
+
+
+@pytest.mark.parametrize(
+    ("console", "out", "err"),
+    [
+        (Console(), f"a summary\n{TEXT}{TABLE}{DIFF}", "working ...\n"),
+        (Console(quiet=True), f"{TEXT}{TABLE}{DIFF}", ""),
+        (Console(as_json=True), '{\n  "a": [\n    1\n  ]\n}\n', ""),
+    ],
+)
+def test_a_pipe_gets_plain_lines(
+    console: Console, out: str, err: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    use_all(console)
+    assert tuple(capsys.readouterr()) == (out, err)
+
+
+def test_a_terminal_gets_styles_but_no_markup_of_others() -> None:
+    with terminal() as shown:
+        Console().text("ok: a [b]text[/b] of more than 20 columns 12")
+    assert shown.getvalue() == "\x1b[1mok:\x1b[0m a [b]text[/b] of more than 20 columns 12\n"
+
+
+def test_a_terminal_gets_a_table_without_a_frame() -> None:
+    with terminal() as shown:
+        Console().table(("One", "Two"), [("a", "b"), ("long", "")])
+    heads, *rows = shown.getvalue().splitlines()
+    assert "\x1b[1mTwo\x1b[0m" in heads
+    assert [row.rstrip() for row in rows] == ["a     b", "long"]
+
+
+def test_a_terminal_gets_a_coloured_diff() -> None:
+    with terminal() as shown:
+        Console().diff("+a\n-b\n")
+    assert "\x1b[92;49m+a" in shown.getvalue()
+    assert "\x1b[91;49m-b" in shown.getvalue()
+
+
+def test_a_terminal_shows_progress_that_goes() -> None:
+    with terminal() as shown:
+        with Console().progress("working"):
+            assert shown.getvalue() == "\x1b[?25l"  # without a cursor
+        assert " working ..." in shown.getvalue()
+        assert shown.getvalue().endswith("\x1b[2K")
+
+
+@pytest.mark.parametrize("console", [Console(quiet=True), Console(as_json=True)])
+def test_a_terminal_without_progress_stays_empty(console: Console) -> None:
+    with terminal() as shown, console.progress("working"), console.steps(verbose=True) as steps:
+        steps.begin("first")
+        steps.step("second")
+    assert shown.getvalue() == ""
+
+
+def test_a_step_overwrites_the_last_one_within_a_line() -> None:
+    with terminal() as shown, Console().steps(verbose=False) as steps:
+        steps.begin("first")
+        steps.step("x" * 30)
+    clear = "\r\x1b[K"
+    assert shown.getvalue() == f"{clear}first ...\n{clear}{'x' * 19}{clear}"
+
+
+@pytest.mark.parametrize(("verbose", "err"), [(False, "first ...\n"), (True, "first ...\nstep\n")])
+def test_a_pipe_gets_steps_if_they_are_asked_for(
+    verbose: bool, err: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with Console().steps(verbose=verbose) as steps:
+        steps.begin("first")
+        steps.step("step")
+    assert tuple(capsys.readouterr()) == ("", err)
+
+
+def test_steps_that_are_not_shown_print_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(is_shown=False, on_terminal=False, verbose=True)
+    steps.begin("first")
+    steps.step("step")
+    steps.clear()
+    assert tuple(capsys.readouterr()) == ("", "")
+
+
+def test_a_count_has_its_noun_in_the_plural_but_for_one() -> None:
+    assert [count_of(number, "file") for number in (0, 1, 2)] == ["0 files", "1 file", "2 files"]
