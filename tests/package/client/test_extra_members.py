@@ -326,7 +326,7 @@ def test_repr_shows_them_if_there_are_any(revision: str) -> None:
 def test_an_object_with_extra_members_does_not_change(revision: str) -> None:
     made: Any = extra_decoder(own(revision).Tool)(json.dumps({**PLAIN, "category": "a"}).encode())
     for name in ("extra", "name"):
-        with pytest.raises(AttributeError):
+        with pytest.raises((AttributeError, ValueError)):  # msgspec, pydantic
             setattr(made, name, {})
     assert made.extra == {"category": "a"}
 

@@ -104,6 +104,7 @@ async def test_a_planned_call_makes_no_open_request(
 async def test_a_long_message_is_read_once(
     revision: str, size: int, is_planned: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(planned_calls, "ENABLED", True)
     async with speaking_to(varied_server(), revision) as end:
         await end.ask("tools/call", ADD)
         registered = record_requests(monkeypatch)

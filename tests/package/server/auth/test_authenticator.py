@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -25,6 +26,14 @@ pytestmark = pytest.mark.anyio
 KEY = proof_key()
 CALL = Request(7, "tools/call", msgspec.Raw(b"{}"))
 NOTICE = Notification("notifications/initialized", None)
+
+
+@pytest.fixture(autouse=True)
+def principal() -> Iterator[None]:
+    """Whoever a test names as its principal is forgotten after it."""
+    token = PRINCIPAL.set(PRINCIPAL.get())
+    yield
+    PRINCIPAL.reset(token)
 
 
 def authenticator_of(*, path: str = "/mcp", **settings: Any) -> Authenticator:

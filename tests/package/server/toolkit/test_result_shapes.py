@@ -190,6 +190,6 @@ def test_a_result_of_a_revision_is_no_error_unless_it_says_so() -> None:
     assert (plain.is_error, plain.structured, plain.meta) == (False, UNSET, None)
     assert failed is not None
     assert (failed.is_error, failed.meta) == (True, {"k": 1})
-    assert failed.content is content
+    assert failed.content == content
     assert as_tool_result(failed) is failed
     assert as_tool_result(content) is None
