@@ -30,7 +30,7 @@ NOTICE = Notification("notifications/initialized", None)
 
 @pytest.fixture(autouse=True)
 def principal() -> Iterator[None]:
-    """Whoever a test names as its principal is forgotten after it."""
+    """Forget the principal of a test after it."""
     token = PRINCIPAL.set(PRINCIPAL.get())
     yield
     PRINCIPAL.reset(token)
