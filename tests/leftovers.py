@@ -1,9 +1,10 @@
 """A pytest plugin: what a test leaves behind ends, and fails the test.
 
 After each test, child processes that it started are ended, and descriptors that it left open are
-named; fixtures of larger scopes are set up before and keep theirs. After the run, processes that
-lost their parents are ended too: they are recognized by an environment variable of the run.
-`PYTEST_CURRENT_TEST` in their environments names the tests, and the run fails with these names.
+named, as are context variables that it set; fixtures of larger scopes are set up before and keep
+theirs. After the run, processes that lost their parents are ended too: they are recognized by an
+environment variable of the run. `PYTEST_CURRENT_TEST` in their environments names the tests, and
+the run fails with these names.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
 
 import psutil
@@ -29,6 +31,9 @@ SHARED = ("multiprocessing.resource_tracker", "multiprocessing.forkserver")
 
 PARTING_SECONDS = 10.0
 """How long these may outlive the process that kept them, on a busy machine."""
+
+KEPT = ("decimal_context",)
+"""Context variables that libraries set once for each thread."""
 
 SHARING = "interop"
 """The marker of tests that share peers, which start when the first test asks for one."""
@@ -96,12 +101,12 @@ def describe(process: psutil.Process) -> str:
 
 @pytest.fixture(autouse=True)
 def leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Fail a test whose processes or descriptors outlive it; end the processes."""
+    """Fail a test whose processes, descriptors or context outlive it; end the processes."""
     shares = request.node.get_closest_marker(SHARING) is not None
     if shares or not Path(TASKS).is_dir():  # only Linux shows both cheaply
         yield
         return
-    processes, descriptors = children(), open_descriptors()
+    processes, descriptors, values = children(), open_descriptors(), values_in_context()
     yield
     left = [process for pid in children() - processes for process in running_process(pid)]
     names = [describe(process) for process in left]
@@ -109,8 +114,18 @@ def leftovers(request: pytest.FixtureRequest) -> Iterator[None]:
         with suppress(psutil.NoSuchProcess):
             process.kill()
     names += sorted(left_open(descriptors))
+    names += [
+        f"a value of the context variable {name!r}"
+        for name, value in values_in_context().items()
+        if values.get(name) is not value
+    ]
     if names:
         pytest.fail(f"the test left behind: {', '.join(names)}", pytrace=False)
+
+
+def values_in_context() -> dict[str, object]:
+    """The values of context variables, by name; a test without a loop shares them with the next."""
+    return {each.name: value for each, value in copy_context().items() if each.name not in KEPT}
 
 
 def left_open(before: set[str]) -> set[str]:

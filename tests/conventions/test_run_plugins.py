@@ -40,11 +40,13 @@ def test_whose_fixture_fails(broken): pass
 """
 CHILD = "[sys.executable, '-c', 'import time; time.sleep(99)']"
 LEAVING = f"""
-import socket, subprocess, sys
+import contextvars, socket, subprocess, sys
 kept = []
+value = contextvars.ContextVar("value")
 def test_child(): kept.append(subprocess.Popen({CHILD}))
 def test_socket(): kept.append(socket.socket())
 def test_file(): kept.append(open(__file__))
+def test_value(): value.set(1)
 def test_nothing(): subprocess.run([sys.executable, "-c", ""])
 """
 ORPHAN = f"""
@@ -127,8 +129,8 @@ def test_a_test_that_leaves_resources_open_fails(root: Path, tmp_path: Path) -> 
     (tmp_path / "test_it.py").write_text(LEAVING, "utf-8")
     done = run_pytest(tmp_path, root)
     assert done.returncode == 1
-    assert counts(tmp_path) == outcomes.Outcomes(1, 3, 0)
-    for name in ("child", "socket", "file"):
+    assert counts(tmp_path) == outcomes.Outcomes(1, 4, 0)
+    for name in ("child", "socket", "file", "value"):
         assert f"ERROR at teardown of test_{name} " in done.stdout
 
 
