@@ -251,9 +251,9 @@ RESPONSES: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "name", "answers", "said"), RESPONSES)
-def test_responses_are_judged(rule: str, name: str, answers: list[Any], said: str) -> None:
-    assert judgement(rule, session_over_http(name, answers)) == said
+@pytest.mark.parametrize(("rule", "name", "answers", "verdict"), RESPONSES)
+def test_responses_are_judged(rule: str, name: str, answers: list[Any], verdict: str) -> None:
+    assert judgement(rule, session_over_http(name, answers)) == verdict
 
 
 MISMATCH = "expected status 400 with error -32020"
@@ -402,17 +402,17 @@ FIELDS: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "name", "answers", "said"), FIELDS)
+@pytest.mark.parametrize(("rule", "name", "answers", "verdict"), FIELDS)
 def test_responses_about_fields_are_judged(
-    rule: str, name: str, answers: list[Any], said: str
+    rule: str, name: str, answers: list[Any], verdict: str
 ) -> None:
-    assert judgement(rule, session_over_http(name, answers, capabilities={"tools": {}})) == said
+    assert judgement(rule, session_over_http(name, answers, capabilities={"tools": {}})) == verdict
 
 
 @pytest.mark.parametrize("rule", ["headers.decode-before-compare", "headers.undecodable-base64"])
 def test_names_in_fields_are_those_of_tools(rule: str) -> None:
-    said = judgement(rule, session_over_http(NEW, [failed(400, 1)]))
-    assert said == "not applicable: the server declares no tools"
+    verdict = judgement(rule, session_over_http(NEW, [failed(400, 1)]))
+    assert verdict == "not applicable: the server declares no tools"
 
 
 @pytest.mark.parametrize(
@@ -423,8 +423,8 @@ def test_names_in_fields_are_those_of_tools(rule: str) -> None:
     ],
 )
 def test_a_server_of_older_revisions_too_may_serve_them(rule: str, end: str) -> None:
-    said = judgement(rule, session_over_http(NEW, [OK], spoken=("2025-06-18", OLD, NEW)))
-    assert said == f"not applicable: the server also speaks 2025-06-18, {OLD}{end}"
+    verdict = judgement(rule, session_over_http(NEW, [OK], spoken=("2025-06-18", OLD, NEW)))
+    assert verdict == f"not applicable: the server also speaks 2025-06-18, {OLD}{end}"
 
 
 CHARSET = "expected a session id of visible ASCII characters, got "
@@ -499,11 +499,11 @@ SESSIONS: list[tuple[str, str | None, list[Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "session_id", "answers", "said"), SESSIONS)
+@pytest.mark.parametrize(("rule", "session_id", "answers", "verdict"), SESSIONS)
 def test_responses_about_sessions_are_judged(
-    rule: str, session_id: str | None, answers: list[Any], said: str
+    rule: str, session_id: str | None, answers: list[Any], verdict: str
 ) -> None:
-    assert judgement(rule, session_over_http(OLD, answers, session_id=session_id)) == said
+    assert judgement(rule, session_over_http(OLD, answers, session_id=session_id)) == verdict
 
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
@@ -554,9 +554,9 @@ SUBSCRIPTIONS: list[tuple[str, tuple[Any, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "answer", "said"), SUBSCRIPTIONS)
-def test_subscriptions_are_judged(rule: str, answer: tuple[Any, ...], said: str) -> None:
-    assert judgement(rule, session_over_http(NEW, [answer])) == said
+@pytest.mark.parametrize(("rule", "answer", "verdict"), SUBSCRIPTIONS)
+def test_subscriptions_are_judged(rule: str, answer: tuple[Any, ...], verdict: str) -> None:
+    assert judgement(rule, session_over_http(NEW, [answer])) == verdict
 
 
 def test_a_server_without_changes_needs_no_subscriptions() -> None:

@@ -161,10 +161,10 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "name", "message", "said"), CASES)
-def test_each_message_is_judged(rule: str, name: str, message: Any, said: str) -> None:
+@pytest.mark.parametrize(("rule", "name", "message", "verdict"), CASES)
+def test_each_message_is_judged(rule: str, name: str, message: Any, verdict: str) -> None:
     others = [received(5), received(CHANGED), received(b"no JSON")]
-    assert judged(rule, name, others, [received(message)]) == said
+    assert judged(rule, name, others, [received(message)]) == verdict
 
 
 @pytest.mark.parametrize(
@@ -184,8 +184,8 @@ def test_a_server_that_logs_declares_it(rule: str, name: str) -> None:
 
 def test_one_unwanted_log_message_is_shown() -> None:
     log = {"method": "notifications/message"}
-    said = judged("logging.per-request-level", NEW, [received(log)] * 2)
-    assert said.endswith(f", got {json.dumps([log])}")
+    verdict = judged("logging.per-request-level", NEW, [received(log)] * 2)
+    assert verdict.endswith(f", got {json.dumps([log])}")
 
 
 def test_an_id_of_an_event_is_unique_in_its_session() -> None:

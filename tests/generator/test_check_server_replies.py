@@ -195,11 +195,11 @@ JSONRPC: list[tuple[str, str, list[Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "name", "answers", "said"), JSONRPC)
+@pytest.mark.parametrize(("rule", "name", "answers", "verdict"), JSONRPC)
 def test_replies_of_json_rpc_are_judged(
-    rule: str, name: str, answers: list[Any], said: str
+    rule: str, name: str, answers: list[Any], verdict: str
 ) -> None:
-    assert judgement(rule, session_with(name, answers)) == said
+    assert judgement(rule, session_with(name, answers)) == verdict
 
 
 CAPABLE: list[tuple[str, dict[str, Any], list[Any], str]] = [
@@ -276,8 +276,8 @@ CAPABLE: list[tuple[str, dict[str, Any], list[Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("rule", "capabilities", "answers", "said"), CAPABLE)
+@pytest.mark.parametrize(("rule", "capabilities", "answers", "verdict"), CAPABLE)
 def test_replies_are_judged_by_the_capabilities(
-    rule: str, capabilities: dict[str, Any], answers: list[Any], said: str
+    rule: str, capabilities: dict[str, Any], answers: list[Any], verdict: str
 ) -> None:
-    assert judgement(rule, session_with(OLD, answers, capabilities=capabilities)) == said
+    assert judgement(rule, session_with(OLD, answers, capabilities=capabilities)) == verdict

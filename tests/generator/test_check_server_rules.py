@@ -145,8 +145,8 @@ LIFECYCLE: dict[tuple[str, str], list[list[Any]]] = {
 def test_replies_about_sessions_are_judged(
     rule: str, name: str, snapshot: SnapshotAssertion
 ) -> None:
-    said = [judgement(rule, session_with(name, answers)) for answers in LIFECYCLE[rule, name]]
-    assert said == snapshot
+    verdicts = [judgement(rule, session_with(name, answers)) for answers in LIFECYCLE[rule, name]]
+    assert verdicts == snapshot
 
 
 MIDDLE = "2025-06-18"
@@ -182,12 +182,12 @@ VERSIONS: dict[str, list[tuple[tuple[str, ...], Any]]] = {
 @pytest.mark.parametrize("rule", VERSIONS)
 def test_versions_are_judged_by_those_spoken(rule: str, snapshot: SnapshotAssertion) -> None:
     name = NEW if "modern-only" in rule else OLD
-    said = [judgement(rule, session_with(name, [a], spoken=s)) for s, a in VERSIONS[rule]]
-    assert said == snapshot
+    verdicts = [judgement(rule, session_with(name, [a], spoken=s)) for s, a in VERSIONS[rule]]
+    assert verdicts == snapshot
 
 
 @pytest.mark.parametrize(
-    ("answered", "said"),
+    ("answered", "verdict"),
     [
         ({MIDDLE: MIDDLE, OLD: OLD}, ""),
         ({OLDEST: MIDDLE, MIDDLE: MIDDLE}, ""),
@@ -196,11 +196,11 @@ def test_versions_are_judged_by_those_spoken(rule: str, snapshot: SnapshotAssert
         ({MIDDLE: 5, OLD: 5}, ""),
     ],
 )
-def test_a_version_that_is_offered_is_answered(answered: dict[str, Any], said: str) -> None:
+def test_a_version_that_is_offered_is_answered(answered: dict[str, Any], verdict: str) -> None:
     session = session_with(OLD)
     session.server.initialized = answered
     offered = f"expected protocolVersion {MIDDLE}, which the server offers by itself elsewhere, "
-    assert judgement("versioning.server-echo", session) == (offered + said if said else "")
+    assert judgement("versioning.server-echo", session) == (offered + verdict if verdict else "")
 
 
 FEATURES: dict[tuple[str, str], list[list[Any]]] = {
@@ -443,8 +443,8 @@ def test_replies_about_features_are_judged(
     rule: str, name: str, snapshot: SnapshotAssertion
 ) -> None:
     opened: dict[str, Any] = {"ttlMs": 0, "cacheScope": "private", "capabilities": ALL}
-    said = [judgement(rule, session_with(name, one, **opened)) for one in FEATURES[rule, name]]
-    assert said == snapshot
+    verdicts = [judgement(rule, session_with(name, one, **opened)) for one in FEATURES[rule, name]]
+    assert verdicts == snapshot
 
 
 READS = {"annotations": {"readOnlyHint": True}}
@@ -543,11 +543,11 @@ CALLS: dict[tuple[str, str], list[list[Any]]] = {
 
 @pytest.mark.parametrize(("rule", "name"), CALLS)
 def test_replies_about_calls_are_judged(rule: str, name: str, snapshot: SnapshotAssertion) -> None:
-    said = [
+    verdicts = [
         judgement(rule, session_with(name, one, capabilities={"tools": {}}))
         for one in CALLS[rule, name]
     ]
-    assert said == snapshot
+    assert verdicts == snapshot
 
 
 @pytest.mark.parametrize("capabilities", [{}, ALL], ids=["nothing", "everything"])
@@ -555,9 +555,11 @@ def test_replies_about_calls_are_judged(rule: str, name: str, snapshot: Snapshot
 def test_servers_with_empty_results_are_judged_so(
     name: str, capabilities: dict[str, Any], snapshot: SnapshotAssertion
 ) -> None:
-    said: dict[str, str] = {}
+    verdicts: dict[str, str] = {}
     for module in (feature_checks, call_checks):
         for check in module.TABLE.checks.values():
             if name in check.rule.revisions:
-                said[check.id] = judgement(check.id, session_with(name, capabilities=capabilities))
-    assert said == snapshot
+                verdicts[check.id] = judgement(
+                    check.id, session_with(name, capabilities=capabilities)
+                )
+    assert verdicts == snapshot

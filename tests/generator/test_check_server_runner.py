@@ -1,4 +1,4 @@
-"""Runs of checks: which revisions are asked, and when a server is given up, in this process."""
+"""Runs of checks: which revisions are answers, and when a server is given up, in this process."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def test_other_revisions_are_asked_for_checks_that_compare_them() -> None:
     _, server = findings_of([*opening(), *opening()], "ping.answered")
     assert list(server.initialized) == [OLD]
     handshakes = [row.name for row in schema.revisions() if row.name != NEW]
-    asked = [REFUSED] + [REFUSED] * (len(handshakes) - 2) + opening()
-    _, server = findings_of([*asked, REFUSED, *opening()], "versioning.server-echo")
+    answers = [REFUSED] + [REFUSED] * (len(handshakes) - 2) + opening()
+    _, server = findings_of([*answers, REFUSED, *opening()], "versioning.server-echo")
     assert [each.version for each in server.spoken] == [OLD]
 
 

@@ -229,19 +229,19 @@ class Closing(httpx2.AsyncByteStream, httpx2.AsyncBaseTransport):
     """A transport whose first response is a stream that stays open, and which hangs from then on.
 
     Attributes:
-        asked: The number of requests.
+        requests: The number of requests.
         closed: How often the stream or the transport was closed.
         hangs: Set by the second request.
     """
 
     def __init__(self, message: Any) -> None:
-        self.asked = self.closed = 0
+        self.requests = self.closed = 0
         self.hangs = anyio.Event()
         self._message = message
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        self.asked += 1
-        if self.asked == 2:
+        self.requests += 1
+        if self.requests == 2:
             self.hangs.set()
             await anyio.sleep_forever()
         return httpx2.Response(200, headers=STREAM, stream=self)
@@ -275,11 +275,11 @@ async def test_responses_and_clients_are_closed_though_cancelled() -> None:
 async def test_a_client_has_the_options_and_follows_no_redirect(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked: list[httpx2.Request] = []
+    requests: list[httpx2.Request] = []
 
     async def redirect(_: Any, request: httpx2.Request) -> httpx2.Response:
-        asked.append(request)
-        if len(asked) == 2:
+        requests.append(request)
+        if len(requests) == 2:
             await anyio.sleep_forever()
         return httpx2.Response(302, headers={"location": "/other"})
 
@@ -287,7 +287,7 @@ async def test_a_client_has_the_options_and_follows_no_redirect(
     connection = open_http(URL, {"headers": {"x": "1"}}, 0.5)
     assert (await connection.send(b"{}", [1])).status == 302
     assert (await connection.send(b"{}", [1])).reason == "no HTTP response in 0.5 s"
-    assert [request.headers["x"] for request in asked] == ["1", "1"]
+    assert [request.headers["x"] for request in requests] == ["1", "1"]
     plain = open_http(URL, {}, 0.5)
     assert (await plain.send(b"{}", [1])).status == 302
 

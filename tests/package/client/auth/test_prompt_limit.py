@@ -78,6 +78,16 @@ class Once(Protected):
             self.issuer.refresh_tokens.clear()
 
 
+def demand_new_scopes(script: Protected) -> None:
+    """Refuse each call for lack of a scope that nobody has been granted yet."""
+
+    async def refuse(asked: Asked, reply: Reply) -> None:
+        header = f'Bearer error="insufficient_scope", scope="s{len(script.issuer.visits)}"'
+        await reply.whole(403, WWW_Authenticate=header)
+
+    script.on["tools/call"] = refuse
+
+
 async def refused_calls(client: Any, *names: str) -> list[str]:
     """The errors of calls of tools."""
     errors = []
@@ -112,12 +122,7 @@ async def test_a_server_that_forgets_tokens_opens_so_many_windows(revision: str)
 @with_step_up
 async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
     async with run_protected_server(revision) as (script, _):
-
-        async def refuse(asked: Asked, reply: Reply) -> None:
-            header = f'Bearer error="insufficient_scope", scope="s{len(script.issuer.visits)}"'
-            await reply.whole(403, WWW_Authenticate=header)
-
-        script.on["tools/call"] = refuse
+        demand_new_scopes(script)
         async with client_of(script, agreeing_user(script.issuer)) as client:
             errors = await refused_calls(client, *(f"tool-{number}" for number in range(10)))
             assert len(errors) == 10
@@ -133,12 +138,7 @@ async def test_scopes_without_end_open_so_many_windows(revision: str) -> None:
 @with_step_up
 async def test_one_operation_asks_for_more_scopes_two_times(revision: str) -> None:
     async with run_protected_server(revision) as (script, _):
-
-        async def refuse(asked: Asked, reply: Reply) -> None:
-            header = f'Bearer error="insufficient_scope", scope="s{len(script.issuer.visits)}"'
-            await reply.whole(403, WWW_Authenticate=header)
-
-        script.on["tools/call"] = refuse
+        demand_new_scopes(script)
         async with client_of(script, agreeing_user(script.issuer)) as client:
             assert len(script.issuer.visits) == 1
             assert len(await refused_calls(client, "echo", "echo")) == 2

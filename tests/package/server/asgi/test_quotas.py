@@ -182,16 +182,16 @@ async def test_the_largest_other_stream_ends_if_that_makes_room() -> None:
 
 async def test_an_idle_session_ends_only_for_bytes_that_lack_room() -> None:
     memory = MemoryQuota(limit=10)
-    asked: list[int] = []
+    sizes: list[int] = []
 
     async def end_idle_session(size: int) -> None:
-        asked.append(size)
+        sizes.append(size)
         memory.release(5)
 
     memory.end_idle_session = end_idle_session
     assert await memory.reserve(10)
     assert await memory.reserve(3)
-    assert (asked, memory.size) == ([3], 8)
+    assert (sizes, memory.size) == ([3], 8)
 
 
 @pytest.mark.parametrize(

@@ -420,8 +420,8 @@ async def test_a_message_before_the_response_begins_a_stream(accept: bytes) -> N
         done.append(post.done)
     assert done == [False, False, True]
     await post.send(PROGRESS)
-    said = [part(b"data: %b\n\n" % each.data) for each in (PROGRESS, PROGRESS, error(-1))]
-    assert wire.sent == [EVENTS_HEAD, part(b""), *said, LAST]
+    events = [part(b"data: %b\n\n" % each.data) for each in (PROGRESS, PROGRESS, error(-1))]
+    assert wire.sent == [EVENTS_HEAD, part(b""), *events, LAST]
 
 
 async def test_a_result_alone_is_an_event_where_json_is_refused() -> None:
@@ -601,8 +601,8 @@ async def test_ready_results_of_a_batch_come_first_on_its_stream() -> None:
     assert (post.connected, len(session.streams)) == (True, 1)
     await post.send(OTHER_RESULT)
     assert (post.connected, post.unfinished, len(session.streams)) == (False, False, 0)
-    said = [part(b"data: %b\n\n" % each.data) for each in (RESULT, PROGRESS, OTHER_RESULT)]
-    assert wire.sent == [EVENTS_HEAD, part(b""), *said, LAST]
+    events = [part(b"data: %b\n\n" % each.data) for each in (RESULT, PROGRESS, OTHER_RESULT)]
+    assert wire.sent == [EVENTS_HEAD, part(b""), *events, LAST]
 
 
 @pytest.mark.parametrize(
@@ -649,8 +649,8 @@ async def test_of_messages_before_json_only_requests_take_another_way(kind: Any)
     session.add_listening(stream)
     await stream.open(SseResponse(elsewhere.send, SEND_SECONDS))
     await session.send_pending(stream)
-    said = [(0.0, b'data: {"said":1}\n\n')] if kind == "request" else []
-    assert (wire.sent, elsewhere.bodies()) == ([], said)
+    events = [(0.0, b'data: {"said":1}\n\n')] if kind == "request" else []
+    assert (wire.sent, elsewhere.bodies()) == ([], events)
 
 
 async def test_a_response_receives_nothing_but_its_post() -> None:

@@ -64,7 +64,7 @@ async def connect(stream: ResumableStream, wire: Wire) -> SseResponse:
     return response
 
 
-def said(text: str, id: int | None = None) -> dict[str, Any]:
+def event(text: str, id: int | None = None) -> dict[str, Any]:
     """An event as it is sent."""
     field = "" if id is None else f"id: s-{id}\n"
     return part(f"{field}data: {text}\n\n".encode())
@@ -121,7 +121,7 @@ async def test_a_message_is_lost_if_neither_sent_nor_stored(
     stream.stop()
     assert stream.over
     assert not await stream.put(b"4")
-    assert wire.sent == [*OPENED, said("2", None if store is None else 2)]
+    assert wire.sent == [*OPENED, event("2", None if store is None else 2)]
     assert caplog.records == []
 
 
@@ -132,7 +132,7 @@ async def test_with_a_store_that_fails_a_message_can_only_be_sent() -> None:
     assert await stream.put(b"2")
     assert not stream.over
     await stream.end()
-    assert (stream.over, wire.sent) == (True, [*OPENED, said("2"), LAST])
+    assert (stream.over, wire.sent) == (True, [*OPENED, event("2"), LAST])
 
 
 async def test_a_stream_that_another_process_ended_takes_nothing() -> None:
@@ -171,8 +171,8 @@ async def test_a_stream_begins_with_what_it_continues_and_its_id(
         *OPENED,
         part(b"id: o-1\ndata: old\n\n"),
         *first,
-        said("1", count + 1),
-        said("2", count + 2),
+        event("1", count + 1),
+        event("2", count + 2),
     ]
     assert await stream.put(b"3")
     stored = await store.after("session", "s-1")
@@ -218,21 +218,21 @@ async def test_the_end_of_a_stream_is_stored_once(told: bool, ends: bool) -> Non
         assert stored.over
         assert [each.message for each in stored.events] == [b"2" if ends else b""][: int(told)]
     assert (stream.over, stream.held.cancel_called, store.finished) == (True, True, 1)
-    assert wire.sent == [*OPENED, *[said("1", 1), said("2", 2)][: told + ends], LAST]
+    assert wire.sent == [*OPENED, *[event("1", 1), event("2", 2)][: told + ends], LAST]
 
 
 @pytest.mark.parametrize(
-    ("event", "is_over", "again"),
+    ("last", "is_over", "again"),
     [
         ("s-9", False, None),
         ("s-2", True, None),
-        ("s-1", True, [*OPENED, said("2", 2), LAST]),
-        ("s-1", False, [*OPENED, said("2", 2), said("3", 3)]),
-        ("s-2", False, [*OPENED, said("3", 3)]),
+        ("s-1", True, [*OPENED, event("2", 2), LAST]),
+        ("s-1", False, [*OPENED, event("2", 2), event("3", 3)]),
+        ("s-2", False, [*OPENED, event("3", 3)]),
     ],
 )
 async def test_a_stream_is_resumed_if_more_came_or_may_come(
-    event: str, is_over: bool, again: list[Any] | None
+    last: str, is_over: bool, again: list[Any] | None
 ) -> None:
     stream, first, second = new_stream(MemoryEventStore()), Wire(), Wire()
     await connect(stream, first)
@@ -242,16 +242,16 @@ async def test_a_stream_is_resumed_if_more_came_or_may_come(
     if is_over:
         await stream.end()
     response = SseResponse(second.send, SEND_SECONDS)
-    assert await stream.resume(response, event) == (again is not None)
+    assert await stream.resume(response, last) == (again is not None)
     await stream.put(b"3")
     assert second.sent == (again or [])
     taken = again is not None or is_over
-    assert first.sent == [*before, *([LAST] if taken else [said("3", 3)])]
+    assert first.sent == [*before, *([LAST] if taken else [event("3", 3)])]
     assert stream.connected == (not is_over)
 
 
 @pytest.mark.parametrize(
-    ("read_at", "taken_at", "old"), [(0.4, 0.4, [said("1", 1), LAST]), (0.6, 0.5, [])]
+    ("read_at", "taken_at", "old"), [(0.4, 0.4, [event("1", 1), LAST]), (0.6, 0.5, [])]
 )
 @pytest.mark.parametrize("resumes", [False, True])
 async def test_a_write_to_the_old_connection_has_half_a_second(
@@ -277,7 +277,7 @@ async def test_a_write_to_the_old_connection_has_half_a_second(
         assert anyio.current_time() == taken_at
     assert written == [True]
     assert first.sent[3:] == [part(b"id: s-2\ndata: 1\n\n"), LAST][: len(old)]
-    assert second.sent == ([*OPENED, said("1", 2)] if resumes else [])
+    assert second.sent == ([*OPENED, event("1", 2)] if resumes else [])
     assert stream.connected == resumes
 
 

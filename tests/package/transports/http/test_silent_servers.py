@@ -22,7 +22,7 @@ from mcp_protocol.transports.http.http_channel import HttpChannel
 from mcp_protocol.transports.http.http_client import HttpRequests
 from package.client.simulation import MemoryReply, Network, simulate
 from package.http_script import Forgetful, Script
-from package.http_server import Asked, Reply
+from package.http_server import Asked, Handler, Reply
 from package.transports.http.test_stream_pauses import URL, StreamResponse
 from package.wire import SESSIONS, SSE_ONLY
 
@@ -37,6 +37,19 @@ def reach(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a script answer all requests to the origin of `URL`."""
     network = Network(Random(0), {"https://mcp.example": script}, lambda asked: (0.0, 0.0))
     monkeypatch.setattr(http_client, "open_library", lambda *_, **__: network)
+
+
+def open_older_transport(handler: Handler, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connect by HTTP+SSE to a server that handles the GET of the stream so."""
+
+    async def main() -> None:
+        async with connect(URL, transport="sse", revision=SSE_ONLY[0]):
+            raise AssertionError("it was opened")
+
+    script = Script(SSE_ONLY[0])
+    script.on = {"GET": handler}
+    reach(script, monkeypatch)
+    simulate("asyncio", 0, main)
 
 
 @pytest.mark.parametrize(
@@ -71,15 +84,8 @@ def test_the_address_for_messages_arrives_within_five_seconds(
         assert isinstance(reply, MemoryReply)
         reply.response = StreamResponse(b": a comment\n\n", silent=True)
 
-    async def main() -> None:
-        async with connect(URL, transport="sse", revision=SSE_ONLY[0]):
-            raise AssertionError("it was opened")
-
-    script = Script(SSE_ONLY[0])
-    script.on = {"GET": open_stream}
-    reach(script, monkeypatch)
     with pytest.raises(RemoteProtocolError, match=r"expected an event 'endpoint' within 5 s"):
-        simulate("asyncio", 0, main)
+        open_older_transport(open_stream, monkeypatch)
 
 
 @pytest.mark.parametrize("method", ["initialize", "notifications/initialized"])
@@ -123,15 +129,8 @@ def test_a_refused_stream_of_the_older_transport_is_explained(
     async def refuse(asked: Asked, reply: Reply) -> None:
         await reply.whole(status)
 
-    async def main() -> None:
-        async with connect(URL, transport="sse", revision=SSE_ONLY[0]):
-            raise AssertionError("it was opened")
-
-    script = Script(SSE_ONLY[0])
-    script.on = {"GET": refuse}
-    reach(script, monkeypatch)
     with pytest.raises(HttpStatusError) as caught:
-        simulate("asyncio", 0, main)
+        open_older_transport(refuse, monkeypatch)
     text = f"expected a stream of events (over HTTP, {SSE_ONLY[0]} is spoken by HTTP+SSE alone)"
     assert (text in str(caught.value)) is advised
 
@@ -166,15 +165,8 @@ def test_a_stream_of_the_older_transport_begins_with_an_address(
         assert isinstance(reply, MemoryReply)
         reply.response = StreamResponse(events, failure)
 
-    async def main() -> None:
-        async with connect(URL, transport="sse", revision=SSE_ONLY[0]):
-            raise AssertionError("it was opened")
-
-    script = Script(SSE_ONLY[0])
-    script.on = {"GET": open_stream}
-    reach(script, monkeypatch)
     with pytest.raises(RemoteProtocolError) as caught:
-        simulate("asyncio", 0, main)
+        open_older_transport(open_stream, monkeypatch)
     assert reason in str(caught.value)
 
 

@@ -204,8 +204,8 @@ async def test_required_pages_are_asked_for_by_their_numbers(revision: str) -> N
     able: dict[str, Any] = {"elicitation": {"url": {}}}
     async with speaking_to(server, revision) as end:
         answer = await end.ask("tools/call", {"name": "require"}, capabilities=able)
-        asked = answer["result"]["inputRequests"]
-    messages = {key: each["params"]["message"] for key, each in asked.items()}
+        questions = answer["result"]["inputRequests"]
+    messages = {key: each["params"]["message"] for key, each in questions.items()}
     assert messages == {"elicitation-1": "a", "elicitation-2": "b"}
 
 

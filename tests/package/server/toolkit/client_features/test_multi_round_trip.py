@@ -236,12 +236,12 @@ async def test_equal_questions_have_keys_of_their_own(revision: str) -> None:
         return " ".join(each.content["name"] for each in answers if each.content)
 
     async with speaking_to(server, revision) as end:
-        asked = (await call(end, {"name": "thrice"}))["result"]
-        first, *others = keys = list(asked["inputRequests"])
+        result = (await call(end, {"name": "thrice"}))["result"]
+        first, *others = keys = list(result["inputRequests"])
         assert re.fullmatch("elicitation-[0-9a-f]{16}", first)
         assert others == [f"{first}-2", f"{first}-3"]
         named = dict(zip(keys, "ABC", strict=True))
-        more = {"inputResponses": answers(**named), "requestState": asked["requestState"]}
+        more = {"inputResponses": answers(**named), "requestState": result["requestState"]}
         assert text_in(await call(end, {"name": "thrice"}, **more)) == "A B C"
 
 
