@@ -38,8 +38,8 @@ CACHING = tuple(f"{ROOT / folder}/" for folder in ("generator", "generated", "te
 monitoring: Any = getattr(sys, "monitoring", None)
 """The module, which Python 3.11 lacks."""
 
-FINDER, COUNTER = 3, 4
-"""Ids of tools that have no name: one sees each function once, the other lines of ours."""
+FINDER, COUNTER = 4, 5
+"""Ids of tools: one sees each function once, the other lines of ours. Hypothesis uses 3."""
 
 KEY = "reach"
 """Under which a worker of pytest-xdist sends its map."""

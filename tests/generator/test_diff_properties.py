@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from generator.diff_schemas import changes, message, protocol
@@ -135,6 +135,7 @@ def test_the_way_back_mirrors_the_way_there(one: dict[str, Any], other: dict[str
 def test_renaming_back_what_was_renamed_leaves_no_change(
     own: dict[str, Any], words: list[str]
 ) -> None:
+    assume(len({tuple(sorted(own[name]["properties"])) for name in TYPES}) == len(TYPES))
     other = rename_types(own, dict(zip(TYPES, words, strict=True)))
     there = changes(side("A", own, other), side("B", other, own))
     names = {c.new: c.old for c in there if c.rule.id == "TYPE_RENAMED"}

@@ -205,14 +205,12 @@ def test_invalid_settings_are_named_with_their_place(text: str, tmp_path: Path) 
     assert WRONG[text] in str(raised.value)
 
 
-def test_a_link_out_of_the_project_or_in_a_circle_is_not_inside(tmp_path: Path) -> None:
+def test_a_link_out_of_the_project_is_not_inside(tmp_path: Path) -> None:
     inner = tmp_path / "project"
     inner.mkdir()
     (inner / "out").symlink_to(tmp_path)
-    (inner / "circle").symlink_to("circle")
     assert settings.is_inside(inner, inner / "new" / "folder")
     assert not settings.is_inside(inner, inner / "out" / "x")
-    assert not settings.is_inside(inner, inner / "circle" / "x")
     assert not settings.is_inside(inner, inner / "a\0")
 
 
