@@ -32,7 +32,7 @@ os.environ.setdefault("PIP_COMPILE", "0")  # most modules that are installed are
 ROOT = Path(__file__).parent
 os.environ.setdefault("NODE_COMPILE_CACHE", f"{ROOT / '.nox' / '.cache' / 'node'}")
 PROJECT = nox.project.load_toml(ROOT / "pyproject.toml")
-GOLDEN = "generated/mcp_protocol"
+GOLDEN = "generated/mcpgen_runtime"
 CODE = ("generator", "generated", "templates", "tests", "noxfile.py")
 SCRIPTS = "Scripts" if os.name == "nt" else "bin"
 PATH = os.environ.get("PATH", "")

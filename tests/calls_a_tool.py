@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import anyio
 
-from mcp_protocol import REVISIONS, Server
-from mcp_protocol.testing import connected
+from mcpgen_runtime import REVISIONS, Server
+from mcpgen_runtime.testing import connected
 
 server = Server("ready")
 

@@ -193,11 +193,11 @@ def pytest_configure(config: pytest.Config) -> None:
             os.environ[PACKAGE_VARIABLE] = package_with(models, config.stash[FOLDER])
         sys.path.insert(0, os.environ[PACKAGE_VARIABLE])
     if config.getoption("--whole-way"):
-        vars(importlib.import_module("mcp_protocol.server.planned_calls"))["ENABLED"] = False
+        vars(importlib.import_module("mcpgen_runtime.server.planned_calls"))["ENABLED"] = False
 
 
 def package_with(models: str, folder: str) -> str:
-    """The folder, with `mcp_protocol`, whose models are for another library."""
+    """The folder, with `mcpgen_runtime`, whose models are for another library."""
     words = (
         "-q",
         "--revision",
@@ -207,7 +207,7 @@ def package_with(models: str, folder: str) -> str:
         "--models",
         models,
         "-o",
-        f"{folder}/mcp_protocol",
+        f"{folder}/mcpgen_runtime",
     )
     subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True)
     return folder

@@ -29,7 +29,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = "generated/mcp_protocol/"
+PACKAGE = "generated/mcpgen_runtime/"
 COPIED = "templates/package/"
 MEASURED = ("generator/mcpgen/", PACKAGE)
 CACHING = tuple(f"{ROOT / folder}/" for folder in ("generator", "generated", "tests"))

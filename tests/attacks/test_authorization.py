@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.auth.interactions import PROMPTS
+from mcpgen_runtime.client.auth.interactions import PROMPTS
 from package.processes import PACKAGE_ROOT
 from package.server.auth.issuer import (
     IDP,
@@ -41,7 +41,7 @@ SECONDS = 60
 HELLO = json.dumps(initialize(SESSIONS[-1]))
 SERVER = """
     import json, logging, os
-    from mcp_protocol import DpopValidation, JwtVerifier, Protected, Server
+    from mcpgen_runtime import DpopValidation, JwtVerifier, Protected, Server
 
     logging.basicConfig(level=logging.WARNING)
 
@@ -291,7 +291,7 @@ CLIENT = """
     from contextlib import suppress
     from urllib.parse import parse_qs, urlsplit
     import anyio
-    from mcp_protocol import Device, Loopback, McpError, OAuth, connect
+    from mcpgen_runtime import Device, Loopback, McpError, OAuth, connect
 
     url, kind, calls, seconds = sys.argv[1:]
     windows = []

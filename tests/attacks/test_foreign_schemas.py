@@ -12,8 +12,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Server, connect
-from mcp_protocol.errors import McpError, RemoteProtocolError
+from mcpgen_runtime import Server, connect
+from mcpgen_runtime.errors import McpError, RemoteProtocolError
 from package.live import TEXT
 from package.scripted import connect_scripted
 

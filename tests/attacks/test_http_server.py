@@ -15,8 +15,8 @@ from urllib.parse import urljoin
 
 import pytest
 
-from mcp_protocol import connect
-from mcp_protocol.errors import RemoteError
+from mcpgen_runtime import connect
+from mcpgen_runtime.errors import RemoteError
 from package.http_process import HttpProcess, http_process
 from package.wire import INITIALIZED, SESSIONS, encode_message, initialize, request
 

@@ -17,7 +17,7 @@ from package.processes import PACKAGE_ROOT
 
 pytestmark = pytest.mark.attack
 
-PAGE = PACKAGE_ROOT / "mcp_protocol" / "inspector" / "page.html"
+PAGE = PACKAGE_ROOT / "mcpgen_runtime" / "inspector" / "page.html"
 
 DOCUMENT = """
 let made = 0;

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.attack
 SERVER = """
     import asyncio, contextlib, os, subprocess, sys, time
     from multiprocessing import parent_process
-    from mcp_protocol import Server
-    from mcp_protocol.server.toolkit import workers
+    from mcpgen_runtime import Server
+    from mcpgen_runtime.server.toolkit import workers
 
     workers._END_SECONDS = 0.5
     IS_WORKER = parent_process() is not None

@@ -26,7 +26,7 @@ import sys
 sys.path.insert(0, {str(PACKAGE_ROOT)!r})
 import anyio
 from typing import Any
-from mcp_protocol import Server
+from mcpgen_runtime import Server
 server = Server("target", version="1", drain=0.1)
 
 @server.tool()

@@ -10,10 +10,10 @@ import sys
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import RequestTimeoutError
-from mcp_protocol.facts import Lifecycle
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import RequestTimeoutError
+from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.revisions import REVISIONS
 from package.http_script import Script
 from package.http_server import Asked, HttpServer, Reply
 from package.processes import PACKAGE_ROOT
@@ -24,7 +24,7 @@ LIMIT_MIB = 6
 
 MEMORY = """
 import json, resource, sys
-from mcp_protocol.framing.sse import EventDecoder
+from mcpgen_runtime.framing.sse import EventDecoder
 
 limit = int(sys.argv[1]) * 1024 * 1024
 flood, times = json.loads(sys.argv[2]), int(sys.argv[3])

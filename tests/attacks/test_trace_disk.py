@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.processes import PACKAGE_ROOT
 
 pytestmark = pytest.mark.attack
@@ -19,7 +19,7 @@ FULL = Path("/dev/full")
 
 SERVER = """
 import sys
-from mcp_protocol import Server
+from mcpgen_runtime import Server
 
 server = Server("traced")
 

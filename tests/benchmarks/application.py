@@ -24,8 +24,8 @@ from .processes import GENERATED, ROOT
 
 sys.path.insert(0, str(GENERATED))
 
-from mcp_protocol import Server, trace_requests
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Server, trace_requests
+from mcpgen_runtime.server.asgi.settings import Limits
 
 from .calls import ARGUMENTS, HANDSHAKE, PER_REQUEST
 from .load import INITIALIZE, META

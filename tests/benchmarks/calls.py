@@ -15,7 +15,7 @@ import mcp
 import msgspec
 from mcp.client._memory import InMemoryTransport
 
-from mcp_protocol import connect
+from mcpgen_runtime import connect
 
 from . import official_server, our_server
 from .measure import FLOOR, OURS, SDK, AtMost, Line, Target, medians_async

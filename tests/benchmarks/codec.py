@@ -9,8 +9,8 @@ import mcp_types
 import orjson
 from mcp_types.methods import parse_client_request, parse_server_result
 
-from mcp_protocol import REVISIONS, _wire
-from mcp_protocol.protocol import jsonrpc
+from mcpgen_runtime import REVISIONS, _wire
+from mcpgen_runtime.protocol import jsonrpc
 
 from .measure import FLOOR, OURS, SDK, AtMost, Line, per_calls
 

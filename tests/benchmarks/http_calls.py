@@ -12,7 +12,7 @@ from functools import partial
 import fastmcp
 import mcp
 
-from mcp_protocol import connect
+from mcpgen_runtime import connect
 
 from .calls import (
     ARGUMENTS,

@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import orjson
 
-from mcp_protocol import Server
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.transports.memory import MemoryChannel, memory_pair
+from mcpgen_runtime import Server
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.transports.memory import MemoryChannel, memory_pair
 
 from .calls import HANDSHAKE, one_by_one
 from .measure import FLOOR, OURS, AtMost, Line, medians_async

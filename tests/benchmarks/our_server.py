@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mcp_protocol import Server
+from mcpgen_runtime import Server
 
 server = Server("bench", version="1.0")
 

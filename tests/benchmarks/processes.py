@@ -73,7 +73,7 @@ def first_answer(script: Path) -> float:
 
 def imports(rounds: int) -> Iterable[Line]:
     """Rows on the time before a server can respond."""
-    ours = "from mcp_protocol import Context, Server, ToolError"
+    ours = "from mcpgen_runtime import Context, Server, ToolError"
     yield Line(
         "import of what a server needs",
         medians(

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
-from mcp_protocol import REVISIONS, MemoryStore, OAuth
-from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
+from mcpgen_runtime import REVISIONS, MemoryStore, OAuth
+from mcpgen_runtime.auth.identifiers import canonical_resource
+from mcpgen_runtime.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
 
 from .calls import PER_REQUEST
 from .load import Load

@@ -8,7 +8,7 @@ from typing import Any
 from joserfc import jwt
 from joserfc.jwk import ECKey
 
-from mcp_protocol import JwtVerifier, Protected
+from mcpgen_runtime import JwtVerifier, Protected
 
 from . import our_server
 

@@ -17,7 +17,7 @@ import mcp
 from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel, Field
 
-from mcp_protocol import Server, connect
+from mcpgen_runtime import Server, connect
 
 from .calls import HANDSHAKE, Caller, compare, one_by_one
 from .measure import FASTMCP, OURS, SDK, AtMost, Line

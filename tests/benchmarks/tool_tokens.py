@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from mcp_protocol import Server, connect
+from mcpgen_runtime import Server, connect
 
 SERVICES = (
     *("invoice", "customer", "order", "ticket", "project", "branch", "release", "deployment"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import anyio
 
-from mcp_protocol import Context, Server
+from mcpgen_runtime import Context, Server
 
 server = Server("bench", version="1.0")
 

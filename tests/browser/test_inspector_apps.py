@@ -121,7 +121,7 @@ Promise.all(waits).then(() => setTimeout(() => {
 
 SERVER = """
     from pathlib import Path
-    from mcp_protocol import Csp, Server
+    from mcpgen_runtime import Csp, Server
 
     server = Server("demo", "1.0")
     server.ui("ui://demo/official.html", Path(__file__).with_name("official.html"))

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 import anyio
 from msgspec import Meta
 
-from mcp_protocol import Context
+from mcpgen_runtime import Context
 
 
 @dataclass

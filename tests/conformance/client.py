@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 
 from conformance.client_auth import authorization
-from mcp_protocol import Client, ClientHandlers, RequestContext, connect
+from mcpgen_runtime import Client, ClientHandlers, RequestContext, connect
 
 URL = sys.argv[-1]
 SCENARIO = os.environ["MCP_CONFORMANCE_SCENARIO"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientCredentials,
     EnterpriseManaged,
     IdentityProvider,
@@ -18,7 +18,7 @@ from mcp_protocol import (
 )
 
 if TYPE_CHECKING:
-    from mcp_protocol.transports.http.http_client import Authorization
+    from mcpgen_runtime.transports.http.http_client import Authorization
 
 REDIRECT_URI = "http://127.0.0.1:33418/callback"
 METADATA_URL = "https://conformance-test.local/client-metadata.json"

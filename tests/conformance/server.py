@@ -16,7 +16,7 @@ from typing import Annotated
 import anyio
 from msgspec import Meta
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Audio,
     Contents,
     Context,

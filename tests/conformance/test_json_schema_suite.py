@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.json_schema.validation import validator
+from mcpgen_runtime.json_schema.validation import validator
 
 SUITE_VARIABLE = "MCP_JSON_SCHEMA_SUITE"
 """Names the folder with the suite's tests, a folder for each dialect."""

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 GENERATOR = ROOT / "generator" / "mcpgen"
 TEMPLATES = ROOT / "templates"
-PACKAGE = ROOT / "generated" / "mcp_protocol"
+PACKAGE = ROOT / "generated" / "mcpgen_runtime"
 TESTS = ROOT / "tests"
 
 

@@ -76,20 +76,22 @@ def third_party(modules: set[str]) -> set[str]:
 @pytest.mark.parametrize(
     "statement",
     [
-        "import mcp_protocol",
-        "from mcp_protocol import Server",
-        "from mcp_protocol import connect",
-        "from mcp_protocol import *",
-        "import mcp_protocol.testing",
+        "import mcpgen_runtime",
+        "from mcpgen_runtime import Server",
+        "from mcpgen_runtime import connect",
+        "from mcpgen_runtime import *",
+        "import mcpgen_runtime.testing",
     ],
 )
 def test_importing_the_package_loads_only_core_dependencies(statement: str) -> None:
-    assert third_party(loaded_by(statement)) <= CORE | BROUGHT_ALONG | {"mcp_protocol"}
+    assert third_party(loaded_by(statement)) <= CORE | BROUGHT_ALONG | {"mcpgen_runtime"}
 
 
-@pytest.mark.parametrize("statement", ["import mcp_protocol", "from mcp_protocol import Server"])
+@pytest.mark.parametrize(
+    "statement", ["import mcpgen_runtime", "from mcpgen_runtime import Server"]
+)
 def test_importing_the_package_loads_no_revision(statement: str) -> None:
-    assert [name for name in loaded_by(statement) if name.startswith("mcp_protocol.r2")] == []
+    assert [name for name in loaded_by(statement) if name.startswith("mcpgen_runtime.r2")] == []
 
 
 def foreign_imports(path: Path) -> Iterator[tuple[ast.stmt, set[str]]]:

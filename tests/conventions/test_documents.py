@@ -22,9 +22,9 @@ import pytest
 import yaml
 
 import documents
-import mcp_protocol
+import mcpgen_runtime
 from documents import Block, Link, anchors_of, links, relative_name
-from mcp_protocol import (
+from mcpgen_runtime import (
     Client,
     ClientGroup,
     ClientHandlers,
@@ -33,8 +33,8 @@ from mcp_protocol import (
     Server,
     testing,
 )
-from mcp_protocol.server.asgi.settings import ServerHttpOptions
-from mcp_protocol.testing import Pair
+from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
+from mcpgen_runtime.testing import Pair
 
 README_LINES = range(120, 161)
 INSIDES = {"docs/design.md", "docs/adding-a-revision.md", "docs/contributing.md"}
@@ -47,7 +47,7 @@ OTHERS = {"docs/coming-from.md"}
 """Documents whose tables have names of other packages in the first column."""
 MODULES = {
     f"pkg.r{revision.replace('-', '_')}.{name}"
-    for revision in mcp_protocol.REVISIONS
+    for revision in mcpgen_runtime.REVISIONS
     for name in ("models", "methods", "client", "server")
 } | {"pkg.models"}
 OBJECTS: dict[str, tuple[Any, ...]] = {
@@ -131,7 +131,7 @@ def test_the_number_of_files_of_a_package_is_true() -> None:
     text = (documents.ROOT / "docs" / "when-not.md").read_text("utf-8")
     stated = re.search(r"more than (\d+) files", text)
     assert stated is not None
-    package = documents.ROOT / "generated" / "mcp_protocol"
+    package = documents.ROOT / "generated" / "mcpgen_runtime"
     files = [
         path for path in package.rglob("*") if path.is_file() and "__pycache__" not in str(path)
     ]
@@ -149,7 +149,7 @@ def test_code_imports_public_names_alone(block: Block) -> None:
         match node:
             case ast.ImportFrom(module=str(module)) if module.partition(".")[0] == "pkg":
                 assert PUBLIC_MODULE.fullmatch(module)
-                public = public_names(importlib.import_module(f"mcp_protocol{module[3:]}"))
+                public = public_names(importlib.import_module(f"mcpgen_runtime{module[3:]}"))
                 modules = {name.name for name in node.names if f"{module}.{name.name}" in MODULES}
                 assert {name.name for name in node.names} <= public | modules
 
@@ -189,15 +189,15 @@ def model_names() -> set[str]:
     """Every name that the messages of some revision have."""
     return {
         name
-        for revision in mcp_protocol.REVISIONS
+        for revision in mcpgen_runtime.REVISIONS
         for name in vars(
-            importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
+            importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.models")
         )
     }
 
 
 KNOWN = (
-    set(dir(mcp_protocol))
+    set(dir(mcpgen_runtime))
     | public_names(testing)
     | model_names()
     | set(dir(builtins))
@@ -218,7 +218,7 @@ def unknown_in(span: str) -> str | None:
     if head not in OBJECTS and head not in KNOWN:
         return head
     member = re.match(r"\.(\w+)", rest)
-    owners = OBJECTS.get(head) or (getattr(mcp_protocol, head, None),)
+    owners = OBJECTS.get(head) or (getattr(mcpgen_runtime, head, None),)
     if member and owners[0] is not None and not any(has(each, member[1]) for each in owners):
         return f"{head}.{member[1]}"
     return None
@@ -243,18 +243,18 @@ def test_a_name_that_does_not_exist_is_found(span: str) -> None:
 
 
 CALLED: dict[str, Callable[..., Any]] = {
-    "connect": mcp_protocol.connect,
-    "connect_sync": mcp_protocol.connect_sync,
+    "connect": mcpgen_runtime.connect,
+    "connect_sync": mcpgen_runtime.connect_sync,
     "connected": testing.connected,
     "Server": Server,
-    "Caching": mcp_protocol.Caching,
-    "Timeouts": mcp_protocol.Timeouts,
+    "Caching": mcpgen_runtime.Caching,
+    "Timeouts": mcpgen_runtime.Timeouts,
     "server.asgi": Server.asgi,
     "server.run": Server.run,
     "client.listen": Client.listen,
     "client.call_tool": Client.call_tool,
 }
-OPTIONS_OF_HTTP = {field.name for field in dataclasses.fields(mcp_protocol.ServerHttpSettings)}
+OPTIONS_OF_HTTP = {field.name for field in dataclasses.fields(mcpgen_runtime.ServerHttpSettings)}
 
 
 def calls_in(source: str) -> Iterator[ast.Call]:
@@ -292,7 +292,7 @@ def test_handlers_that_examples_override_exist() -> None:
 
 
 def test_each_setting_of_http_is_an_option_of_the_same_type() -> None:
-    settings = dict(mcp_protocol.ServerHttpSettings.__annotations__)
+    settings = dict(mcpgen_runtime.ServerHttpSettings.__annotations__)
     assert settings.pop("path") == "str"
     options = ServerHttpOptions.__annotations__
     assert {name: kind.__forward_arg__ for name, kind in options.items()} == settings

@@ -103,8 +103,8 @@ def test_a_limit_names_tests_that_exist(row: Row) -> None:
 
 
 def test_every_limit_of_an_application_over_http_is_documented() -> None:
-    from mcp_protocol.server.asgi.settings import Limits
+    from mcpgen_runtime.server.asgi.settings import Limits
 
     named = {row.setting for row in rows()}
-    prefix = "mcp_protocol.server.asgi.settings.Limits"
+    prefix = "mcpgen_runtime.server.asgi.settings.Limits"
     assert {f"{prefix}.{field.name}" for field in dataclasses.fields(Limits)} <= named

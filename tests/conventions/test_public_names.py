@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from conventions.sources import PACKAGE, ROOT, python_files, text_of
 
 WORD = re.compile(r"[A-Za-z_]\w*")
@@ -79,7 +79,7 @@ def test_each_public_name_is_explained_by_a_document() -> None:
         if not OF_REVISION.match(path.relative_to(PACKAGE).parts[0])
     ]
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
-    names = dir(mcp_protocol)
+    names = dir(mcpgen_runtime)
     assert unexplained_names(names, "\n".join(map(text_of, pages)), modules) == []
 
 

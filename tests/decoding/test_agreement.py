@@ -23,15 +23,15 @@ import pytest
 
 from decoding.instances import Instances
 from decoding.leniency import ROWS, Reading, as_read
-from mcp_protocol._unions import UntaggedType
-from mcp_protocol._wire import STRUCTS, UNREADABLE, decoder, fields
-from mcp_protocol.revisions import REVISIONS
 from mcpgen import names, schema
 from mcpgen.json_types import is_array, is_object
 from mcpgen.model import parts, schema_facts, schema_sources
 from mcpgen.package import build_request, pipeline
 from mcpgen.render import models
 from mcpgen.schema import docs, facts
+from mcpgen_runtime._unions import UntaggedType
+from mcpgen_runtime._wire import STRUCTS, UNREADABLE, decoder, fields
+from mcpgen_runtime.revisions import REVISIONS
 
 CASES = int(os.environ.get("MCP_DECODED_CASES", "12000"))
 """Cases of all revisions together."""
@@ -110,15 +110,15 @@ def _test_schema(variant: Any) -> dict[str, Any]:
 
 @cache
 def judge_values(revision: str) -> Judged:
-    module = importlib.import_module(f"mcp_protocol.{names.folder(revision)}.models")
+    module = importlib.import_module(f"mcpgen_runtime.{names.folder(revision)}.models")
     definitions = schema.load(revision).definitions
     return Judged(module, definitions, facts.load(revision).default)
 
 
 def module_of(source: str, name: str) -> Any:
     """A module of models, run as one of the committed package."""
-    module = types.ModuleType(f"mcp_protocol.{name}.models")
-    module.__package__ = f"mcp_protocol.{name}"
+    module = types.ModuleType(f"mcpgen_runtime.{name}.models")
+    module.__package__ = f"mcpgen_runtime.{name}"
     sys.modules[module.__name__] = module
     exec(compile(source, module.__name__, "exec"), module.__dict__)
     return module
@@ -230,7 +230,7 @@ def test_drafts_and_extensions_decode_as_schema_and_table_say(
     try:
         wrong = differing_values(judge(tmp_path), CASES // len(REVISIONS))
     finally:
-        for name in [name for name in sys.modules if name.startswith("mcp_protocol.judged")]:
+        for name in [name for name in sys.modules if name.startswith("mcpgen_runtime.judged")]:
             del sys.modules[name]
     assert not wrong, f"{len(wrong)} differ, the first: {json.dumps(wrong[:3])}"
 

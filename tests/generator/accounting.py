@@ -15,8 +15,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, UnsetType
 
-from mcp_protocol._unions import UntaggedType
 from mcpgen.schema.structure import escape
+from mcpgen_runtime._unions import UntaggedType
 
 TELLS = frozenset(
     {
@@ -289,8 +289,8 @@ def is_required(kind: Any, wire: str) -> bool:
 
 def module_of(source: str, name: str) -> Any:
     """A module of models, run as one of the committed package."""
-    module = types.ModuleType(f"mcp_protocol.r_{name}.models")
-    module.__package__ = f"mcp_protocol.r_{name}"
+    module = types.ModuleType(f"mcpgen_runtime.r_{name}.models")
+    module.__package__ = f"mcpgen_runtime.r_{name}"
     sys.modules[module.__name__] = module
     exec(compile(source, module.__name__, "exec"), module.__dict__)
     return module

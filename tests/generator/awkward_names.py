@@ -13,20 +13,20 @@ import jinja2.defaults
 import msgspec
 import pydantic
 
-import mcp_protocol
-from mcp_protocol import facts
-from mcp_protocol._wire import Struct
-from mcp_protocol.client.base import ClientBase
-from mcp_protocol.client.group_base import GroupBase
-from mcp_protocol.client.sync_base import SyncClientBase
-from mcp_protocol.runtime.stubs import HandlersBase
+import mcpgen_runtime
+from mcpgen_runtime import facts
+from mcpgen_runtime._wire import Struct
+from mcpgen_runtime.client.base import ClientBase
+from mcpgen_runtime.client.group_base import GroupBase
+from mcpgen_runtime.client.sync_base import SyncClientBase
+from mcpgen_runtime.runtime.stubs import HandlersBase
 
 STUB_BASES: tuple[type[Any], ...] = (ClientBase, SyncClientBase, GroupBase, HandlersBase)
 """Base classes of the rendered classes that have a method for each message."""
 
 _OWNERS = (
     *(dict, list, str, object, int, type, msgspec.Struct, pydantic.BaseModel, Struct),
-    *(builtins, mcp_protocol, facts, mcp_protocol.Client, mcp_protocol.Server, *STUB_BASES),
+    *(builtins, mcpgen_runtime, facts, mcpgen_runtime.Client, mcpgen_runtime.Server, *STUB_BASES),
 )
 _WORDS = (
     *("class_name", "fields", "members", "optional", "always_sent", "tag", "doc", "extra", "ctx"),

@@ -61,7 +61,7 @@ def account(document: dict[str, Any], folder: Path) -> Walk:
 @pytest.fixture(autouse=True)
 def without_modules() -> Iterator[None]:
     yield
-    for name in [name for name in sys.modules if name.startswith("mcp_protocol.r_accounted")]:
+    for name in [name for name in sys.modules if name.startswith("mcpgen_runtime.r_accounted")]:
         del sys.modules[name]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from generator import checked_servers
 from generator import checked_stateless_http_servers as stateless_http
 from generator import checked_stateless_servers as stateless
@@ -42,7 +42,7 @@ def command_of(module: ModuleType, first: str = "", then: str = "") -> str:
 RAW, STATELESS = command_of(checked_servers), command_of(stateless)
 ENDLESS = frozenset({"lifecycle.shutdown-by-transport", "stdio.shutdown-server-on-eof"})
 """Defects whose check waits until its deadline."""
-PACKAGE = str(Path(mcp_protocol.__file__).parent.parent)
+PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 STDIO_DEFECTS = sorted(
     {*DEFECTS, *BEFORE, "stdio.stdout-only-messages", "lifecycle.shutdown-by-transport"}
     - {"unsafe"}
@@ -84,7 +84,7 @@ OURS = f"""
 import sys
 sys.path.insert(0, {PACKAGE!r})
 from dataclasses import dataclass
-from mcp_protocol import Server, ToolAnnotations
+from mcpgen_runtime import Server, ToolAnnotations
 
 server = Server("weather", page_size=2, subscribe=True)
 

@@ -92,7 +92,7 @@ def test_a_name_whose_new_one_was_left_out_is_left_out_too(older: Path) -> None:
 
 
 def test_renames_lead_to_names_that_are_public() -> None:
-    import mcp_protocol
+    import mcpgen_runtime
 
-    assert {*RENAMED.values()} <= {*dir(mcp_protocol)}
-    assert not RENAMED.keys() & {*dir(mcp_protocol)}
+    assert {*RENAMED.values()} <= {*dir(mcpgen_runtime)}
+    assert not RENAMED.keys() & {*dir(mcpgen_runtime)}

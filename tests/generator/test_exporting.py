@@ -19,7 +19,7 @@ from mcpgen.schema.structure import resolve, structure
 
 REVISIONS = [row.name for row in schema.revisions()]
 each_revision = pytest.mark.parametrize("revision", REVISIONS)
-GOLDEN = Path(__file__).parents[2] / "generated" / "mcp_protocol"
+GOLDEN = Path(__file__).parents[2] / "generated" / "mcpgen_runtime"
 PAINT = Path(__file__).parent / "extensions" / "paint.json"
 TINY = Path(__file__).parent / "tiny" / "schema.json"
 
@@ -104,7 +104,7 @@ def test_a_package_is_exported_by_its_own_schemas(tmp_path: Path) -> None:
 @each_revision
 def test_types_of_a_package_are_its_export_but_for_comments(revision: str) -> None:
     document = export_document(str(GOLDEN), "-r", revision)
-    models: Any = importlib.import_module(f"mcp_protocol.{names.folder(revision)}.models")
+    models: Any = importlib.import_module(f"mcpgen_runtime.{names.folder(revision)}.models")
     models.DOCUMENT = {f"#/$defs/{name}": node for name, node in document["$defs"].items()}
     commented = {
         f"/$defs/{name}{text.partition(':')[0]}"

@@ -97,7 +97,7 @@ def test_the_runtime_has_what_packages_use(root: Path) -> None:
 def test_one_version_stands_for_tool_and_runtime(root: Path) -> None:
     projects = (root / "pyproject.toml", root / "generated" / "pyproject.toml")
     versions = {tomllib.loads(each.read_text("utf-8"))["project"]["version"] for each in projects}
-    done = python(root / "generated", "import mcp_protocol; print(mcp_protocol.__version__)")
+    done = python(root / "generated", "import mcpgen_runtime; print(mcpgen_runtime.__version__)")
     assert versions == {__version__} == {done.stdout.strip()}
 
 
@@ -134,11 +134,11 @@ def test_another_runtime_is_an_error_of_one_line(
 
 
 SAME = """
-import mcp_protocol, pkg
+import mcpgen_runtime, pkg
 from pkg import Server, Context, McpError, connect, REVISIONS
-assert McpError is mcp_protocol.McpError and Context is mcp_protocol.Context
-assert issubclass(Server, mcp_protocol.Server)
-assert mcp_protocol.Server.revisions is mcp_protocol.REVISIONS is not REVISIONS
+assert McpError is mcpgen_runtime.McpError and Context is mcpgen_runtime.Context
+assert issubclass(Server, mcpgen_runtime.Server)
+assert mcpgen_runtime.Server.revisions is mcpgen_runtime.REVISIONS is not REVISIONS
 assert [*Server.revisions] == [*REVISIONS]
 print(*REVISIONS)
 """
@@ -190,7 +190,7 @@ def test_modules_of_the_package_are_listed(tmp_path: Path) -> None:
 def test_models_of_pydantic_need_their_own_runtime(tmp_path: Path) -> None:
     words = ("--revision", MIDDLE, "--runtime", "installed", "--models", "pydantic")
     done = run(*words, "-o", tmp_path / "pkg")
-    text = "expected --runtime vendored, since mcp-protocol has the modules for msgspec"
+    text = "expected --runtime vendored, since mcpgen-runtime has the modules for msgspec"
     last = done.err.splitlines()[-1]
     assert (done.code, last) == (2, f"mcpgen: error: --models pydantic: {text}")
 
@@ -252,4 +252,4 @@ def test_the_tasks_extension_has_its_modules_in_the_runtime(tmp_path: Path, root
     assert run("-q", *words, "--extension", "tasks").code == 0
     code = "from pkg import Server, Tasks; print(type(Tasks(Server('s')).store).__module__)"
     shown = python(tmp_path, code, root / "generated")
-    assert shown.stdout == "mcp_protocol.runtime.task_store\n"
+    assert shown.stdout == "mcpgen_runtime.runtime.task_store\n"

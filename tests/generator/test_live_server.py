@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from generator.command_line import run
 from generator.test_cli import NEWEST
 from generator.test_mirror import FORECAST, HARMLESS, attacked_lists, code_in
@@ -20,11 +20,11 @@ from mcpgen.project import live_server, mirror
 from mcpgen.project.live_server import Target, lists, target
 from mcpgen.project.server_lists import parse
 
-PACKAGE = str(Path(mcp_protocol.__file__).parent.parent)
+PACKAGE = str(Path(mcpgen_runtime.__file__).parent.parent)
 SERVER = f"""
 import sys
 sys.path.insert(0, {PACKAGE!r})
-from mcp_protocol import Server
+from mcpgen_runtime import Server
 
 server = Server("weather", page_size=2)
 
@@ -70,7 +70,7 @@ def script(folder: Path, text: str) -> Target:
 
 
 def test_all_pages_of_every_list_are_read(tmp_path: Path) -> None:
-    server_lists = lists(mcp_protocol, script(tmp_path, SERVER))
+    server_lists = lists(mcpgen_runtime, script(tmp_path, SERVER))
     assert [tool["name"] for tool in server_lists.entries["tools"]] == ["rain", "sun", "wind"]
     assert [each["uriTemplate"] for each in server_lists.entries["resourceTemplates"]] == [
         "weather://{city}"
@@ -98,24 +98,24 @@ def test_a_server_that_answers_with_nonsense_is_one_error(
     program: str, error: str, tmp_path: Path
 ) -> None:
     with pytest.raises(MirrorError, match=error) as raised:
-        lists(mcp_protocol, script(tmp_path, program))
+        lists(mcpgen_runtime, script(tmp_path, program))
     assert "\n" not in str(raised.value)
 
 
 def test_a_program_that_is_not_there_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(MirrorError, match="expected a server that answers, got"):
-        lists(mcp_protocol, target("./no-such-program", tmp_path))
+        lists(mcpgen_runtime, target("./no-such-program", tmp_path))
 
 
 def test_a_url_where_nobody_listens_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(MirrorError, match="expected a server that answers, got"):
-        lists(mcp_protocol, target("http://127.0.0.1:1/mcp", tmp_path))
+        lists(mcpgen_runtime, target("http://127.0.0.1:1/mcp", tmp_path))
 
 
 def test_a_silent_server_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_server, "SECONDS", 1.0)
     with pytest.raises(MirrorError, match="expected a server that answers"):
-        lists(mcp_protocol, script(tmp_path, "import sys\nsys.stdin.read()"))
+        lists(mcpgen_runtime, script(tmp_path, "import sys\nsys.stdin.read()"))
 
 
 CONFIG: dict[str, Any] = {
@@ -260,7 +260,7 @@ def test_items_that_a_package_cannot_register_are_found() -> None:
             {"name": "q", "arguments": [{"name": "not a name"}]},
         ],
     }
-    limits = live_server.limits(mcp_protocol, parse(document, "x"))
+    limits = live_server.limits(mcpgen_runtime, parse(document, "x"))
     assert limits.unchecked == ("untyped", "bad")
     assert limits.absent == {
         "tools": ("no schema",),
@@ -273,7 +273,7 @@ def test_items_that_a_package_cannot_register_are_found() -> None:
 @pytest.mark.parametrize("text", ["class", '"""', "\u202ex", "a" * 150], ids=range(4))
 def test_hostile_lists_have_limits_too(text: str) -> None:
     lists_of_server = parse(attacked_lists(text), "x")
-    limits = live_server.limits(mcp_protocol, lists_of_server)
+    limits = live_server.limits(mcpgen_runtime, lists_of_server)
     snapshot = mirror.Snapshot(lists_of_server, limits, "Weather")
     assert code_in(mirror.module_text(mirror.build(snapshot, "protocol"))) <= HARMLESS
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from mcpgen.project import live_server, server_lists
 from mcpgen.project import mirror as mirrors
 from mcpgen.project.mirror import Snapshot
@@ -24,11 +24,11 @@ def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The module of a mirror beside a package with every revision."""
     folder = tmp_path_factory.mktemp("project")
     lists = server_lists.read_file(LISTS)
-    snapshot = Snapshot(lists, live_server.limits(mcp_protocol, lists), "Weather")
+    snapshot = Snapshot(lists, live_server.limits(mcpgen_runtime, lists), "Weather")
     project = folder / "mirrored_weather"
     (project / "mirror").mkdir(parents=True)
     (project / "__init__.py").touch()
-    (project / "protocol").symlink_to(Path(mcp_protocol.__file__).parent)
+    (project / "protocol").symlink_to(Path(mcpgen_runtime.__file__).parent)
     built = mirrors.build(snapshot, "protocol")
     for path, text in mirrors.files(built, snapshot).items():
         (project / "mirror" / path).write_text(text)
@@ -74,7 +74,7 @@ def server(mirror: Any, protocol: Any) -> Any:
     return server
 
 
-@pytest.fixture(params=mcp_protocol.REVISIONS)
+@pytest.fixture(params=mcpgen_runtime.REVISIONS)
 async def calls(request: pytest.FixtureRequest, mirror: Any, server: Any) -> Any:
     """The typed calls of a session with that server."""
     testing = importlib.import_module("mirrored_weather.protocol.testing")

@@ -15,19 +15,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import mcp_protocol
+import mcpgen_runtime
 from generator.command_line import run
 from generator.test_mirror import FORECAST
-from mcp_protocol._wire import convert, encode
-from mcp_protocol.revisions import REVISIONS
 from mcpgen.errors import MirrorError
 from mcpgen.package import directory
 from mcpgen.project import live_server, server_lists
 from mcpgen.project import mirror as mirrors
 from mcpgen.project.mirror import Snapshot
+from mcpgen_runtime._wire import convert, encode
+from mcpgen_runtime.revisions import REVISIONS
 
 ODD = Path(__file__).parent / "odd_server.json"
-PACKAGE = Path(mcp_protocol.__file__).parent
+PACKAGE = Path(mcpgen_runtime.__file__).parent
 NOTES = ["tool with_execution: listed without /execution"]
 """Items that a mirror cannot list: the package runs no tasks that a tool call begins."""
 
@@ -37,7 +37,7 @@ _NUMBERS = itertools.count()
 def build_mirror(document: object) -> tuple[Snapshot, Mapping[str, str]]:
     """The snapshot of some lists, and the files of its mirror."""
     lists = server_lists.parse(document, "odd.json")
-    snapshot = Snapshot(lists, live_server.limits(mcp_protocol, lists), "Odd")
+    snapshot = Snapshot(lists, live_server.limits(mcpgen_runtime, lists), "Odd")
     return snapshot, mirrors.files(mirrors.build(snapshot, "protocol"), snapshot)
 
 

@@ -13,15 +13,15 @@ from typing import Any
 import pydantic
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from generator.command_line import run
 from generator.selections import MIDDLE, NEWEST, spec_of, write_package
 from generator.test_parts import IMPORT_ALL
-from mcp_protocol import _wire
 from mcpgen.model.parts import Selection
 from mcpgen.package import manifest
 from mcpgen.package.manifest import Options
 from mcpgen.render import tree
+from mcpgen_runtime import _wire
 
 REVISIONS = (MIDDLE, NEWEST)
 
@@ -37,7 +37,7 @@ class Models:
         module = f"r{revision.replace('-', '_')}.models"
         return (
             importlib.import_module(f"{self.package.__name__}.{module}"),
-            importlib.import_module(f"{mcp_protocol.__name__}.{module}"),
+            importlib.import_module(f"{mcpgen_runtime.__name__}.{module}"),
         )
 
 

@@ -23,8 +23,8 @@ def test_a_runtime_is_compatible_within_its_minor_version(
 
 def test_an_extra_stands_behind_the_distribution() -> None:
     compatible = runtime.version_range()
-    assert runtime.requirement_specifier() == f"mcp-protocol{compatible}"
-    assert runtime.requirement_specifier("http") == f"mcp-protocol[http]{compatible}"
+    assert runtime.requirement_specifier() == f"mcpgen-runtime{compatible}"
+    assert runtime.requirement_specifier("http") == f"mcpgen-runtime[http]{compatible}"
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_a_package_on_a_runtime_has_what_its_schema_decides(path: str, has: bool
         (".proxy.proxying_server", ".server"),
         (".r2.models", ".r2.models"),
         (".client.sync_client", ".client.sync_client"),
-        (".client.retries", "mcp_protocol.client.retries"),
-        (".errors", "mcp_protocol.errors"),
+        (".client.retries", "mcpgen_runtime.client.retries"),
+        (".errors", "mcpgen_runtime.errors"),
     ],
 )
 def test_other_modules_are_imported_from_the_runtime(module: str, name: str) -> None:

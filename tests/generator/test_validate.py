@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from generator.command_line import run
-from mcp_protocol import REVISIONS, Context, Server, ToolError
-from mcp_protocol.testing import connected
+from mcpgen_runtime import REVISIONS, Context, Server, ToolError
+from mcpgen_runtime.testing import connected
 
 HELLO = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 EMPTY = {"jsonrpc": "2.0", "id": 1, "result": {}}

@@ -9,7 +9,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from interop.our_app import app as ours
-from mcp_protocol import Context, Server
+from mcpgen_runtime import Context, Server
 
 DRAIN = 0.5
 PREFIX = "/team/tools"

@@ -13,7 +13,7 @@ from typing import Annotated
 import anyio
 from msgspec import Meta
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     ProtocolError,
     Server,

@@ -15,7 +15,7 @@ from typing import Any
 
 import anyio
 
-import mcp_protocol
+import mcpgen_runtime
 
 HERE = Path(__file__).parent
 NPM = Path(os.environ.get("MCP_NPM_PEERS", ".")).resolve()
@@ -30,7 +30,7 @@ ENVIRONMENT: Mapping[str, str] = {
     **os.environ,
     "MCP_NPM_PEERS": str(NPM),
     "PYTHONPATH": os.pathsep.join(
-        map(str, (Path(mcp_protocol.__file__).parent.parent, HERE.parent))
+        map(str, (Path(mcpgen_runtime.__file__).parent.parent, HERE.parent))
     ),
 }
 

@@ -17,9 +17,9 @@ import httpx2
 import uvicorn
 
 from interop.processes import HERE, run_server
-from mcp_protocol import Context, MemoryStore, OAuth, Protected, Redirect, Server
-from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import (
+from mcpgen_runtime import Context, MemoryStore, OAuth, Protected, Redirect, Server
+from mcpgen_runtime.auth.identifiers import canonical_resource
+from mcpgen_runtime.auth.token_endpoint import (
     AccessToken,
     Grant,
     decode_record,

@@ -20,7 +20,7 @@ from interop.enterprise import (
     run_app,
 )
 from interop.protected import Place, end_token, new_place, run_protected_server, text_of
-from mcp_protocol import (
+from mcpgen_runtime import (
     EnterpriseManaged,
     JwtVerifier,
     MemoryStore,
@@ -29,7 +29,7 @@ from mcp_protocol import (
     Protected,
     connect,
 )
-from mcp_protocol import IdentityProvider as Provider
+from mcpgen_runtime import IdentityProvider as Provider
 from package.rules import revisions_holding
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]

@@ -12,7 +12,7 @@ import pytest
 from interop.hearing import Heard
 from interop.processes import HERE, NPM, run_server
 from interop.revisions import HANDSHAKE
-from mcp_protocol import ClientHandlers, RemoteError, RequestContext, connect
+from mcpgen_runtime import ClientHandlers, RemoteError, RequestContext, connect
 
 pytestmark = pytest.mark.interop
 

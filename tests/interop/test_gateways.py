@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from interop.processes import ENVIRONMENT, HERE, NPM, OURS, run_server
 from interop.revisions import HANDSHAKE, STATELESS
-from mcp_protocol import connect
+from mcpgen_runtime import connect
 
 pytestmark = pytest.mark.interop
 

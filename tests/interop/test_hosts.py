@@ -12,7 +12,7 @@ import pytest
 from interop.hearing import Heard
 from interop.processes import run_server
 from interop.revisions import HANDSHAKE, STATELESS
-from mcp_protocol import ClientHandlers, RequestContext, connect
+from mcpgen_runtime import ClientHandlers, RequestContext, connect
 
 pytestmark = pytest.mark.interop
 

@@ -15,7 +15,7 @@ import pytest
 from interop.hearing import Heard
 from interop.processes import HERE, run_server
 from interop.revisions import ELICITATION, HANDSHAKE, RESUMING, STATELESS, STRUCTURED_OUTPUT
-from mcp_protocol import ClientHandlers, RemoteError, RequestContext, connect, connect_sync
+from mcpgen_runtime import ClientHandlers, RemoteError, RequestContext, connect, connect_sync
 
 pytestmark = pytest.mark.interop
 

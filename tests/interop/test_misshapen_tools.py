@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interop.revisions import HANDSHAKE
-from mcp_protocol import connect
+from mcpgen_runtime import connect
 
 pytestmark = pytest.mark.interop
 

@@ -23,7 +23,7 @@ from interop.protected import (
     text_of,
     user,
 )
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientCredentials,
     Device,
     DeviceCode,
@@ -36,8 +36,8 @@ from mcp_protocol import (
     Redirect,
     connect,
 )
-from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import grant_key
+from mcpgen_runtime.auth.identifiers import canonical_resource
+from mcpgen_runtime.auth.token_endpoint import grant_key
 from package.rules import revisions_holding
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]

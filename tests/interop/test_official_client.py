@@ -15,12 +15,12 @@ import pytest
 from mcp.types import PromptReference, ResourceTemplateReference
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-import mcp_protocol
+import mcpgen_runtime
 from interop.revisions import STRUCTURED_OUTPUT
 
 pytestmark = pytest.mark.interop
 
-PACKAGE = Path(mcp_protocol.__file__).parent
+PACKAGE = Path(mcpgen_runtime.__file__).parent
 SERVER = mcp.StdioServerParameters(
     command=sys.executable,
     args=[str(Path(__file__).with_name("our_server.py"))],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp_types.version import SUPPORTED_PROTOCOL_VERSIONS
 
-from mcp_protocol import ClientHandlers, RemoteError, RequestContext, connect
+from mcpgen_runtime import ClientHandlers, RemoteError, RequestContext, connect
 
 pytestmark = pytest.mark.interop
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interop.processes import HERE
-from mcp_protocol import ClientHandlers, ClientTasks, connect
+from mcpgen_runtime import ClientHandlers, ClientTasks, connect
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_protocol import McpError, connect, connect_sync
+from mcpgen_runtime import McpError, connect, connect_sync
 from package.live import text_of
 
 pytestmark = pytest.mark.interop

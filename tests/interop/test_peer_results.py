@@ -17,7 +17,7 @@ from fastmcp.utilities.types import Image as FastmcpImage
 from mcp.server.mcpserver import Image as SdkImage
 from mcp.server.mcpserver import MCPServer
 
-import mcp_protocol
+import mcpgen_runtime
 
 pytestmark = [
     pytest.mark.interop,
@@ -146,9 +146,9 @@ async def of_sdk(annotation: Any, value: Any) -> Result:
 
 
 async def ours(annotation: Any, value: Any) -> Result:
-    server = mcp_protocol.Server("ours")
+    server = mcpgen_runtime.Server("ours")
     server.add_tool(tool_returning(annotation, value))
-    async with mcp_protocol.connect(server) as client:
+    async with mcpgen_runtime.connect(server) as client:
         (listed,) = await client.list_tools()
         result = mcp.types.CallToolResult.model_validate_json(
             bytes(await client.request_raw("tools/call", {"name": "tool", "arguments": {}}))
@@ -194,7 +194,7 @@ async def test_images_become_the_content_that_peers_send(
             return [image if each == "image" else each for each in value]
         return image if value == "image" else value
 
-    ours_image = mcp_protocol.Image(PNG, "image/png")
+    ours_image = mcpgen_runtime.Image(PNG, "image/png")
     fastmcp_image, sdk_image = FastmcpImage(data=PNG), SdkImage(data=PNG)
     peers = {
         "FastMCP": await of_fastmcp(
@@ -202,5 +202,5 @@ async def test_images_become_the_content_that_peers_send(
         ),
         "SDK": await of_sdk(image_types(SdkImage)[annotation], with_image(sdk_image)),
     }
-    result = await ours(image_types(mcp_protocol.Image)[annotation], with_image(ours_image))
+    result = await ours(image_types(mcpgen_runtime.Image)[annotation], with_image(ours_image))
     assert set(differences(peers, result)) == differing

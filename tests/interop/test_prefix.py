@@ -12,7 +12,7 @@ from mcp.client.sse import sse_client
 from interop.ending_apps import PREFIX
 from interop.processes import run_server
 from interop.revisions import HANDSHAKE
-from mcp_protocol import connect
+from mcpgen_runtime import connect
 
 pytestmark = pytest.mark.interop
 

@@ -31,7 +31,7 @@ from interop.protected import (
     text_of,
     user,
 )
-from mcp_protocol import (
+from mcpgen_runtime import (
     AuthorizationError,
     ClientCredentials,
     MemoryStore,

@@ -36,7 +36,7 @@ from interop.protected import (
     run_protected_server,
 )
 from interop.revisions import is_modern, offer_revision
-from mcp_protocol import JwtVerifier, Principal, Protected
+from mcpgen_runtime import JwtVerifier, Principal, Protected
 from package.server.auth.issuer import LoopbackIssuer, serving_issuer
 
 pytestmark = [

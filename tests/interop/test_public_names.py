@@ -21,9 +21,9 @@ from mcp.server.mcpserver import Context as OfficialContext
 from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel
 
-import mcp_protocol
-from mcp_protocol import Client, Context, Middleware, Server, models, other_sdks
-from mcp_protocol.server.asgi.settings import ServerHttpOptions
+import mcpgen_runtime
+from mcpgen_runtime import Client, Context, Middleware, Server, models, other_sdks
+from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
 
 pytestmark = pytest.mark.interop
 
@@ -131,11 +131,11 @@ def test_each_name_works_or_names_another_or_is_absent(module: str) -> None:
     absent = frozenset[str]().union(*ABSENT.values())
     unknown: list[str] = []
     for name in public_names(module):
-        if name in absent or hasattr(mcp_protocol, name):
+        if name in absent or hasattr(mcpgen_runtime, name):
             continue
         with pytest.raises(ImportError) as error:
-            exec(f"from mcp_protocol import {name}")
-        if not str(error.value).startswith(f"mcp_protocol has no {name}: use "):
+            exec(f"from mcpgen_runtime import {name}")
+        if not str(error.value).startswith(f"mcpgen_runtime has no {name}: use "):
             unknown.append(name)
     assert unknown == []
 
@@ -144,7 +144,7 @@ def test_each_name_works_or_names_another_or_is_absent(module: str) -> None:
 def test_each_name_of_a_module_works_or_names_another_there(module: str) -> None:
     absent = frozenset[str]().union(*ABSENT.values())
     unknown: list[str] = []
-    here = f"mcp_protocol.{module.partition('.')[2]}"
+    here = f"mcpgen_runtime.{module.partition('.')[2]}"
     for name in set(public_names(module)) - absent:
         try:
             exec(f"from {here} import {name}")
@@ -158,7 +158,7 @@ def test_no_absent_name_works_or_names_another() -> None:
     names = {name for module in MODULES for name in public_names(module)}
     for reason, absent in ABSENT.items():
         assert absent <= names, reason
-        assert not [name for name in absent if hasattr(mcp_protocol, name)], reason
+        assert not [name for name in absent if hasattr(mcpgen_runtime, name)], reason
         assert not absent & other_sdks.NAMES.keys(), reason
 
 
@@ -178,7 +178,7 @@ def test_each_module_works_or_names_another_or_is_absent(package: Any) -> None:
     unknown: list[str] = []
     for module in modules_of(package):
         try:
-            known = importlib.util.find_spec(f"mcp_protocol.{module}") is not None
+            known = importlib.util.find_spec(f"mcpgen_runtime.{module}") is not None
         except ImportError as error:
             known = ": use " in str(error)
         absent = any(f"{module}.".startswith(f"{name}.") for name in ABSENT_MODULES)
@@ -217,7 +217,7 @@ def is_hook(name: str) -> bool:
 
 @pytest.mark.parametrize(("ours", "theirs"), CLASSES)
 def test_each_member_works_or_names_another_or_is_absent(ours: str, theirs: type) -> None:
-    kind: Any = getattr(mcp_protocol, ours)
+    kind: Any = getattr(mcpgen_runtime, ours)
     named = other_sdks.ATTRIBUTES.get(ours, {})
     unknown = {name for name in members(theirs) if name not in named and not hasattr(kind, name)}
     if ours == "Middleware":
@@ -242,14 +242,14 @@ def functions() -> Iterator[tuple[str, Any, Callable[..., Any]]]:
         for name in ("log", "debug", "info", "warning", "error", "elicit", "report_progress"):
             yield f"ctx.{name}", getattr(Context, name), getattr(context, name)
     for client in (fastmcp.Client, mcp.Client, mcp.ClientSession):
-        yield "connect", mcp_protocol.connect, client.__init__
+        yield "connect", mcpgen_runtime.connect, client.__init__
         for name in ("call_tool", "complete", "get_prompt", "read_resource"):
             yield f"client.{name}", getattr(Client, name), getattr(client, name)
         for name in ("list_prompts", "list_resources", "list_tools"):
             yield f"client.{name}", getattr(Client, name), getattr(client, name)
     for kind in ("Audio", "File", "Image"):
-        yield kind, getattr(mcp_protocol, kind), getattr(fast_types, kind).__init__
-    yield "ToolResult", mcp_protocol.ToolResult, tools.ToolResult.__init__
+        yield kind, getattr(mcpgen_runtime, kind), getattr(fast_types, kind).__init__
+    yield "ToolResult", mcpgen_runtime.ToolResult, tools.ToolResult.__init__
 
 
 def keywords(function: Callable[..., Any]) -> set[str]:
@@ -273,4 +273,4 @@ def test_each_keyword_works_or_names_another_or_is_absent(
 
 def test_message_types_are_those_of_the_module_of_types() -> None:
     for name in ("TextContent", "CallToolResult", "Tool"):
-        assert getattr(mcp_protocol, name) is getattr(models, name)
+        assert getattr(mcpgen_runtime, name) is getattr(models, name)

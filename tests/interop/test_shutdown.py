@@ -12,8 +12,8 @@ import pytest
 
 from interop.processes import run_server, wait_until_listening
 from interop.revisions import HANDSHAKE, STATELESS
-from mcp_protocol import connect
-from mcp_protocol.errors import McpError
+from mcpgen_runtime import connect
+from mcpgen_runtime.errors import McpError
 
 pytestmark = pytest.mark.interop
 

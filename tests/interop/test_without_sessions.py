@@ -13,7 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from interop.revisions import is_modern, offer_revision
-from mcp_protocol import Context, Server
+from mcpgen_runtime import Context, Server
 
 pytestmark = [
     pytest.mark.interop,

@@ -26,7 +26,7 @@ FIRST = 8
 """So many test functions, which most probably fail, run without waiting for files of others."""
 
 GENERATOR = "generator/"
-GOLDEN = ("check", "--quiet", "--no-cache", "generated/mcp_protocol")
+GOLDEN = ("check", "--quiet", "--no-cache", "generated/mcpgen_runtime")
 """The command that compares the committed package with what the generator writes."""
 
 MYPY = ("--no-error-summary", "--no-color-output")
@@ -120,7 +120,7 @@ class Copy:
         if self._is_golden_current is None:
             self._is_golden_current = self._start(run_generator, *GOLDEN)[0] == 0
         if code is None or not self._is_golden_current:
-            return UNDECIDED, "the generator does not write generated/mcp_protocol"
+            return UNDECIDED, "the generator does not write generated/mcpgen_runtime"
         return KILLED, "nox -s check"
 
     def _find_type_error(self, path: str) -> str:

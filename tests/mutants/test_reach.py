@@ -15,12 +15,12 @@ import reach
 from mutants.__main__ import functions_for, unrecorded_functions_for
 from mutants.mutations import Mutant
 
-LINES = "generated/mcp_protocol/framing/line_framing.py"
+LINES = "generated/mcpgen_runtime/framing/line_framing.py"
 TEMPLATE = "templates/package/framing/line_framing.py"
 TESTED = """
 from functools import cache
 import pytest
-from mcp_protocol.framing.line_framing import LineReader
+from mcpgen_runtime.framing.line_framing import LineReader
 
 @cache
 def lines(): return LineReader(limit=9).feed(b"a\\n")

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from mcp_protocol.channel import TooLong
-from mcp_protocol.framing.sse import EventDecoder, ServerSentEvent
+from mcpgen_runtime.channel import TooLong
+from mcpgen_runtime.framing.sse import EventDecoder, ServerSentEvent
 
 App: TypeAlias = Callable[[Any, Any, Any], Any]
 

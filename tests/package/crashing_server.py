@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from mcp_protocol import Context, Server, ToolAnnotations
+from mcpgen_runtime import Context, Server, ToolAnnotations
 
 starts = Path(sys.argv[1])
 server = Server("crashing", subscribe=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, TypeAlias
 
-from mcp_protocol.channel import RequestId
-from mcp_protocol.facts import Role
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.facts import Role
+from mcpgen_runtime.revisions import REVISIONS
 from package.rules import revisions_holding
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, RESULTS
 from package.wire import ClientEnd, ServerEnd, request

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import McpError
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import McpError
 from package.http_process import SECONDS, HttpProcess
 from package.wire import PER_REQUEST, SESSIONS
 

@@ -21,9 +21,9 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.settings import Limits
-from mcp_protocol.server.toolkit.content import ToolAnnotations
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime.server.toolkit.content import ToolAnnotations
 
 drain = float(os.environ.get("DRAIN", "0.5"))
 server = Server("process", version="1", subscribe=True, drain=drain)

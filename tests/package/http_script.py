@@ -11,9 +11,9 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.facts import Lifecycle
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.revisions import REVISIONS
 from package.http_server import Asked, Handler, HttpServer, Reply
 
 TOOL: Mapping[str, Any] = {"name": "echo", "inputSchema": {"type": "object"}}

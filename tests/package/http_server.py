@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import SocketAttribute, SocketStream
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from mcp_protocol.framing.sse import encode_event
+from mcpgen_runtime.framing.sse import encode_event
 
 BROKEN = (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError)
 

@@ -13,15 +13,15 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import EndOfChannel
-from mcp_protocol.facts import Revisions
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.server.serving import Service, serve
-from mcp_protocol.server.toolkit.features import new_connection
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import EndOfChannel
+from mcpgen_runtime.facts import Revisions
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.serving import Service, serve
+from mcpgen_runtime.server.toolkit.features import new_connection
+from mcpgen_runtime.transports.memory import memory_pair
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import HANDSHAKE, describe_as, encode_message
 

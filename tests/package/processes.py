@@ -12,10 +12,10 @@ from typing import Any
 
 import anyio
 
-import mcp_protocol
-from mcp_protocol.transports.process import ProcessChannel, ShutdownTimeouts, open_process
+import mcpgen_runtime
+from mcpgen_runtime.transports.process import ProcessChannel, ShutdownTimeouts, open_process
 
-PACKAGE_ROOT = Path(mcp_protocol.__file__).parent.parent
+PACKAGE_ROOT = Path(mcpgen_runtime.__file__).parent.parent
 DEADLINE = 30
 SHORT_TIMEOUTS = ShutdownTimeouts(after_eof=0.1, after_terminate=0.1, after_kill=DEADLINE)
 

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     InvalidParamsError,
     Principal,
@@ -21,10 +21,10 @@ from mcp_protocol import (
     ToolError,
     connect,
 )
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import EndOfChannel
-from mcp_protocol.runtime.request_context import ANONYMOUS, PRINCIPAL
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import EndOfChannel
+from mcpgen_runtime.runtime.request_context import ANONYMOUS, PRINCIPAL
+from mcpgen_runtime.transports.memory import memory_pair
 from package.asgi_client import Http, asgi
 from package.asgi_stream import SECONDS, Stream
 from package.wire import INITIALIZED, encode_message, initialize

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
-from mcp_protocol.facts import Lifecycle, Revisions
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.facts import Lifecycle, Revisions
+from mcpgen_runtime.revisions import REVISIONS
 from requirements.entries import ledger
 
 

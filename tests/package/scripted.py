@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from itertools import chain
 from typing import Any
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.client.async_client import connect
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
 from package.live import FakeServer
 from package.samples import EVERY_SERVER_CAPABILITY
 

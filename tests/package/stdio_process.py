@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mcp_protocol.protocol.jsonrpc import InvalidMessage, parse
+from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, parse
 from package.processes import PACKAGE_ROOT
 from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, request
 

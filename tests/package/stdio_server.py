@@ -9,7 +9,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import Context, InputRequired, Server
+from mcpgen_runtime import Context, InputRequired, Server
 
 server = Server("process", version="1", drain=0.2)
 

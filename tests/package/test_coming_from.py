@@ -12,10 +12,10 @@ from typing import Any
 import httpx2
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from documents import ROOT, examples, tables_of
-from mcp_protocol import ClientHandlers, RemoteError, connect
-from mcp_protocol.testing import connected
+from mcpgen_runtime import ClientHandlers, RemoteError, connect
+from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +79,7 @@ def library(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> 
     name = f"library_{request.param}"
     module = types.ModuleType(name)
     monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setitem(sys.modules, "pkg", mcp_protocol)
+    monkeypatch.setitem(sys.modules, "pkg", mcpgen_runtime)
     exec(compile(examples()[f"{name}.py"], f"{name}.py", "exec"), module.__dict__)
     return module
 
@@ -166,7 +166,7 @@ async def test_the_context_has_what_a_tool_wants(library: Any, revision: str) ->
         for name, arguments, text in CONTEXT_TEXTS:
             assert (await client.call_tool(name, arguments)).content[0].text == text, name
         asks = structured_value(await client.call_tool("who"))
-        assert asks["client"]["name"] == "mcp_protocol"
+        assert asks["client"]["name"] == "mcpgen_runtime"
 
 
 @of("middleware")

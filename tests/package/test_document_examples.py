@@ -16,14 +16,14 @@ from typing import Any
 import httpx2
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from documents import ROOT, Block, examples, outputs, prose_of, snippets
 from generator.selections import spec_of
-from mcp_protocol import ClientHandlers, Server, connect, testing
-from mcp_protocol.errors import HttpStatusError, RemoteError
-from mcp_protocol.testing import connected
 from mcpgen.model import parts
 from mcpgen.render import tree
+from mcpgen_runtime import ClientHandlers, Server, connect, testing
+from mcpgen_runtime.errors import HttpStatusError, RemoteError
+from mcpgen_runtime.testing import connected
 from package.forks import SESSION, Forks, forks
 from package.respondent import refusal_code
 from package.rules import revisions_holding
@@ -43,7 +43,7 @@ def example(name: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A file of the documents, as a module of its own that found our package as `pkg`."""
     module = types.ModuleType(name)
     monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setitem(sys.modules, "pkg", mcp_protocol)
+    monkeypatch.setitem(sys.modules, "pkg", mcpgen_runtime)
     monkeypatch.setitem(sys.modules, "pkg.testing", testing)
     source = examples()[f"{name}.py"]
     exec(compile(source, f"{name}.py", "exec"), module.__dict__)
@@ -164,7 +164,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("reader")
     for name, text in examples().items():
         (folder / name).write_text(text, "utf-8")
-    package = Path(mcp_protocol.__file__).parent
+    package = Path(mcpgen_runtime.__file__).parent
     shutil.copytree(package, folder / "pkg")  # and what was compiled
     types_only = parts.selection(("types",), ())
     files = tree.render_package([spec_of("2025-06-18")], "acme_types", types_only)

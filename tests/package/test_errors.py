@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import errors
-from mcp_protocol.errors import (
+from mcpgen_runtime import errors
+from mcpgen_runtime.errors import (
     NO_DATA,
     ConnectFailedError,
     FrameError,
@@ -262,4 +262,4 @@ def test_a_missing_name_says_which_package_to_update() -> None:
         "a.b comes with the feature extra, which this package was generated without:"
         " mcpgen update folder/pkg --features +extra"
     )
-    assert "mcp_protocol --features" in missing_text("a", "b")
+    assert "mcpgen_runtime --features" in missing_text("a", "b")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from mcp_protocol._wire import ValidationError, convert, error_text
-from mcp_protocol.foreign_text import (
+from mcpgen_runtime._wire import ValidationError, convert, error_text
+from mcpgen_runtime.foreign_text import (
     has_parent_segment,
     is_scope,
     is_uri,
@@ -20,7 +20,7 @@ from mcp_protocol.foreign_text import (
     safe_url,
     url_complaint,
 )
-from mcp_protocol.r2025_06_18 import models
+from mcpgen_runtime.r2025_06_18 import models
 
 HARMFUL = [
     "\x1b[2J",

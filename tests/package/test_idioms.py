@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import httpx2
 import pytest
 
-import mcp_protocol
-from mcp_protocol import (
+import mcpgen_runtime
+from mcpgen_runtime import (
     Accepted,
     Audio,
     Client,
@@ -33,15 +33,15 @@ from mcp_protocol import (
     connect_sync,
     models,
 )
-from mcp_protocol._wire import to_builtins
-from mcp_protocol.revisions import FOLDERS
-from mcp_protocol.testing import connected
+from mcpgen_runtime._wire import to_builtins
+from mcpgen_runtime.revisions import FOLDERS
+from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 
 HANDSHAKE = ALL[-2]
-models_of_a_revision = importlib.import_module(f"mcp_protocol.{FOLDERS[ALL[-1]]}.models")
+models_of_a_revision = importlib.import_module(f"mcpgen_runtime.{FOLDERS[ALL[-1]]}.models")
 
 
 @dataclass
@@ -152,7 +152,7 @@ def test_media_of_two_types_or_of_a_path_as_data_are_refused(kind: Any) -> None:
 SCRIPT = """
 import sys
 sys.path.insert(0, {path!r})
-from mcp_protocol import Server
+from mcpgen_runtime import Server
 
 server = Server("script")
 
@@ -167,7 +167,7 @@ server.run("stdio")
 @pytest.fixture
 def script(tmp_path: Path) -> Path:
     path = tmp_path / "weather.py"
-    path.write_text(SCRIPT.format(path=str(Path(mcp_protocol.__file__).parents[1])), "utf-8")
+    path.write_text(SCRIPT.format(path=str(Path(mcpgen_runtime.__file__).parents[1])), "utf-8")
     return path
 
 
@@ -285,7 +285,10 @@ MADE_AS_ELSEWHERE = [
     ("TextContent", {"type": "text", "text": "rain"}),
     ("ImageContent", {"type": "image", "data": "aQ==", "mimeType": "image/png"}),
     ("ResourceLink", {"type": "resource_link", "uri": "data://a", "name": "a"}),
-    ("EmbeddedResource", {"type": "resource", "resource": mcp_protocol.Contents("data://a", "a")}),
+    (
+        "EmbeddedResource",
+        {"type": "resource", "resource": mcpgen_runtime.Contents("data://a", "a")},
+    ),
     ("CallToolResult", {"content": [], "isError": True}),
     ("Tool", {"name": "a", "inputSchema": {"type": "object"}}),
     ("ToolAnnotations", {"readOnlyHint": True}),
@@ -298,10 +301,10 @@ MADE_AS_ELSEWHERE = [
 def test_message_types_take_constants_and_names_of_the_wire(
     name: str, members: dict[str, Any], revision: str | None
 ) -> None:
-    module: Any = mcp_protocol
+    module: Any = mcpgen_runtime
     if revision is not None:
         folder = FOLDERS[revision]
-        module = importlib.import_module(f"mcp_protocol.{folder}.models")
+        module = importlib.import_module(f"mcpgen_runtime.{folder}.models")
         if "resource" in members:
             members = {**members, "resource": module.TextResourceContents(uri="data://a", text="a")}
         if not hasattr(module, name):
@@ -311,7 +314,7 @@ def test_message_types_take_constants_and_names_of_the_wire(
         assert wire[wire_name] == members[wire_name]
 
 
-@pytest.mark.parametrize("module", [mcp_protocol, models_of_a_revision])
+@pytest.mark.parametrize("module", [mcpgen_runtime, models_of_a_revision])
 def test_a_constant_of_another_value_is_refused(module: Any) -> None:
     with pytest.raises((TypeError, ValueError)):  # models of pydantic raise ValueError
         module.TextContent(text="rain", type="image")
@@ -477,7 +480,7 @@ def test_the_transport_of_run_may_be_stdio(script: Path) -> None:
 
 
 def test_the_ending_of_a_script_says_what_runs_it(tmp_path: Path) -> None:
-    from mcp_protocol.client.connect import script_command
+    from mcpgen_runtime.client.connect import script_command
 
     assert script_command(Path(__file__)) == [sys.executable, __file__]
     other = tmp_path / "server.js"

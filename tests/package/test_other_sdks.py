@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-import mcp_protocol
-from mcp_protocol import (
+import mcpgen_runtime
+from mcpgen_runtime import (
     CacheHint,
     ClientHandlers,
     Context,
@@ -27,17 +27,17 @@ from mcp_protocol import (
     connect_sync,
     other_sdks,
 )
-from mcp_protocol.apps import ToolOptions
-from mcp_protocol.client.client_settings import ClientLimits, Timeouts
-from mcp_protocol.server.asgi.settings import ServerHttpOptions
-from mcp_protocol.testing import connected
+from mcpgen_runtime.apps import ToolOptions
+from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
+from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
+from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 
 NO_TYPES: Any = Server("untyped")
 """As a program without types uses a server."""
-CLIENT: Any = mcp_protocol.Client
+CLIENT: Any = mcpgen_runtime.Client
 CONNECT: Any = connect
 CONNECT_SYNC: Any = connect_sync
 
@@ -204,56 +204,62 @@ async def test_a_call_names_another_keyword(
 
 def test_an_import_of_a_name_of_another_sdk_says_what_to_import() -> None:
     other = "FastMCP"
-    with pytest.raises(ImportError, match=r"^mcp_protocol has no FastMCP: use Server$"):
-        exec(f"from mcp_protocol import {other}")
+    with pytest.raises(ImportError, match=r"^mcpgen_runtime has no FastMCP: use Server$"):
+        exec(f"from mcpgen_runtime import {other}")
     with pytest.raises(ImportError, match=r"use connect\(url\)$"):
-        exec("from mcp_protocol import streamable_http_client")
+        exec("from mcpgen_runtime import streamable_http_client")
     with pytest.raises(AttributeError, match=r"has no FastMCP: use Server$"):
-        getattr(mcp_protocol, other)
-    assert not hasattr(mcp_protocol, other)
+        getattr(mcpgen_runtime, other)
+    assert not hasattr(mcpgen_runtime, other)
 
 
 def test_a_message_type_names_the_module_that_has_it() -> None:
-    text = r"^mcp_protocol has no ElicitResult: use mcp_protocol\.models\.ElicitResult$"
+    text = r"^mcpgen_runtime has no ElicitResult: use mcpgen_runtime\.models\.ElicitResult$"
     with pytest.raises(ImportError, match=text):
-        exec("from mcp_protocol import ElicitResult")
+        exec("from mcpgen_runtime import ElicitResult")
 
 
 @pytest.mark.parametrize(
     ("statement", "alternative"),
     [
         (
-            "from mcp_protocol.types import TextContent",
-            r"module mcp_protocol.types: use mcp_protocol\.models$",
+            "from mcpgen_runtime.types import TextContent",
+            r"module mcpgen_runtime.types: use mcpgen_runtime\.models$",
         ),
-        ("from mcp_protocol import types", r"types: use mcp_protocol\.models$"),
-        ("import mcp_protocol.exceptions", r"exceptions: use mcp_protocol\.errors$"),
-        ("from mcp_protocol import METHOD_NOT_FOUND", r"FOUND: use mcp_protocol\.errors$"),
-        ("from mcp_protocol.server.fastmcp import FastMCP", "use Server$"),
-        ("from mcp_protocol.server.fastmcp.prompts import base", "use Server$"),
-        ("from mcp_protocol.server import lowlevel", r"use Server\(handlers="),
-        ("import mcp_protocol.server.lowlevel", r"use Server\(handlers="),
-        ("from mcp_protocol.client.streamable_http import x", r"use connect\(url\)$"),
+        ("from mcpgen_runtime import types", r"types: use mcpgen_runtime\.models$"),
+        ("import mcpgen_runtime.exceptions", r"exceptions: use mcpgen_runtime\.errors$"),
+        ("from mcpgen_runtime import METHOD_NOT_FOUND", r"FOUND: use mcpgen_runtime\.errors$"),
+        ("from mcpgen_runtime.server.fastmcp import FastMCP", "use Server$"),
+        ("from mcpgen_runtime.server.fastmcp.prompts import base", "use Server$"),
+        ("from mcpgen_runtime.server import lowlevel", r"use Server\(handlers="),
+        ("import mcpgen_runtime.server.lowlevel", r"use Server\(handlers="),
+        ("from mcpgen_runtime.client.streamable_http import x", r"use connect\(url\)$"),
     ],
 )
 def test_an_import_from_another_sdk_says_what_to_import(statement: str, alternative: str) -> None:
-    with pytest.raises(ImportError, match=f"^mcp_protocol has no .*{alternative}"):
+    with pytest.raises(ImportError, match=f"^mcpgen_runtime has no .*{alternative}"):
         exec(statement)
 
 
 @pytest.mark.parametrize(
     ("statement", "text"),
     [
-        ("from mcp_protocol.server import FastMCP", "server has no FastMCP: use Server"),
-        ("from mcp_protocol.server import Server", "server has no Server: use mcp_protocol.Server"),
-        ("from mcp_protocol.client import Client", "client has no Client: use mcp_protocol.Client"),
-        ("from mcp_protocol.client import Root", "client has no Root: use mcp_protocol.Root"),
+        ("from mcpgen_runtime.server import FastMCP", "server has no FastMCP: use Server"),
         (
-            "from mcp_protocol.client import ElicitResult",
-            "client has no ElicitResult: use mcp_protocol.models.ElicitResult",
+            "from mcpgen_runtime.server import Server",
+            "server has no Server: use mcpgen_runtime.Server",
         ),
         (
-            "from mcp_protocol.server.auth import JWTVerifier",
+            "from mcpgen_runtime.client import Client",
+            "client has no Client: use mcpgen_runtime.Client",
+        ),
+        ("from mcpgen_runtime.client import Root", "client has no Root: use mcpgen_runtime.Root"),
+        (
+            "from mcpgen_runtime.client import ElicitResult",
+            "client has no ElicitResult: use mcpgen_runtime.models.ElicitResult",
+        ),
+        (
+            "from mcpgen_runtime.server.auth import JWTVerifier",
             "server.auth has no JWTVerifier: use JwtVerifier",
         ),
     ],
@@ -261,36 +267,40 @@ def test_an_import_from_another_sdk_says_what_to_import(statement: str, alternat
 def test_an_import_from_a_subpackage_says_what_to_import(statement: str, text: str) -> None:
     with pytest.raises(ImportError) as error:
         exec(statement)
-    assert str(error.value) == f"mcp_protocol.{text}"
+    assert str(error.value) == f"mcpgen_runtime.{text}"
 
 
 def test_any_other_name_of_a_subpackage_is_not_there() -> None:
-    with pytest.raises(ImportError, match=r"^cannot import name 'nothing' from 'mcp_protocol\.ser"):
-        exec("from mcp_protocol.server import nothing")
+    with pytest.raises(
+        ImportError, match=r"^cannot import name 'nothing' from 'mcpgen_runtime\.ser"
+    ):
+        exec("from mcpgen_runtime.server import nothing")
 
 
 def test_any_other_module_is_not_there() -> None:
     absent = "nothing"
-    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'mcp_protocol\.nothing'$"):
-        exec(f"import mcp_protocol.{absent}")
-    with pytest.raises(AttributeError, match=r"^module 'mcp_protocol' has no attribute 'nothing'$"):
-        getattr(mcp_protocol, absent)
+    with pytest.raises(ModuleNotFoundError, match=r"^No module named 'mcpgen_runtime\.nothing'$"):
+        exec(f"import mcpgen_runtime.{absent}")
+    with pytest.raises(
+        AttributeError, match=r"^module 'mcpgen_runtime' has no attribute 'nothing'$"
+    ):
+        getattr(mcpgen_runtime, absent)
 
 
 def test_the_names_are_loaded_for_an_error_only() -> None:
     program = (
-        "import sys, mcp_protocol\n"
-        "from mcp_protocol import Client, Context, Server, connect\n"
+        "import sys, mcpgen_runtime\n"
+        "from mcpgen_runtime import Client, Context, Server, connect\n"
         "server = Server('s')\n"
-        "assert 'mcp_protocol.other_sdks' not in sys.modules\n"
+        "assert 'mcpgen_runtime.other_sdks' not in sys.modules\n"
         "assert not hasattr(server, 'http_app')\n"
-        "assert 'mcp_protocol.other_sdks' in sys.modules\n"
+        "assert 'mcpgen_runtime.other_sdks' in sys.modules\n"
     )
-    folder = Path(mcp_protocol.__file__).parents[1]
+    folder = Path(mcpgen_runtime.__file__).parents[1]
     subprocess.run([sys.executable, "-c", program], check=True, cwd=folder)
 
 
-ROOT = frozenset(dir(mcp_protocol))
+ROOT = frozenset(dir(mcpgen_runtime))
 TEXTS = " ".join(
     text
     for tables in (other_sdks.KEYWORDS, other_sdks.ATTRIBUTES)
@@ -302,8 +312,8 @@ OWNERS: dict[str, Any] = {
     "server": Server,
     "Server": Server,
     "ctx": Context,
-    "client": mcp_protocol.Client,
-    "request": mcp_protocol.MiddlewareRequest,
+    "client": mcpgen_runtime.Client,
+    "request": mcpgen_runtime.MiddlewareRequest,
 }
 
 
@@ -326,8 +336,13 @@ def test_every_alternative_exists() -> None:
             Server.mount,
         ),
         *(Server.from_openapi, Server.completion, Server.method, Context.elicit, Context.log),
-        *(Server.run_workers, connect, mcp_protocol.Client.listen, mcp_protocol.Client.call_tool),
-        *(Timeouts, ClientLimits, mcp_protocol.Protected, CacheHint),
+        *(
+            Server.run_workers,
+            connect,
+            mcpgen_runtime.Client.listen,
+            mcpgen_runtime.Client.call_tool,
+        ),
+        *(Timeouts, ClientLimits, mcpgen_runtime.Protected, CacheHint),
     )
     keywords = {name for call in calls for name in inspect.signature(call).parameters}
     keywords |= ServerHttpOptions.__optional_keys__ | ToolOptions.__optional_keys__
@@ -342,16 +357,18 @@ def test_every_alternative_begins_with_a_public_name() -> None:
 
 
 def test_no_alternative_is_for_what_exists() -> None:
-    owners = {"server": Server, "ctx": Context, "client": mcp_protocol.Client}
+    owners = {"server": Server, "ctx": Context, "client": mcpgen_runtime.Client}
     for call, table in other_sdks.KEYWORDS.items():
         owner, _, name = call.partition(".")
-        function: Any = getattr(owners[owner], name) if name else getattr(mcp_protocol, owner)
+        function: Any = getattr(owners[owner], name) if name else getattr(mcpgen_runtime, owner)
         assert not table.keys() & inspect.signature(function).parameters.keys(), call
     for kind, names in other_sdks.ATTRIBUTES.items():
-        assert not [name for name in names if hasattr(getattr(mcp_protocol, kind), name)]
+        assert not [name for name in names if hasattr(getattr(mcpgen_runtime, kind), name)]
     assert not other_sdks.NAMES.keys() & ROOT
     for module in other_sdks.MODULES:
-        assert not Path(mcp_protocol.__file__).parent.joinpath(*module.split(".")).exists(), module
+        assert not Path(mcpgen_runtime.__file__).parent.joinpath(*module.split(".")).exists(), (
+            module
+        )
 
 
 @pytest.mark.parametrize(

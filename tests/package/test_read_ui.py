@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     UI_EXTENSION,
     Csp,
     RemoteError,
@@ -22,8 +22,8 @@ from mcp_protocol import (
     connect,
     ui_of,
 )
-from mcp_protocol.apps import MIME_TYPE, resource_ui, tool_ui, ui_wire
-from mcp_protocol.client.sync_client import connect_sync
+from mcpgen_runtime.apps import MIME_TYPE, resource_ui, tool_ui, ui_wire
+from mcpgen_runtime.client.sync_client import connect_sync
 from package.scripted import connect_scripted
 from package.wire import ALL
 

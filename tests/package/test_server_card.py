@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from mcp_protocol import RemoteProtocolError, RouteRequest, Server, connect, read_server_card
-from mcp_protocol.client.card_reader import CARD_BYTES
-from mcp_protocol.errors import FrameError
-from mcp_protocol.server_card import CARD_SCHEMA, CARD_TYPE
+from mcpgen_runtime import RemoteProtocolError, RouteRequest, Server, connect, read_server_card
+from mcpgen_runtime.client.card_reader import CARD_BYTES
+from mcpgen_runtime.errors import FrameError
+from mcpgen_runtime.server_card import CARD_SCHEMA, CARD_TYPE
 from package.asgi_client import asgi
 from package.server.auth.guarded import protected_settings
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     CacheHint,
     Client,
     MiddlewareRequest,
@@ -29,10 +29,10 @@ from mcp_protocol import (
     Skill,
     connect,
 )
-from mcp_protocol.client.sync_client import connect_sync
-from mcp_protocol.server.toolkit.skill_directories import read_skills
-from mcp_protocol.skills import FILES, GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
-from mcp_protocol.testing import connected
+from mcpgen_runtime.client.sync_client import connect_sync
+from mcpgen_runtime.server.toolkit.skill_directories import read_skills
+from mcpgen_runtime.skills import FILES, GET, LIST, READ_DIRECTORY, SKILL_BYTES, SKILLS
+from mcpgen_runtime.testing import connected
 from package.wire import ALL, HANDSHAKE, speaking_to
 
 pytestmark = pytest.mark.anyio

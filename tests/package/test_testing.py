@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import RemoteError, RevisionError, Server
-from mcp_protocol.r2025_06_18 import client as r2025_06_18
-from mcp_protocol.testing import Pair, connected, pair_fixture
+from mcpgen_runtime import RemoteError, RevisionError, Server
+from mcpgen_runtime.r2025_06_18 import client as r2025_06_18
+from mcpgen_runtime.testing import Pair, connected, pair_fixture
 from package.wire import ALL, HANDSHAKE
 
 pytestmark = pytest.mark.anyio
@@ -86,8 +86,8 @@ CHILD = """
 import asyncio, sys
 import anyio
 import pytest
-from mcp_protocol import Server
-from mcp_protocol.testing import Pair, pair_fixture
+from mcpgen_runtime import Server
+from mcpgen_runtime.testing import Pair, pair_fixture
 
 def make() -> Server:
     server = Server("weather")

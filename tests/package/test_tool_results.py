@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import models
-from mcp_protocol._wire import UNSET
-from mcp_protocol.r2025_06_18.models import CallToolResult as ObjectResult
-from mcp_protocol.tool_results import (
+from mcpgen_runtime import models
+from mcpgen_runtime._wire import UNSET
+from mcpgen_runtime.r2025_06_18.models import CallToolResult as ObjectResult
+from mcpgen_runtime.tool_results import (
     Hints,
     hints_of,
     only_text,

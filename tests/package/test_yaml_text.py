@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import MissingExtraError
-from mcp_protocol.yaml_text import DocumentTooLargeError, read_yaml
+from mcpgen_runtime import MissingExtraError
+from mcpgen_runtime.yaml_text import DocumentTooLargeError, read_yaml
 
 OTHER_TYPES = ("timestamp 2026-01-01", "binary aGk=", "set {a}", "omap [a: 1]", "pairs [a: 1]")
 DIGITS = "7" * 400

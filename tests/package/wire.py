@@ -13,15 +13,15 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.channel import Channel, MessageKind, OutgoingMessage
-from mcp_protocol.facts import Lifecycle, Method, Revision
-from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.lifecycle import Description
-from mcp_protocol.protocol.receiver import Event, RequestReceived, Send
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revision_facts import Facts
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.channel import Channel, MessageKind, OutgoingMessage
+from mcpgen_runtime.facts import Lifecycle, Method, Revision
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.lifecycle import Description
+from mcpgen_runtime.protocol.receiver import Event, RequestReceived, Send
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revision_facts import Facts
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports.memory import memory_pair
 
 ALL = tuple(REVISIONS)
 HANDSHAKE = tuple(REVISIONS.of(Lifecycle.HANDSHAKE))

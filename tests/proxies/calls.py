@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from mcp_protocol import connect
-from mcp_protocol.framing.sse import encode_comment
+from mcpgen_runtime import connect
+from mcpgen_runtime.framing.sse import encode_comment
 from package.asgi_client import BOTH, JSON, SSE, fields_of
 from package.faults import Outcome
 from package.http_process import HttpProcess

@@ -18,8 +18,8 @@ import anyio
 import pytest
 import yaml
 
-from mcp_protocol import connect
-from mcp_protocol.errors import RemoteError
+from mcpgen_runtime import connect
+from mcpgen_runtime.errors import RemoteError
 from package.http_process import Process
 from package.server.shared.engine import program
 from package.wire import SESSIONS
@@ -34,7 +34,7 @@ ERROR_SECONDS = 5.0
 CITY = """
     import os
     import anyio
-    from mcp_protocol import Context, Server
+    from mcpgen_runtime import Context, Server
 
     server = Server("city", state_key=b"the same in all processes")
 
@@ -93,7 +93,7 @@ class Site:
             assert command[:3] == ["python", "-m", "pkg"]
             words = [self._placed(each) for each in command[3:]]
             words[words.index("0.0.0.0:8000")] = f"{ADDRESS}:{port}"
-            command = [sys.executable, "-m", "mcp_protocol", *words]
+            command = [sys.executable, "-m", "mcpgen_runtime", *words]
         process = Process(command, {"PYTHONSAFEPATH": ""}, folder)
         try:
             wait_for(process, port)

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from generator.selections import (
     LAST_WITH_SESSIONS,
     MIDDLE,
@@ -58,7 +58,7 @@ OF_THE_NEWEST = [
 """Packages that pyright sees too. The modules of older revisions are in the committed package,
 which it sees whole, and a name that a selection lacks is an error of mypy as well.
 """
-COMMITTED = Path(mcp_protocol.__file__).parent
+COMMITTED = Path(mcpgen_runtime.__file__).parent
 WRONG = "wrong"
 ERROR_OF_MYPY = re.compile(r"^(?P<package>\w+)[/\\].*: error: .*$", re.MULTILINE)
 

@@ -18,7 +18,7 @@ Runtime: TypeAlias = Literal["vendored", "installed"]
 RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 """The forms; the first one is the default."""
 
-DISTRIBUTION, PACKAGE = "mcp-protocol", "mcp_protocol"
+DISTRIBUTION, PACKAGE = "mcpgen-runtime", "mcpgen_runtime"
 """The distribution, and the package in it."""
 
 FOLDER = "for_installed"

@@ -18,7 +18,7 @@ from readabilipy.simple_json import (  # type: ignore[import-untyped] # it has n
     simple_json_from_html_string,
 )
 
-from mcp_protocol import Server, ToolAnnotations, ToolError
+from mcpgen_runtime import Server, ToolAnnotations, ToolError
 
 READS_THE_WEB = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=True

@@ -13,7 +13,7 @@ import git
 from git.exc import ODBError
 from pydantic import Field
 
-from mcp_protocol import Server, ToolAnnotations, ToolError
+from mcpgen_runtime import Server, ToolAnnotations, ToolError
 
 LINES = 3
 EXPECTED = (ValueError, LookupError, OSError, git.GitError, ODBError)

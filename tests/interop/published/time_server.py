@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from pydantic import Field
 from tzlocal import get_localzone_name
 
-from mcp_protocol import Server, ToolAnnotations, ToolError
+from mcpgen_runtime import Server, ToolAnnotations, ToolError
 
 LOOKUP = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False

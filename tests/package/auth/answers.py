@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
-from mcp_protocol.auth.address_rules import AddressCheck, AddressRules
-from mcp_protocol.auth.discovery import AuthorizationServer, FlowContext, discover
-from mcp_protocol.auth.jwt_signing import ProofKey
-from mcp_protocol.auth.steps import (
+from mcpgen_runtime.auth.address_rules import AddressCheck, AddressRules
+from mcpgen_runtime.auth.discovery import AuthorizationServer, FlowContext, discover
+from mcpgen_runtime.auth.jwt_signing import ProofKey
+from mcpgen_runtime.auth.steps import (
     Call,
     DeviceCode,
     Fetch,
@@ -23,7 +23,7 @@ from mcp_protocol.auth.steps import (
     ShowCode,
     Visit,
 )
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 
 Result = TypeVar("Result")
 

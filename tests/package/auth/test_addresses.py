@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_protocol.auth.address_rules import (
+from mcpgen_runtime.auth.address_rules import (
     URL_CHARACTERS,
     AddressCheck,
     AddressRules,
@@ -12,7 +12,7 @@ from mcp_protocol.auth.address_rules import (
     is_loopback,
     is_plain_host,
 )
-from mcp_protocol.errors import AuthorizationError
+from mcpgen_runtime.errors import AuthorizationError
 from requirements import EVERY_REVISION, requirement
 
 REMOTE = AddressCheck("https://mcp.example/mcp", AddressRules())

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol.auth.challenges import (
+from mcpgen_runtime.auth.challenges import (
     Challenge,
     format_challenge,
     format_challenges,

@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
-from mcp_protocol import IdentityProvider
-from mcp_protocol.auth.discovery import with_offline_access
-from mcp_protocol.auth.flows import (
+from mcpgen_runtime import IdentityProvider
+from mcpgen_runtime.auth.discovery import with_offline_access
+from mcpgen_runtime.auth.flows import (
     CodeRequest,
     begin_code_flow,
     challenge_of,
@@ -22,10 +22,10 @@ from mcp_protocol.auth.flows import (
     has_same_state,
     new_verifier,
 )
-from mcp_protocol.auth.identifiers import OFFLINE_ACCESS
-from mcp_protocol.auth.jwt_signing import PrivateKey, ProofKey, base64url
-from mcp_protocol.auth.registration import ClientProfile
-from mcp_protocol.auth.steps import (
+from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS
+from mcpgen_runtime.auth.jwt_signing import PrivateKey, ProofKey, base64url
+from mcpgen_runtime.auth.registration import ClientProfile
+from mcpgen_runtime.auth.steps import (
     Call,
     DeviceCode,
     Fetch,
@@ -34,8 +34,8 @@ from mcp_protocol.auth.steps import (
     ShowCode,
     Visit,
 )
-from mcp_protocol.auth.token_endpoint import Grant
-from mcp_protocol.errors import AuthorizationError, OAuthError
+from mcpgen_runtime.auth.token_endpoint import Grant
+from mcpgen_runtime.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
     AS_URL,
     ISSUER,

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.auth.challenges import parse_challenges
-from mcp_protocol.auth.discovery import discover, initial_scopes, step_up_scopes
-from mcp_protocol.auth.identifiers import OFFLINE_ACCESS, canonical_resource
-from mcp_protocol.auth.steps import Fetched
-from mcp_protocol.errors import AuthorizationError
+from mcpgen_runtime.auth.challenges import parse_challenges
+from mcpgen_runtime.auth.discovery import discover, initial_scopes, step_up_scopes
+from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS, canonical_resource
+from mcpgen_runtime.auth.steps import Fetched
+from mcpgen_runtime.errors import AuthorizationError
 from package.auth.answers import (
     AS_URL,
     ISSUER,

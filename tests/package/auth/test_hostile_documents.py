@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import AuthorizationError
-from mcp_protocol.auth.discovery import discover
-from mcp_protocol.auth.flows import VISIT_CHARACTERS, code_flow, device_flow
-from mcp_protocol.auth.registration import ClientProfile
-from mcp_protocol.auth.steps import Fetched, Flow
+from mcpgen_runtime import AuthorizationError
+from mcpgen_runtime.auth.discovery import discover
+from mcpgen_runtime.auth.flows import VISIT_CHARACTERS, code_flow, device_flow
+from mcpgen_runtime.auth.registration import ClientProfile
+from mcpgen_runtime.auth.steps import Fetched, Flow
 from package.auth.answers import (
     AS_URL,
     ISSUER,

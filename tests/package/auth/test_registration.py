@@ -11,9 +11,9 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import JWKRegistry
 
-from mcp_protocol import OAuth, PrivateKey, Redirect, client_metadata_document
-from mcp_protocol.auth.flows import code_flow
-from mcp_protocol.auth.registration import (
+from mcpgen_runtime import OAuth, PrivateKey, Redirect, client_metadata_document
+from mcpgen_runtime.auth.flows import code_flow
+from mcpgen_runtime.auth.registration import (
     ClientProfile,
     Registration,
     check_metadata_url,
@@ -21,14 +21,14 @@ from mcp_protocol.auth.registration import (
     limit_scopes,
     registration_key,
 )
-from mcp_protocol.auth.steps import Fetch, Fetched
-from mcp_protocol.auth.token_endpoint import (
+from mcpgen_runtime.auth.steps import Fetch, Fetched
+from mcpgen_runtime.auth.token_endpoint import (
     ASSERTION_TYPE,
     ClientIdentity,
     decode_record,
     encode_record,
 )
-from mcp_protocol.errors import AuthorizationError, OAuthError
+from mcpgen_runtime.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
     ISSUER,
     NEWEST,

@@ -14,17 +14,17 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import JWKRegistry
 
-from mcp_protocol import IdentityProvider, PrivateKey
-from mcp_protocol.auth.discovery import discover
-from mcp_protocol.auth.flows import client_credentials, enterprise_managed, workload_identity
-from mcp_protocol.auth.jwt_signing import (
+from mcpgen_runtime import IdentityProvider, PrivateKey
+from mcpgen_runtime.auth.discovery import discover
+from mcpgen_runtime.auth.flows import client_credentials, enterprise_managed, workload_identity
+from mcpgen_runtime.auth.jwt_signing import (
     ProofKey,
     base64url,
     decode_base64url,
     random_base64url,
 )
-from mcp_protocol.auth.steps import Fetch, Fetched
-from mcp_protocol.auth.token_endpoint import (
+from mcpgen_runtime.auth.steps import Fetch, Fetched
+from mcpgen_runtime.auth.token_endpoint import (
     ASSERTION_TYPE,
     SHORTEST_RENEWAL,
     AccessToken,
@@ -37,7 +37,7 @@ from mcp_protocol.auth.token_endpoint import (
     refresh_grant,
     request_token,
 )
-from mcp_protocol.errors import AuthorizationError, OAuthError
+from mcpgen_runtime.errors import AuthorizationError, OAuthError
 from package.auth.answers import (
     AS_URL,
     ISSUER,

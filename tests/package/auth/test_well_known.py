@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_protocol.auth.identifiers import (
+from mcpgen_runtime.auth.identifiers import (
     authorization_server_urls,
     canonical_uri,
     comparable_uri,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     AnyOf,
     ClientCredentials,
     JwtVerifier,
@@ -17,9 +17,9 @@ from mcp_protocol import (
     ProtectedResourceMetadata,
     StaticTokens,
 )
-from mcp_protocol.auth.token_endpoint import ClientIdentity, authentication_fields
-from mcp_protocol.errors import AuthorizationError
-from mcp_protocol.server.auth.jws_validation import registry_of
+from mcpgen_runtime.auth.token_endpoint import ClientIdentity, authentication_fields
+from mcpgen_runtime.errors import AuthorizationError
+from mcpgen_runtime.server.auth.jws_validation import registry_of
 from package.auth.answers import ISSUER
 
 PLAIN = StaticTokens({"x" * 32: "ann"})

@@ -7,7 +7,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from package.live import TEXT, FakeServer
 from package.wire import PER_REQUEST
 

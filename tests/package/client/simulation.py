@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import anyio
 from trio.testing import MockClock
 
-from mcp_protocol.errors import McpError, ResponseLostError
-from mcp_protocol.transports.http.http_libraries import TakePart
+from mcpgen_runtime.errors import McpError, ResponseLostError
+from mcpgen_runtime.transports.http.http_libraries import TakePart
 from package.http_server import Asked, Handler, Reply
 
 Result = TypeVar("Result")

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Server, connect, connect_sync
-from mcp_protocol.errors import AbsentMethodError, MethodNotFoundError, RevisionError
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import Server, connect, connect_sync
+from mcpgen_runtime.errors import AbsentMethodError, MethodNotFoundError, RevisionError
+from mcpgen_runtime.revisions import REVISIONS
 from package.wire import ALL
 
 NEWEST, OLDEST = ALL[-1], ALL[0]

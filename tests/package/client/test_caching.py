@@ -12,12 +12,12 @@ import anyio
 import msgspec
 import pytest
 
-from mcp_protocol._wire import encode
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.client.client_settings import Caching
-from mcp_protocol.client.response_cache import ResponseCache, WatchedFields
-from mcp_protocol.errors import ConnectionClosedError, RemoteError
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime._wire import encode
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.client.client_settings import Caching
+from mcpgen_runtime.client.response_cache import ResponseCache, WatchedFields
+from mcpgen_runtime.errors import ConnectionClosedError, RemoteError
+from mcpgen_runtime.revisions import REVISIONS
 from package.client.cached import Clock, cacheable_result, names, tools
 from package.live import FakeServer
 from package.rules import revisions_holding

@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
     Context,
@@ -22,7 +22,7 @@ from mcp_protocol import (
     connect,
     connect_sync,
 )
-from mcp_protocol.client.callbacks import StartedCall
+from mcpgen_runtime.client.callbacks import StartedCall
 from package.http_script import Script
 from package.http_script import connect_scripted as over_http
 from package.http_server import Asked, Reply

@@ -11,18 +11,18 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.client.async_client import Client, ClientHandlers, connect
-from mcp_protocol.client.base import ClientApplication
-from mcp_protocol.client.client_settings import Identity
-from mcp_protocol.client.connect import (
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import Client, ClientHandlers, connect
+from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.client_settings import Identity
+from mcpgen_runtime.client.connect import (
     explain_error,
     in_memory,
     is_config_path,
     new_peer,
     run_concurrently,
 )
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     InvalidParamsError,
     LocalProtocolError,
@@ -33,8 +33,8 @@ from mcp_protocol.errors import (
     RevisionError,
     ServerStartError,
 )
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts
 
@@ -70,7 +70,7 @@ async def test_a_pinned_revision_has_the_client_class_of_its_own(revision: str) 
     async with live(App(names_back), revision) as (client, _):
         assert client.revision == revision
         folder = "r" + revision.replace("-", "_")
-        assert type(client).__module__ == f"mcp_protocol.{folder}.client"
+        assert type(client).__module__ == f"mcpgen_runtime.{folder}.client"
 
 
 @pytest.mark.requirement(

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.processes import PACKAGE_ROOT
 
 SERVER = '''
@@ -25,7 +25,7 @@ SERVER = '''
     from enum import Enum
     from typing import Literal
 
-    from mcp_protocol import Context, Image, Server, ToolError
+    from mcpgen_runtime import Context, Image, Server, ToolError
 
     server = Server("weather", "1.0", instructions="Ask for cities.")
 
@@ -120,7 +120,7 @@ def use(
 ) -> subprocess.CompletedProcess[str]:
     """Run a command of the package in a folder."""
     return subprocess.run(
-        [sys.executable, "-m", "mcp_protocol", *words],
+        [sys.executable, "-m", "mcpgen_runtime", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)} | environment,
         capture_output=True,
@@ -140,7 +140,7 @@ def use_here(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         redirect_stderr(err),
         pytest.raises(SystemExit) as ended,
     ):
-        importlib.import_module("mcp_protocol.__main__").main(words)
+        importlib.import_module("mcpgen_runtime.__main__").main(words)
     code = ended.value.code or 0
     assert isinstance(code, int)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
@@ -286,7 +286,7 @@ def test_requests_of_a_server_are_shown_at_the_terminal(folder: Path, revision: 
 
 def config(folder: Path) -> str:
     """A file with the configuration of two servers, one of which has inputs."""
-    module = [sys.executable, "-m", "mcp_protocol", "serve", "weather:server"]
+    module = [sys.executable, "-m", "mcpgen_runtime", "serve", "weather:server"]
     entry = {"command": module[0], "args": module[1:], "cwd": "${workspaceFolder}"}
     env = {"PYTHONPATH": str(PACKAGE_ROOT)}
     secret = {**env, "FORECAST_KEY": "${input:place}-${input:key}"}
@@ -320,7 +320,7 @@ def test_a_server_of_a_configuration_is_a_target(folder: Path) -> None:
 def test_inputs_of_a_configuration_are_asked_at_the_terminal(folder: Path) -> None:
     typing, terminal = os.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "mcp_protocol", "call", f"{config(folder)}:secret", "variable"],
+        [sys.executable, "-m", "mcpgen_runtime", "call", f"{config(folder)}:secret", "variable"],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         stdin=terminal,

@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Timeouts
-from mcp_protocol.client.command_line import CommandPackage, add_commands, run
-from mcp_protocol.client.host_config import HOSTS, default_name, entry
-from mcp_protocol.client.terminal_handlers import CAPABILITIES, TerminalHandlers
-from mcp_protocol.errors import ConnectionClosedError
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.client_settings import Timeouts
+from mcpgen_runtime.client.command_line import CommandPackage, add_commands, run
+from mcpgen_runtime.client.host_config import HOSTS, default_name, entry
+from mcpgen_runtime.client.terminal_handlers import CAPABILITIES, TerminalHandlers
+from mcpgen_runtime.errors import ConnectionClosedError
+from mcpgen_runtime.revisions import REVISIONS
 from package.client.simulation import VirtualClockLoop
 from package.scripted import ScriptedServer
 
@@ -514,7 +514,7 @@ def start_weather(revision: str | None) -> Server:
 def ticks(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clock by which a session opens in 100.44 ms, and lists in 201.16 ms."""
     times = cycle([0.0, 0.10044, 0.3016])
-    monkeypatch.setattr("mcp_protocol.client.command_line.perf_counter", lambda: next(times))
+    monkeypatch.setattr("mcpgen_runtime.client.command_line.perf_counter", lambda: next(times))
 
 
 @pytest.mark.usefixtures("ticks")

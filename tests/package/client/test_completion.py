@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import InvalidParamsError, RemoteProtocolError
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.errors import InvalidParamsError, RemoteProtocolError
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import live
 from package.rules import revisions_holding
 from package.scripted import connect_scripted
@@ -22,7 +22,7 @@ every = pytest.mark.parametrize("revision", ALL)
 PROMPT = {"type": "ref/prompt", "name": "greet"}
 TEMPLATE = {"type": "ref/resource", "uri": "memo://{name}"}
 ARGUMENT = {"name": "name", "value": "o"}
-NEWEST: Any = import_module(f"mcp_protocol.r{ALL[-1].replace('-', '_')}.models")
+NEWEST: Any = import_module(f"mcpgen_runtime.r{ALL[-1].replace('-', '_')}.models")
 WITH_CONTEXT = revisions_holding("completion.context-arguments")
 
 

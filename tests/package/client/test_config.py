@@ -13,10 +13,10 @@ import anyio
 import pytest
 from jsonschema import Draft7Validator
 
-from mcp_protocol import ConfigInput, Server, connect, connect_sync
-from mcp_protocol.__main__ import main
-from mcp_protocol.client.server_config import ServerEntry, config_servers, read_config
-from mcp_protocol.errors import ConnectionClosedError, ServerStartError, TransportError
+from mcpgen_runtime import ConfigInput, Server, connect, connect_sync
+from mcpgen_runtime.__main__ import main
+from mcpgen_runtime.client.server_config import ServerEntry, config_servers, read_config
+from mcpgen_runtime.errors import ConnectionClosedError, ServerStartError, TransportError
 from package.client.test_groups import git, process, two
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER
@@ -585,7 +585,7 @@ async def test_no_error_of_a_configuration_shows_a_secret(
     path.write_text(json.dumps(config))
     targets: list[Any] = [path, config] if isinstance(config, dict) else [path]
     for target in targets:
-        caplog.set_level(logging.DEBUG, "mcp_protocol")
+        caplog.set_level(logging.DEBUG, "mcpgen_runtime")
         with pytest.raises(Exception, match=r".") as failed:
             async with connect(target):
                 pytest.fail("there is no server")

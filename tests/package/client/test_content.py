@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol._wire import to_builtins
-from mcp_protocol.client.host import Answer, Media
-from mcp_protocol.errors import RemoteProtocolError
+from mcpgen_runtime._wire import to_builtins
+from mcpgen_runtime.client.host import Answer, Media
+from mcpgen_runtime.errors import RemoteProtocolError
 from package.live import TEXT, text_of
 from package.rules import revisions_holding
 from package.scripted import connect_scripted

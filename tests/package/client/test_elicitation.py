@@ -11,10 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import safe_url
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import LocalProtocolError, RemoteError, RemoteProtocolError
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime import safe_url
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import LocalProtocolError, RemoteError, RemoteProtocolError
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.client.questioner import KEY, Outcome, ask_client, declared_capabilities
 from package.live import TEXT, FakeServer
 from package.rules import revisions_holding

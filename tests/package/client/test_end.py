@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import ConnectionClosedError
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import ConnectionClosedError
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import FakeServer
 from package.wire import ALL
 

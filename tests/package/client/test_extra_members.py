@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Caching,
     ClientHandlers,
     Context,
@@ -25,19 +25,19 @@ from mcp_protocol import (
     replace,
     to_builtins,
 )
-from mcp_protocol._wire import (
+from mcpgen_runtime._wire import (
     EncodingError,
     StructType,
     decoder,
     encode,
     fields,
 )
-from mcp_protocol.facts import python_names
-from mcp_protocol.protocol.client_connection import extra_decoder, extra_result_decoder
-from mcp_protocol.protocol.extra_members import EXTRA, builtins_with_extra
-from mcp_protocol.revisions import FOLDERS, REVISIONS
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.testing import connected
+from mcpgen_runtime.facts import python_names
+from mcpgen_runtime.protocol.client_connection import extra_decoder, extra_result_decoder
+from mcpgen_runtime.protocol.extra_members import EXTRA, builtins_with_extra
+from mcpgen_runtime.revisions import FOLDERS, REVISIONS
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.testing import connected
 from package.client.cached import cacheable_result
 from package.protocol.pair import Pair as Ends
 from package.rules import revisions_holding
@@ -89,7 +89,7 @@ def anyio_backend() -> str:
 
 def own(revision: str, module: str = "models") -> Any:
     """A module of a revision's own."""
-    return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.{module}")
+    return importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.{module}")
 
 
 def revisions_having(name: str) -> list[str]:

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from mcp_protocol import Server
-from mcp_protocol.client.client_settings import Caching, ClientLimits, ClientSettings
-from mcp_protocol.client.server_state import Key, NoCache, ServerState
-from mcp_protocol.client.tool_param_headers import ToolParamHeaders
-from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.protocol import client_features
-from mcp_protocol.protocol.client_features import messages_complaint
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import Server
+from mcpgen_runtime.client.client_settings import Caching, ClientLimits, ClientSettings
+from mcpgen_runtime.client.server_state import Key, NoCache, ServerState
+from mcpgen_runtime.client.tool_param_headers import ToolParamHeaders
+from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime.protocol import client_features
+from mcpgen_runtime.protocol.client_features import messages_complaint
+from mcpgen_runtime.revisions import REVISIONS
 from package.live import TEXT
 from package.wire import ALL, speaking_to
 

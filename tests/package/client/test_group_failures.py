@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     ConnectionClosedError,
     InvalidParamsError,
@@ -17,8 +17,8 @@ from mcp_protocol import (
     ToolsChanged,
     connect,
 )
-from mcp_protocol.client.group_requests import GroupServer
-from mcp_protocol.errors import ConnectFailedError
+from mcpgen_runtime.client.group_requests import GroupServer
+from mcpgen_runtime.errors import ConnectFailedError
 from package.client.test_listen import Losing
 from package.live import TEXT, FakeServer, text_of
 from package.scripted import ScriptedServer

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Client,
     ClientGroup,
     ClientHandlers,
@@ -26,7 +26,7 @@ from mcp_protocol import (
     connect_sync,
     models,
 )
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     AbsentMethodError,
     ConnectionClosedError,
     InvalidParamsError,

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from mcp_protocol import ClientHandlers, Server, SyncClientHandlers, connect, connect_sync
-from mcp_protocol.client.base import Handlers
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import ClientHandlers, Server, SyncClientHandlers, connect, connect_sync
+from mcpgen_runtime.client.base import Handlers
+from mcpgen_runtime.revisions import REVISIONS
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
@@ -79,7 +79,7 @@ def test_a_misnamed_handler_with_wrong_parameters_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["cancel", "list", "create", "answer"])
 def test_a_helper_whose_name_is_a_part_of_a_capability_is_none(name: str) -> None:
-    handlers: type = import_module("mcp_protocol.r2025_11_25.client").ClientHandlers
+    handlers: type = import_module("mcpgen_runtime.r2025_11_25.client").ClientHandlers
     opening = prepare_session(handlers_with(name, usual, handlers), "2025-11-25")
     assert opening is not None
 

@@ -11,13 +11,13 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.client.client_settings import ClientLimits
-from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.server.toolkit.client_features.input_required import InputRequired
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.client.client_settings import ClientLimits
+from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.toolkit.client_features.input_required import InputRequired
 from package.live import TEXT, App, FakeServer, live, text_of
 from package.respondent import ROOTS, SAMPLED, accept_result, connect_respondent, text_in
 from package.rules import revisions_holding

@@ -11,10 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import RequestId
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Caching
-from mcp_protocol.client.listen import (
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.client_settings import Caching
+from mcpgen_runtime.client.listen import (
     Change,
     ListeningAgain,
     NotificationFilter,
@@ -24,7 +24,7 @@ from mcp_protocol.client.listen import (
     ToolsChanged,
     change_of,
 )
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
@@ -33,7 +33,7 @@ from mcp_protocol.errors import (
     RequestLost,
     ResponseLostError,
 )
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.scripted import connect_scripted
 from package.wire import (

@@ -13,9 +13,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
-from mcp_protocol.errors import (
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.listen import ListeningAgain, ToolsChanged
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     HttpStatusError,
     McpError,

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import RequestLost, ResponseLostError
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import RequestLost, ResponseLostError
 from package.client.simulation import ASYNCIO
 from package.live import FakeServer
 from package.wire import HANDSHAKE, PER_REQUEST

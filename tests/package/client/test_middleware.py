@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientNext,
     ClientRequest,
     RemoteError,
@@ -114,13 +114,13 @@ def test_server_middleware_logs_requests_of_a_blocking_client(
 ) -> None:
     with (
         connect_sync(shop(), revision=revision) as client,
-        caplog.at_level(logging.INFO, "mcp_protocol.requests"),
+        caplog.at_level(logging.INFO, "mcpgen_runtime.requests"),
     ):
         client.middleware(log_requests())
         client.call_tool("order", {"item": "pear"})
         with pytest.raises(RemoteError):
             client.call_tool("none")
-    logged: Any = [each for each in caplog.records if each.name == "mcp_protocol.requests"]
+    logged: Any = [each for each in caplog.records if each.name == "mcpgen_runtime.requests"]
     assert [(each.mcp_method, each.mcp_target, each.mcp_outcome) for each in logged] == [
         ("tools/call", "order", "ok"),
         ("tools/call", "none", "error"),

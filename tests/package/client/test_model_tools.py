@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Audio,
     DeclaredTools,
     File,
@@ -27,8 +27,8 @@ from mcp_protocol import (
     ToolResult,
     connect,
 )
-from mcp_protocol.client.host import ModelApi
-from mcp_protocol.client.sync_client import connect_sync
+from mcpgen_runtime.client.host import ModelApi
+from mcpgen_runtime.client.sync_client import connect_sync
 from package.scripted import connect_scripted
 from package.wire import ALL, PER_REQUEST
 

@@ -10,9 +10,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.live import TEXT, FakeServer, text_of
 from package.rules import revisions_holding
 from package.samples import PARAMS

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.client_settings import ClientLimits, Timeouts
-from mcp_protocol.errors import (
+from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
+from mcpgen_runtime.errors import (
     InvalidParamsError,
     RemoteError,
     RemoteProtocolError,
     RequestTimeoutError,
 )
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.rules import revisions_holding
 from package.scripted import connect_scripted
 from package.wire import ALL

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.async_client import Client, open_client
-from mcp_protocol.client.base import ClientApplication
-from mcp_protocol.client.client_settings import Identity
-from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.protocol.param_headers import param_headers_of
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.client.async_client import Client, open_client
+from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.client_settings import Identity
+from mcpgen_runtime.errors import InvalidParamsError, RemoteError
+from mcpgen_runtime.protocol.param_headers import param_headers_of
+from mcpgen_runtime.revisions import REVISIONS
 from package.live import TEXT, text_of
 from package.rules import revisions_holding
 from package.scripted import ScriptedServer, connect_scripted

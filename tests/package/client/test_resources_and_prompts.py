@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.listen import ResourceUpdated
-from mcp_protocol.errors import (
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.listen import ResourceUpdated
+from mcpgen_runtime.errors import (
     InvalidParamsError,
     MethodNotFoundError,
     MissingCapabilityError,
     RemoteError,
 )
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.rules import revisions_holding
 from package.samples import RESULTS

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     ListeningAgain,
     ResourceUpdated,
@@ -23,17 +23,17 @@ from mcp_protocol import (
     connect,
     connect_sync,
 )
-from mcp_protocol.channel import MessageKind, OutgoingMessage
-from mcp_protocol.client.base import ClientApplication
-from mcp_protocol.client.client_settings import Identity, Restart
-from mcp_protocol.client.connect import new_peer
-from mcp_protocol.client.restart import RestartingChannel
-from mcp_protocol.errors import (
+from mcpgen_runtime.channel import MessageKind, OutgoingMessage
+from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.client_settings import Identity, Restart
+from mcpgen_runtime.client.connect import new_peer
+from mcpgen_runtime.client.restart import RestartingChannel
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     EndOfChannel,
     ServerStartError,
 )
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.live import FakeServer
 from package.stdio_process import PATHS
 from package.wire import HANDSHAKE, PER_REQUEST

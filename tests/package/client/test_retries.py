@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.errors import RemoteProtocolError
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import RemoteProtocolError
 from package.rules import revisions_holding
 from package.samples import RESULTS
 from package.scripted import ScriptedServer, connect_scripted

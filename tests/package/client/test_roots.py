@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, Root, Server
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime import Context, Root, Server
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.client.questioner import ask_client, declared_capabilities
 from package.live import FakeServer, live, text_of
 from package.respondent import ROOTS, connect_respondent, refusal_code, text_in

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import LocalProtocolError, ProtocolError, RemoteProtocolError
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.client.questioner import Outcome, ask_client, declared_capabilities
 from package.respondent import ASK, HI, SAMPLED, TOOL, USE
 from package.rules import revisions_holding

@@ -14,21 +14,21 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Timeouts
-from mcp_protocol.client.sync_client import connect_sync
-from mcp_protocol.errors import (
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.client_settings import Timeouts
+from mcpgen_runtime.client.sync_client import connect_sync
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     McpError,
     RequestTimeoutError,
     RevisionError,
     ServerStartError,
 )
-from mcp_protocol.facts import HANDSHAKE as ANY_HANDSHAKE
-from mcp_protocol.facts import Lifecycle
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.process import open_process
+from mcpgen_runtime.facts import HANDSHAKE as ANY_HANDSHAKE
+from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports.process import open_process
 from package.live import FakeServer
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 

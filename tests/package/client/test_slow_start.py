@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ConnectionClosedError,
     McpError,
     RequestTimeoutError,
@@ -22,16 +22,16 @@ from mcp_protocol import (
     Timeouts,
     connect,
 )
-from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.client.base import ClientApplication
-from mcp_protocol.client.client_settings import ClientSettings, Identity
-from mcp_protocol.client.connect import new_peer
-from mcp_protocol.client.restart import RestartingChannel
-from mcp_protocol.errors import EndOfChannel
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports import process
-from mcp_protocol.transports.memory import memory_pair
-from mcp_protocol.transports.process import BRIEF, open_process
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.client_settings import ClientSettings, Identity
+from mcpgen_runtime.client.connect import new_peer
+from mcpgen_runtime.client.restart import RestartingChannel
+from mcpgen_runtime.errors import EndOfChannel
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports import process
+from mcpgen_runtime.transports.memory import memory_pair
+from mcpgen_runtime.transports.process import BRIEF, open_process
 from package.client.simulation import ASYNCIO, simulate
 from package.live import FakeServer
 from package.wire import ALL, HANDSHAKE

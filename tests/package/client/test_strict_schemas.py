@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from syrupy.assertion import SnapshotAssertion
 
-from mcp_protocol.client.strict_schemas import (
+from mcpgen_runtime.client.strict_schemas import (
     ANTHROPIC,
     GEMINI,
     OPENAI,

@@ -14,8 +14,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol._wire import UNSET
-from mcp_protocol.errors import RemoteProtocolError
+from mcpgen_runtime._wire import UNSET
+from mcpgen_runtime.errors import RemoteProtocolError
 from package.live import TEXT
 from package.rules import revisions_holding
 from package.scripted import connect_scripted

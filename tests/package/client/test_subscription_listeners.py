@@ -11,18 +11,18 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.client.listen import (
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.client.listen import (
     Change,
     NotificationFilter,
     ResourceUpdated,
     ToolsChanged,
 )
-from mcp_protocol.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
-from mcp_protocol.protocol.receiver import Ignored, NotificationReceived
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
+from mcpgen_runtime.protocol.receiver import Ignored, NotificationReceived
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.wire import (
     ACKNOWLEDGED,

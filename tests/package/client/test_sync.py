@@ -19,11 +19,11 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from mcp_protocol.client.async_client import Client, ClientHandlers, connect
-from mcp_protocol.client.listen import NotificationFilter, ToolsChanged
-from mcp_protocol.client.sync import Backend
-from mcp_protocol.client.sync_client import SyncClient, SyncClientHandlers, connect_sync
-from mcp_protocol.errors import (
+from mcpgen_runtime.client.async_client import Client, ClientHandlers, connect
+from mcpgen_runtime.client.listen import NotificationFilter, ToolsChanged
+from mcpgen_runtime.client.sync import Backend
+from mcpgen_runtime.client.sync_client import SyncClient, SyncClientHandlers, connect_sync
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     MethodNotFoundError,
     RemoteError,
@@ -31,10 +31,10 @@ from mcp_protocol.errors import (
     RevisionError,
     ServerStartError,
 )
-from mcp_protocol.revisions import FOLDERS
-from mcp_protocol.server.toolkit.client_features.elicitation import Accepted
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.revisions import FOLDERS
+from mcpgen_runtime.server.toolkit.client_features.elicitation import Accepted
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
@@ -120,10 +120,10 @@ def test_a_session_is_had_without_an_event_loop(revision: str, backend: Backend)
 
 @every
 def test_a_client_of_one_revision_has_the_methods_of_that_one(revision: str) -> None:
-    one = import_module(f"mcp_protocol.{FOLDERS[revision]}.client").Client
+    one = import_module(f"mcpgen_runtime.{FOLDERS[revision]}.client").Client
     of_revision = {name for name in vars(one) if not name.startswith("_")}
     with sync(revision) as client:
-        assert type(client).__module__ == f"mcp_protocol.{FOLDERS[revision]}.client_sync"
+        assert type(client).__module__ == f"mcpgen_runtime.{FOLDERS[revision]}.client_sync"
         assert {name for name in vars(type(client)) if not name.startswith("_")} == of_revision
         assert repr(client).startswith("<SyncClient on <Client of desk")
 
@@ -392,7 +392,8 @@ class Ending(Server):
 
 def test_a_script_that_forgets_to_close_ends_all_the_same() -> None:
     code = (
-        "from mcp_protocol import connect_sync as c; print(c({!r}, env={!r}).list_tools()[0].name)"
+        "from mcpgen_runtime import connect_sync; "
+        "print(connect_sync({!r}, env={!r}).list_tools()[0].name)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code.format(SERVER, PATHS)],

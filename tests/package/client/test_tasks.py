@@ -14,7 +14,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     LocalProtocolError,
     MethodNotFoundError,

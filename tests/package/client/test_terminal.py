@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.client_settings import ConfigInput
-from mcp_protocol.client.item_texts import (
+from mcpgen_runtime.client.client_settings import ConfigInput
+from mcpgen_runtime.client.item_texts import (
     argument_types,
     block_text,
     first_line,
     item_row,
     print_block,
 )
-from mcp_protocol.client.terminal_handlers import TerminalHandlers, ask_input
-from mcp_protocol.errors import ProtocolError
-from mcp_protocol.runtime.terminal_output import PlainOutput
+from mcpgen_runtime.client.terminal_handlers import TerminalHandlers, ask_input
+from mcpgen_runtime.errors import ProtocolError
+from mcpgen_runtime.runtime.terminal_output import PlainOutput
 
 pytestmark = pytest.mark.anyio
 

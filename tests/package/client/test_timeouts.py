@@ -13,11 +13,11 @@ import anyio
 import pytest
 import trio.testing
 
-from mcp_protocol.channel import RequestId
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Timeouts
-from mcp_protocol.errors import RequestTimeoutError, RevisionError
-from mcp_protocol.facts import Role
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.client_settings import Timeouts
+from mcpgen_runtime.errors import RequestTimeoutError, RevisionError
+from mcpgen_runtime.facts import Role
 from package.client.simulation import ASYNCIO
 from package.ends import asking_ends, end_of
 from package.live import TEXT, FakeServer, text_of

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.facts import Lifecycle
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.tool_results import Hints, hints_of
+from mcpgen_runtime.errors import InvalidParamsError, RemoteError
+from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.tool_results import Hints, hints_of
 from package.live import TEXT, live, text_of
 from package.rules import revisions_holding
 from package.samples import PARAMS

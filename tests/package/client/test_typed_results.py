@@ -15,10 +15,10 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field
 
-from mcp_protocol import connect, connect_sync
-from mcp_protocol.errors import ToolError, ToolFailedError, ToolResultError
-from mcp_protocol.server.toolkit.content import Image
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime import connect, connect_sync
+from mcpgen_runtime.errors import ToolError, ToolFailedError, ToolResultError
+from mcpgen_runtime.server.toolkit.content import Image
+from mcpgen_runtime.server.toolkit.server import Server
 from package.scripted import connect_scripted
 from package.stdio_process import PATHS
 from package.wire import ALL
@@ -277,7 +277,7 @@ async def test_a_type_without_json_form_is_refused_before_the_call(returns: Any)
 def test_a_call_without_a_result_type_imports_nothing_for_types() -> None:
     code = """
 import anyio, sys
-from mcp_protocol import Server, connect
+from mcpgen_runtime import Server, connect
 server = Server("s")
 server.tool(name="x")(lambda: "x")
 async def main():

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.framing.http_headers import (
+from mcpgen_runtime.errors import LocalProtocolError
+from mcpgen_runtime.framing.http_headers import (
     SAFE_INTEGER,
     decode_value,
     encode_value,
@@ -18,7 +18,7 @@ from mcp_protocol.framing.http_headers import (
     media_type,
     value_text,
 )
-from mcp_protocol.protocol.param_headers import is_token
+from mcpgen_runtime.protocol.param_headers import is_token
 from requirements import EVERY_REVISION
 
 

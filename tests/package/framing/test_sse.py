@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol.channel import TooLong
-from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.framing.sse import (
+from mcpgen_runtime.channel import TooLong
+from mcpgen_runtime.errors import LocalProtocolError
+from mcpgen_runtime.framing.sse import (
     FIELD_LIMIT,
     EventDecoder,
     ServerSentEvent,

@@ -27,7 +27,7 @@ SERVER = f"""
     from enum import Enum
 
     import anyio
-    from mcp_protocol import Context, McpError, Server, ToolError
+    from mcpgen_runtime import Context, McpError, Server, ToolError
 
     HOSTILE = {HOSTILE!r}
     server = Server("demo", "1.0", title=HOSTILE, instructions=HOSTILE, subscribe=True)
@@ -176,7 +176,7 @@ def write_server(folder: Path) -> None:
 def inspect_server(folder: Path, *words: str, target: str = "demo:server") -> Iterator[Page]:
     """Inspect the server of a folder, or another one; in the end the process ends by itself."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "mcp_protocol", "inspect", target, "--web", *words],
+        [sys.executable, "-m", "mcpgen_runtime", "inspect", target, "--web", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         stderr=subprocess.PIPE,

@@ -7,12 +7,12 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from mcp_protocol.apps import Csp, UiResource
-from mcp_protocol.inspector import app_sandbox
+from mcpgen_runtime.apps import Csp, UiResource
+from mcpgen_runtime.inspector import app_sandbox
 from package.inspector.inspected import SECONDS, Page, inspect_server
 
 SERVER = """
-from mcp_protocol import Csp, Server
+from mcpgen_runtime import Csp, Server
 
 server = Server("demo")
 server.ui("ui://a/view.html", "<p>view", csp=Csp(["https://api.example.com"]), prefers_border=False)

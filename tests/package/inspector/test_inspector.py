@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.inspector.inspected import Page, inspect_server, write_server
 
 

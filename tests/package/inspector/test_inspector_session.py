@@ -10,17 +10,17 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, ResourceNotFoundError, Server, connect
-from mcp_protocol.errors import ConnectionClosedError, McpError, ProtocolError
-from mcp_protocol.inspector.inspector_app import InspectorApplication
-from mcp_protocol.inspector.inspector_session import (
+from mcpgen_runtime import Context, ResourceNotFoundError, Server, connect
+from mcpgen_runtime.errors import ConnectionClosedError, McpError, ProtocolError
+from mcpgen_runtime.inspector.inspector_app import InspectorApplication
+from mcpgen_runtime.inspector.inspector_session import (
     CAPABILITIES,
     ActionError,
     EventLog,
     InspectorSession,
 )
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi
 from package.live import FakeServer
 

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol import Server, Timeouts, connect
-from mcp_protocol.errors import McpError, RemoteProtocolError
-from mcp_protocol.json_schema import Deadline
-from mcp_protocol.json_schema.keywords import ID_CHARACTERS, MULTIPLE_BITS
-from mcp_protocol.json_schema.validation import (
+from mcpgen_runtime import Server, Timeouts, connect
+from mcpgen_runtime.errors import McpError, RemoteProtocolError
+from mcpgen_runtime.json_schema import Deadline
+from mcpgen_runtime.json_schema.keywords import ID_CHARACTERS, MULTIPLE_BITS
+from mcpgen_runtime.json_schema.validation import (
     SCHEMA_PARTS,
     complaint_in_time,
     validator,

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from mcp_protocol import Server, connect
-from mcp_protocol.json_schema.inlining import INLINED_PARTS, inline_references
+from mcpgen_runtime import Server, connect
+from mcpgen_runtime.json_schema.inlining import INLINED_PARTS, inline_references
 from package.wire import PER_REQUEST
 
 TEXT: dict[str, Any] = {"type": "string"}

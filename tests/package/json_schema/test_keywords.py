@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mcp_protocol.json_schema.keywords import Copier
-from mcp_protocol.json_schema.validation import validator
+from mcpgen_runtime.json_schema.keywords import Copier
+from mcpgen_runtime.json_schema.validation import validator
 
 LONG = "a" * 5000
 VALUES: list[Any] = [

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_protocol.json_schema.patterns import PATTERN_CHARACTERS, Pattern, PatternError
+from mcpgen_runtime.json_schema.patterns import PATTERN_CHARACTERS, Pattern, PatternError
 
 MANY = 20_000
 

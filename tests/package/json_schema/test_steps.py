@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.json_schema import CheckedSchema, validation
-from mcp_protocol.json_schema.keywords import key_of
-from mcp_protocol.json_schema.patterns import Pattern, PatternError
-from mcp_protocol.json_schema.validation import validator
+from mcpgen_runtime.json_schema import CheckedSchema, validation
+from mcpgen_runtime.json_schema.keywords import key_of
+from mcpgen_runtime.json_schema.patterns import Pattern, PatternError
+from mcpgen_runtime.json_schema.validation import validator
 
 LENGTH = 63
 """Of a text for which patterns are reckoned with 64 characters."""

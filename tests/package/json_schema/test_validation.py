@@ -16,11 +16,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.facts import Role
-from mcp_protocol.json_schema import CheckedSchema
-from mcp_protocol.json_schema.validation import validator
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime.facts import Role
+from mcpgen_runtime.json_schema import CheckedSchema
+from mcpgen_runtime.json_schema.validation import validator
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import TEXT
 from package.rules import revisions_holding
 from package.scripted import connect_scripted

@@ -6,14 +6,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
-from mcp_protocol.channel import OutgoingMessage, RequestId
-from mcp_protocol.errors import ProtocolError
-from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.receiver import Event, RequestReceived, Send
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.channel import OutgoingMessage, RequestId
+from mcpgen_runtime.errors import ProtocolError
+from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.connection import Connection
+from mcpgen_runtime.protocol.receiver import Event, RequestReceived, Send
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY
 from package.wire import describe_as
 

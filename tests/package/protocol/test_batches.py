@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import ProtocolError
-from mcp_protocol.facts import Role
-from mcp_protocol.protocol.jsonrpc import BATCH_MESSAGES, parse_batch
-from mcp_protocol.protocol.receiver import NotificationReceived, ResponseReceived
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.errors import ProtocolError
+from mcpgen_runtime.facts import Role
+from mcpgen_runtime.protocol.jsonrpc import BATCH_MESSAGES, parse_batch
+from mcpgen_runtime.protocol.receiver import NotificationReceived, ResponseReceived
+from mcpgen_runtime.revisions import REVISIONS
 from package.ends import both, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

@@ -11,14 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import RequestId
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import InternalError, RequestCancelledError
-from mcp_protocol.facts import Role
-from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.receiver import CancelReceived, Ignored, RequestFailed
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import InternalError, RequestCancelledError
+from mcpgen_runtime.facts import Role
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.receiver import CancelReceived, Ignored, RequestFailed
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.server import Server
 from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
 from package.live import TEXT, FakeServer, live
 from package.protocol.pair import Pair

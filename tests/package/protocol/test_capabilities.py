@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.client.base import ClientApplication
-from mcp_protocol.client.client_settings import Identity
-from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError
-from mcp_protocol.facts import Method, Revision
-from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.lifecycle import Description, is_declared, missing_capability
-from mcp_protocol.protocol.receiver import RequestFailed
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.client_settings import Identity
+from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
+from mcpgen_runtime.facts import Method, Revision
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
+from mcpgen_runtime.protocol.receiver import RequestFailed
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.toolkit.server import Server
 from package.ends import both, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

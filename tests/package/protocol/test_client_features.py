@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.protocol.client_features import (
+from mcpgen_runtime.protocol.client_features import (
     blocks_of,
     content_complaint,
     field_complaint,

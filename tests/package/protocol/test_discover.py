@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.facts import Revision
-from mcp_protocol.protocol.lifecycle import Description
-from mcp_protocol.protocol.receiver import RequestFailed
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.facts import Revision
+from mcpgen_runtime.protocol.lifecycle import Description
+from mcpgen_runtime.protocol.receiver import RequestFailed
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
 from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS
 from package.wire import PER_REQUEST, ClientEnd, ServerEnd, facts, request

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     INVALID_REQUEST,
     PARSE_ERROR,
     ConnectionClosedError,
     LocalProtocolError,
     ProtocolError,
 )
-from mcp_protocol.protocol.jsonrpc import (
+from mcpgen_runtime.protocol.jsonrpc import (
     BATCH_MESSAGES,
     ID_CHARACTERS,
     Failure,
@@ -29,10 +29,10 @@ from mcp_protocol.protocol.jsonrpc import (
     parse_batch,
     read_id,
 )
-from mcp_protocol.protocol.lifecycle import missing_capability, without_malformed_extensions
-from mcp_protocol.protocol.receiver import Ignored, RequestFailed
-from mcp_protocol.protocol.requests import OutboundRequests, custom_method
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.protocol.lifecycle import missing_capability, without_malformed_extensions
+from mcpgen_runtime.protocol.receiver import Ignored, RequestFailed
+from mcpgen_runtime.protocol.requests import OutboundRequests, custom_method
+from mcpgen_runtime.revisions import REVISIONS
 from package.samples import PARAMS, RESULTS
 from package.wire import HANDSHAKE, PER_REQUEST, ClientEnd, ServerEnd
 

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import msgspec
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import MissingCapabilityError, RemoteError, RemoteProtocolError
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import MissingCapabilityError, RemoteError, RemoteProtocolError
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import FakeServer, live, text_of
 from package.rules import revisions_holding
 from package.scripted import connect_scripted

@@ -13,10 +13,10 @@ import anyio
 import msgspec
 import pytest
 
-from mcp_protocol import ClientHandlers, Server
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import (
+from mcpgen_runtime import ClientHandlers, Server
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     HttpStatusError,
     MethodNotFoundError,
@@ -28,18 +28,18 @@ from mcp_protocol.errors import (
     ToolError,
     UnsupportedRevisionError,
 )
-from mcp_protocol.facts import Role
-from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.jsonrpc import ID_CHARACTERS
-from mcp_protocol.protocol.receiver import (
+from mcpgen_runtime.facts import Role
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
+from mcpgen_runtime.protocol.receiver import (
     Ignored,
     OpenFailed,
     RequestFailed,
     RequestReceived,
     Send,
 )
-from mcp_protocol.protocol.server_connection import STREAMS
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.protocol.server_connection import STREAMS
+from mcpgen_runtime.revisions import REVISIONS
 from package.ends import End, end_of
 from package.live import App, FakeServer, live
 from package.rules import revisions_holding
@@ -416,7 +416,7 @@ async def test_error_texts_of_an_application_are_not_truncated(
 async def test_log_lines_about_a_peer_are_short_and_on_one_line(
     anyio_backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "mcp_protocol")
+    caplog.set_level(logging.DEBUG, "mcpgen_runtime")
 
     async def wait(ctx: Any) -> Any:
         await anyio.sleep_forever()

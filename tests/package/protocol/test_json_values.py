@@ -12,12 +12,12 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from mcp_protocol import ClientHandlers, Context, Server
-from mcp_protocol._wire import EncodingError, encode
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import LocalProtocolError, McpError, RemoteError
-from mcp_protocol.foreign_text import safe_repr
-from mcp_protocol.protocol.client_features import field_complaint
+from mcpgen_runtime import ClientHandlers, Context, Server
+from mcpgen_runtime._wire import EncodingError, encode
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import LocalProtocolError, McpError, RemoteError
+from mcpgen_runtime.foreign_text import safe_repr
+from mcpgen_runtime.protocol.client_features import field_complaint
 from package.live import App, FakeServer, live, names_back
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, ServerEnd, request, speaking_to
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     InternalError,
     LocalProtocolError,
     ProtocolError,
     RemoteError,
     RemoteProtocolError,
 )
-from mcp_protocol.facts import Method, Role, other
-from mcp_protocol.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.facts import Method, Role, other
+from mcpgen_runtime.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
+from mcpgen_runtime.revisions import REVISIONS
 from package.ends import answer_request, answering_ends, ask, asking_ends, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

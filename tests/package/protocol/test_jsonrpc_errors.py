@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import errors
-from mcp_protocol.errors import (
+from mcpgen_runtime import errors
+from mcpgen_runtime.errors import (
     NO_DATA,
     InternalError,
     MethodNotFoundError,
@@ -18,11 +18,11 @@ from mcp_protocol.errors import (
     RemoteError,
     ResourceNotFoundError,
 )
-from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.receiver import RequestFailed, ResponseReceived
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.receiver import RequestFailed, ResponseReceived
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.server import Server
 from package.ends import answering_ends, ask, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol._wire import Untagged, Variant, decoder
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.protocol.client_connection import NAMED_ITEMS, page_decoder, result_decoder
-from mcp_protocol.r2026_07_28.models import DiscoverResult, ListToolsResult, PromptArgument
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime._wire import Untagged, Variant, decoder
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime.protocol.client_connection import NAMED_ITEMS, page_decoder, result_decoder
+from mcpgen_runtime.r2026_07_28.models import DiscoverResult, ListToolsResult, PromptArgument
+from mcpgen_runtime.revisions import REVISIONS
 from package.live import TEXT
 from package.rules import revisions_holding
 from package.scripted import ScriptedServer, connect_scripted

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import MissingCapabilityError, RemoteError
-from mcp_protocol.facts import Role, other
-from mcp_protocol.framing.line_framing import LineReader
-from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.receiver import (
+from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
+from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.framing.line_framing import LineReader
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.receiver import (
     Event,
     Ignored,
     NotificationReceived,
@@ -18,7 +18,7 @@ from mcp_protocol.protocol.receiver import (
     RequestFailed,
     ResponseReceived,
 )
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Server, connect
-from mcp_protocol.channel import Channel
-from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime import Server, connect
+from mcpgen_runtime.channel import Channel
+from mcpgen_runtime.errors import InvalidParamsError, RemoteError
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.peer import Peer
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import describe_as, speaking_to

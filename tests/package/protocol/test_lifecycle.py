@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
-from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.lifecycle import SERVER_MOVES, State, Trigger
-from mcp_protocol.protocol.receiver import NotificationReceived
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
+from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, State, Trigger
+from mcpgen_runtime.protocol.receiver import NotificationReceived
+from mcpgen_runtime.revisions import REVISIONS
 from package.ends import both, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

@@ -11,12 +11,12 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.protocol.receiver import Ignored, NotificationReceived
-from mcp_protocol.protocol.requests import LOG_LEVELS
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import LocalProtocolError
+from mcpgen_runtime.protocol.receiver import Ignored, NotificationReceived
+from mcpgen_runtime.protocol.requests import LOG_LEVELS
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS

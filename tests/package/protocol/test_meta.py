@@ -11,17 +11,17 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import LocalProtocolError
-from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.receiver import RequestReceived, ResponseReceived
-from mcp_protocol.protocol.request_meta import (
+from mcpgen_runtime.errors import LocalProtocolError
+from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.receiver import RequestReceived, ResponseReceived
+from mcpgen_runtime.protocol.request_meta import (
     MetaCache,
     check_user_meta,
     is_reserved_key,
     is_valid_key,
     lacks_meta,
 )
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.ends import answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     RemoteError,
     RemoteProtocolError,
     RevisionError,
 )
-from mcp_protocol.facts import Lifecycle, Revisions
-from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.lifecycle import Description
-from mcp_protocol.protocol.receiver import Event, Ignored, Opened, OpenFailed, Send
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.facts import Lifecycle, Revisions
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.lifecycle import Description
+from mcpgen_runtime.protocol.receiver import Event, Ignored, Opened, OpenFailed, Send
+from mcpgen_runtime.revisions import REVISIONS
 from package.rules import revisions_holding, with_another
 from package.wire import (
     ALL,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol._wire import ValidationError
-from mcp_protocol.errors import (
+from mcpgen_runtime._wire import ValidationError
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     HttpStatusError,
     LocalProtocolError,
@@ -18,13 +18,13 @@ from mcp_protocol.errors import (
     ResponseLostError,
     RevisionError,
 )
-from mcp_protocol.facts import Lifecycle
-from mcp_protocol.protocol.client_connection import (
+from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.protocol.client_connection import (
     VersionNegotiation,
     drop_malformed_members,
     result_decoder,
 )
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.wire import HANDSHAKE, PER_REQUEST, describe_as, facts
 
 NEWEST = PER_REQUEST[-1]

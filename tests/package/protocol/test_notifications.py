@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.errors import MethodNotFoundError
-from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.receiver import NotificationReceived
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.errors import MethodNotFoundError
+from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.receiver import NotificationReceived
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.peer import Peer
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.ends import answer_request, asking_ends, both, end_of
 from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS

@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.protocol.traffic import ROLES, whole_session
 from package.rules import revisions_holding
 

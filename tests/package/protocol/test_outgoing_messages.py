@@ -9,19 +9,19 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import (
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import (
     InvalidParamsError,
     LocalProtocolError,
     MethodNotFoundError,
     MissingCapabilityError,
     ProtocolError,
 )
-from mcp_protocol.protocol.jsonrpc import parse
-from mcp_protocol.protocol.lifecycle import State
-from mcp_protocol.protocol.receiver import Ignored, RequestReceived, Send
-from mcp_protocol.protocol.server_connection import ServerConnection, accepted_of_extensions
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.protocol.jsonrpc import parse
+from mcpgen_runtime.protocol.lifecycle import State
+from mcpgen_runtime.protocol.receiver import Ignored, RequestReceived, Send
+from mcpgen_runtime.protocol.server_connection import ServerConnection, accepted_of_extensions
+from mcpgen_runtime.revisions import REVISIONS
 from package.protocol.pair import Pair
 from package.protocol.traffic import whole_session
 from package.samples import EVERY_SERVER_CAPABILITY

@@ -12,14 +12,14 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import LocalProtocolError, MethodNotFoundError
-from mcp_protocol.facts import Role
-from mcp_protocol.protocol.receiver import Ignored, ProgressReceived
-from mcp_protocol.runtime.pending_requests import NOTIFICATIONS
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
+from mcpgen_runtime.facts import Role
+from mcpgen_runtime.protocol.receiver import Ignored, ProgressReceived
+from mcpgen_runtime.runtime.pending_requests import NOTIFICATIONS
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.ends import ASKED, answering_ends, ask, asking_ends, end_of
 from package.live import TEXT, FakeServer, live, text_of
 from package.rules import revisions_holding

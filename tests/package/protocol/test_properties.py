@@ -12,18 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcp_protocol import _wire
-from mcp_protocol._wire import Untagged
-from mcp_protocol.channel import OutgoingMessage, RequestId
-from mcp_protocol.errors import ProtocolError, RemoteError
-from mcp_protocol.protocol.connection import Connection
-from mcp_protocol.protocol.receiver import (
+from mcpgen_runtime import _wire
+from mcpgen_runtime._wire import Untagged
+from mcpgen_runtime.channel import OutgoingMessage, RequestId
+from mcpgen_runtime.errors import ProtocolError, RemoteError
+from mcpgen_runtime.protocol.connection import Connection
+from mcpgen_runtime.protocol.receiver import (
     CancelReceived,
     RequestFailed,
     RequestReceived,
     ResponseReceived,
 )
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.ends import ask, end_of
 from package.live import App, live, text_of
 from package.protocol.pair import Pair
@@ -201,7 +201,7 @@ def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
 
 def models(revision: str) -> dict[str, Any]:
     """The types of a revision that carry the name of a definition of its schema."""
-    module = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
+    module = importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.models")
     types = {name: getattr(module, name, None) for name in describe_revision(revision).definitions}
     return {
         name: kind

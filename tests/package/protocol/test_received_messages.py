@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     InternalError,
     McpError,
     RemoteError,
     RemoteProtocolError,
 )
-from mcp_protocol.facts import Lifecycle, Role
-from mcp_protocol.protocol.client_connection import ClientConnection
-from mcp_protocol.protocol.lifecycle import Session, State
-from mcp_protocol.protocol.receiver import (
+from mcpgen_runtime.facts import Lifecycle, Role
+from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.lifecycle import Session, State
+from mcpgen_runtime.protocol.receiver import (
     CancelReceived,
     Ignored,
     Opened,
@@ -28,9 +28,9 @@ from mcp_protocol.protocol.receiver import (
     ResponseReceived,
     Send,
 )
-from mcp_protocol.protocol.requests import ConnectionState
-from mcp_protocol.protocol.server_connection import ServerMeta
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.protocol.requests import ConnectionState
+from mcpgen_runtime.protocol.server_connection import ServerMeta
+from mcpgen_runtime.revisions import REVISIONS
 from package.samples import RESULTS
 from package.wire import (
     ALL,

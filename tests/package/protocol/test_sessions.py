@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import InvalidParamsError, McpError, ParseError
-from mcp_protocol.protocol.handshake import check_subscriptions, handshake_connection
-from mcp_protocol.protocol.lifecycle import Session, State
-from mcp_protocol.protocol.receiver import CancelReceived, Ignored, RequestReceived, Send
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.errors import InvalidParamsError, McpError, ParseError
+from mcpgen_runtime.protocol.handshake import check_subscriptions, handshake_connection
+from mcpgen_runtime.protocol.lifecycle import Session, State
+from mcpgen_runtime.protocol.receiver import CancelReceived, Ignored, RequestReceived, Send
+from mcpgen_runtime.revisions import REVISIONS
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import (
     EVERY_CLIENT_CAPABILITY,

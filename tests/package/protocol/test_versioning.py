@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.facts import Lifecycle, Revisions
-from mcp_protocol.protocol.receiver import ResponseReceived
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.facts import Lifecycle, Revisions
+from mcpgen_runtime.protocol.receiver import ResponseReceived
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
 from package.protocol.pair import Pair
 from package.rules import revisions_holding, with_another
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY, PARAMS, RESULTS

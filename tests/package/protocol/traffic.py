@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     InternalError,
     MethodNotFoundError,
     MissingCapabilityError,
     ProtocolError,
     ResourceNotFoundError,
 )
-from mcp_protocol.facts import Role, other
-from mcp_protocol.protocol.receiver import RequestReceived
+from mcpgen_runtime.facts import Role, other
+from mcpgen_runtime.protocol.receiver import RequestReceived
 from package.protocol.pair import Pair
 from package.samples import PARAMS, RESULTS, URI
 from package.wire import facts

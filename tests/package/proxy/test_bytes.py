@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Server
-from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.errors import EndOfChannel
+from mcpgen_runtime import Server
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.errors import EndOfChannel
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, RawEnd, request, speaking_to
 
 pytestmark = pytest.mark.anyio

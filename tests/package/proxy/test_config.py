@@ -11,9 +11,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Restart, Server, connect
-from mcp_protocol.errors import RemoteError, TransportError
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Restart, Server, connect
+from mcpgen_runtime.errors import RemoteError, TransportError
+from mcpgen_runtime.testing import connected
 from package.live import text_of
 from package.proxy.test_proxy import NEWEST, SESSION, Person, shop
 from package.stdio_process import PATHS
@@ -181,7 +181,7 @@ async def test_a_proxy_of_a_configuration_can_be_mounted() -> None:
 
 
 async def test_the_path_of_a_file_is_a_configuration_too(tmp_path: Path) -> None:
-    code = "from mcp_protocol import Server; s = Server('s'); s.add_tool(lambda: 'up', name='up')"
+    code = "from mcpgen_runtime import Server; s = Server('s'); s.add_tool(lambda: 'up', name='up')"
     words = [sys.executable, "-c", f"{code}; s.run()"]
     file = tmp_path / "servers.json"
     servers: dict[str, Any] = {"one": {"command": words[0], "args": words[1:], "env": PATHS}}

@@ -9,10 +9,10 @@ import anyio
 import msgspec
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.errors import EndOfChannel
-from mcp_protocol.proxy.upstream import PassedMethods
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.errors import EndOfChannel
+from mcpgen_runtime.proxy.upstream import PassedMethods
 from package.asgi_client import asgi, fields_of
 from package.proxy.test_proxy import NEWEST, SESSION, across
 from package.wire import HANDSHAKE, meta_of, speaking_to

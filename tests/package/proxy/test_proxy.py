@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Audio,
     Context,
     MiddlewareRequest,
@@ -19,9 +19,9 @@ from mcp_protocol import (
     RemoteError,
     Server,
 )
-from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.errors import McpError
-from mcp_protocol.testing import connected
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import McpError
+from mcpgen_runtime.testing import connected
 from package.asgi_client import asgi
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Server
-from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.errors import EndOfChannel
-from mcp_protocol.facts import Method
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.foreign_results import lost_members
+from mcpgen_runtime import Server
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.errors import EndOfChannel
+from mcpgen_runtime.facts import Method
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.foreign_results import lost_members
 from package.wire import ALL, HANDSHAKE, speaking_to
 
 pytestmark = pytest.mark.anyio

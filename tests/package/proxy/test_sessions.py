@@ -13,13 +13,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Context, Protected, Restart, Server, StaticTokens, connect
-from mcp_protocol.errors import InternalError, RemoteError
-from mcp_protocol.proxy import upstream_pool
-from mcp_protocol.proxy.upstream import Upstream
-from mcp_protocol.proxy.upstream_pool import PooledUpstream
-from mcp_protocol.testing import connected
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime import Context, Protected, Restart, Server, StaticTokens, connect
+from mcpgen_runtime.errors import InternalError, RemoteError
+from mcpgen_runtime.proxy import upstream_pool
+from mcpgen_runtime.proxy.upstream import Upstream
+from mcpgen_runtime.proxy.upstream_pool import PooledUpstream
+from mcpgen_runtime.testing import connected
+from mcpgen_runtime.transports.memory import memory_pair
 from package.asgi_client import Http, asgi
 from package.live import text_of
 from package.proxy.test_proxy import NEWEST, SESSION

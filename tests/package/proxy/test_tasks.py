@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import ClientHandlers, RemoteError, Server, connect
+from mcpgen_runtime import ClientHandlers, RemoteError, Server, connect
 from package.requestor import REVISION, Work
 from package.wire import ALL
 

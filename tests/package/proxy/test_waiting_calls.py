@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server, StaticTokens
-from mcp_protocol.proxy import waiting_calls
+from mcpgen_runtime import Context, Server, StaticTokens
+from mcpgen_runtime.proxy import waiting_calls
 from package.asgi_client import Http, asgi
 from package.proxy.test_proxy import NEWEST, SESSION
 from package.server.auth.issuer import bearer

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol import Server
-from mcp_protocol._wire import STRUCTS, UNSET, fields, to_builtins
-from mcp_protocol.errors import InvalidParamsError
-from mcp_protocol.facts import Revision
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import Server
+from mcpgen_runtime._wire import STRUCTS, UNSET, fields, to_builtins
+from mcpgen_runtime.errors import InvalidParamsError
+from mcpgen_runtime.facts import Revision
+from mcpgen_runtime.revisions import REVISIONS
 from package.live import live
 from package.scripted import connect_scripted
 from package.wire import ALL

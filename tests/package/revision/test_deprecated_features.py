@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import ClientHandlers, Context, Server, connect
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.server.toolkit.client_features.input_required import InputRequired
+from mcpgen_runtime import ClientHandlers, Context, Server, connect
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.toolkit.client_features.input_required import InputRequired
 from package.rules import revisions_holding
 from package.samples import PARAMS
 
@@ -28,7 +28,7 @@ class Host(ClientHandlers):
 
     def __init__(self, revision: str) -> None:
         self.logged: list[Any] = []
-        folder = f"mcp_protocol.r{revision.replace('-', '_')}.models"
+        folder = f"mcpgen_runtime.r{revision.replace('-', '_')}.models"
         self._models: Any = importlib.import_module(folder)
 
     async def create_message(self, params: Any, ctx: RequestContext) -> Any:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import _wire
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import _wire
+from mcpgen_runtime.revisions import REVISIONS
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -28,7 +28,7 @@ DEFECTS: dict[str, Change] = {
 
 def models_of(revision: str) -> Any:
     """The module with a revision's models."""
-    return importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
+    return importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.models")
 
 
 def examples(spec: Path, revision: str) -> Iterator[tuple[str, Path]]:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import RemoteError, Server, Text, models
-from mcp_protocol.facts import python_names
-from mcp_protocol.revisions import FOLDERS
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.testing import connected
+from mcpgen_runtime import RemoteError, Server, Text, models
+from mcpgen_runtime.facts import python_names
+from mcpgen_runtime.revisions import FOLDERS
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -27,7 +27,7 @@ def anyio_backend() -> str:
 
 def own(revision: str, module: str = "models") -> Any:
     """A module of a revision's own."""
-    return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.{module}")
+    return importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.{module}")
 
 
 def constant_server(revision: str, result: Any) -> Server:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol._wire import ValidationError, convert, to_builtins
-from mcp_protocol.client.host import safe_icons
-from mcp_protocol.server.toolkit.content import Icon
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime._wire import ValidationError, convert, to_builtins
+from mcpgen_runtime.client.host import safe_icons
+from mcpgen_runtime.server.toolkit.content import Icon
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import live
 from package.rules import revisions_holding
 from package.scripted import connect_scripted
@@ -47,7 +47,7 @@ def text() -> str:
 
 def model(revision: str) -> Any:
     """The type of an icon in a revision."""
-    name = f"mcp_protocol.r{revision.replace('-', '_')}.models"
+    name = f"mcpgen_runtime.r{revision.replace('-', '_')}.models"
     return importlib.import_module(name).Icon
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     Context,
     Image,
@@ -19,11 +19,11 @@ from mcp_protocol import (
     connect,
     models,
 )
-from mcp_protocol._wire import STRUCTS, UNSET, StructType, fields, to_builtins
-from mcp_protocol.merged_models import MergedType
-from mcp_protocol.revisions import FOLDERS, REVISIONS
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.testing import connected
+from mcpgen_runtime._wire import STRUCTS, UNSET, StructType, fields, to_builtins
+from mcpgen_runtime.merged_models import MergedType
+from mcpgen_runtime.revisions import FOLDERS, REVISIONS
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.testing import connected
 
 ALL = tuple(REVISIONS)
 ASKING = tuple(name for name in ALL if REVISIONS[name].server_requests)
@@ -36,7 +36,7 @@ CLASSES = [value for value in vars(models).values() if isinstance(value, MergedT
 
 def own_models(revision: str) -> Any:
     """The module of a revision's own types."""
-    return importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.models")
+    return importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.models")
 
 
 def structs_of(revision: str) -> list[StructType]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-import mcp_protocol
-from mcp_protocol import Server, connect, connect_sync
-from mcp_protocol.revisions import REVISIONS
+import mcpgen_runtime
+from mcpgen_runtime import Server, connect, connect_sync
+from mcpgen_runtime.revisions import REVISIONS
 from package.scripted import ScriptedServer
 from package.wire import ALL
 
@@ -25,7 +25,7 @@ def anyio_backend() -> str:
 
 def folder(revision: str) -> str:
     """The subpackage of a revision, by its whole name."""
-    return f"mcp_protocol.r{revision.replace('-', '_')}"
+    return f"mcpgen_runtime.r{revision.replace('-', '_')}"
 
 
 @every
@@ -66,17 +66,17 @@ def test_a_type_is_imported_from_its_revision(revision: str) -> None:
 
 def test_a_revision_loads_no_types_before_one_is_asked_for() -> None:
     code = (
-        "import sys, mcp_protocol.r2025_06_18 as r; name = r.__name__ + '.models';"
+        "import sys, mcpgen_runtime.r2025_06_18 as r; name = r.__name__ + '.models';"
         "assert name not in sys.modules; r.Tool; assert name in sys.modules"
     )
-    above = Path(mcp_protocol.__file__).parent.parent
+    above = Path(mcpgen_runtime.__file__).parent.parent
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd=above)
 
 
 @every
 def test_only_public_names_are_listed(revision: str) -> None:
     package = importlib.import_module(folder(revision))
-    assert dir(mcp_protocol) == sorted(importlib.import_module("mcp_protocol").__all__)
+    assert dir(mcpgen_runtime) == sorted(importlib.import_module("mcpgen_runtime").__all__)
     assert dir(package) == sorted(package.__all__)
     assert {"Tool", "CallToolResult", "Implementation"} <= set(dir(package))
     assert REVISIONS[revision].implementation is package.Implementation

@@ -7,7 +7,7 @@ from typing import Any, assert_type
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientNext,
     ClientRequest,
     MiddlewareRequest,
@@ -17,7 +17,7 @@ from mcp_protocol import (
     models,
     replace,
 )
-from mcp_protocol.revisions import FOLDERS
+from mcpgen_runtime.revisions import FOLDERS
 from package.live import text_of
 from package.wire import ALL
 
@@ -26,7 +26,7 @@ every = pytest.mark.parametrize("revision", ALL)
 
 @every
 def test_a_copy_has_the_changed_members_and_the_others(revision: str) -> None:
-    tool_class: Any = importlib.import_module(f"mcp_protocol.{FOLDERS[revision]}.models").Tool
+    tool_class: Any = importlib.import_module(f"mcpgen_runtime.{FOLDERS[revision]}.models").Tool
     tool = tool_class(name="a", input_schema={"type": "object"}, description="d")
     copied = replace(tool, name="b", description=None)
     assert type(copied) is type(tool)

@@ -11,10 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import RemoteError
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.live import TEXT, FakeServer, live, text_of
 from package.wire import (
     ALL,
@@ -120,7 +120,7 @@ async def test_a_reused_id_gets_only_the_answer_to_its_second_request(
 async def test_the_reason_of_a_cancellation_is_in_the_log(
     revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, "mcp_protocol")
+    caplog.set_level(logging.DEBUG, "mcpgen_runtime")
     stubborn = Stubborn()
     async with speaking_to(stubborn.server, revision) as end:
         params = {"name": "work", "arguments": {"then": "go"}}

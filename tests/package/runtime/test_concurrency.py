@@ -12,7 +12,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol.runtime.concurrency import (
+from mcpgen_runtime.runtime.concurrency import (
     check_own_failure,
     event_type,
     never_suspends,

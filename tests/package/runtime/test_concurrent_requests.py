@@ -10,15 +10,15 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import ClientHandlers, Context, Server
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.sync_client import connect_sync
-from mcp_protocol.protocol.server_connection import ServerConnection
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime import ClientHandlers, Context, Server
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.sync_client import connect_sync
+from mcpgen_runtime.protocol.server_connection import ServerConnection
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.peer import Peer
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.transports.memory import memory_pair
 from package.live import FakeServer, text_of
 from package.wire import (
     ALL,
@@ -283,7 +283,7 @@ async def test_a_client_serves_only_so_many_requests_at_once(anyio_backend: str)
 async def test_a_client_waiting_for_an_answer_refuses_excess_requests(
     anyio_backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.WARNING, "mcp_protocol")
+    caplog.set_level(logging.WARNING, "mcpgen_runtime")
     server, handlers = FakeServer(SESSION), Waiting()
     async with (
         connect(

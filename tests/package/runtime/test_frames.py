@@ -8,12 +8,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-import mcp_protocol
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.server.toolkit.server import Server
+import mcpgen_runtime
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import STREAMABLE
 
-PACKAGE = Path(mcp_protocol.__file__).parent
+PACKAGE = Path(mcpgen_runtime.__file__).parent
 MOST = 9
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.runtime.masking import MASK, SEARCH_LIMIT, mask_text, mask_value
+from mcpgen_runtime.runtime.masking import MASK, SEARCH_LIMIT, mask_text, mask_value
 
 SECRET = "hunter2"
 

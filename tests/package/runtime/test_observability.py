@@ -19,14 +19,14 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import StatusCode
 
-from mcp_protocol import log_requests, measure_application, measure_requests, trace_requests
-from mcp_protocol.errors import (
+from mcpgen_runtime import log_requests, measure_application, measure_requests, trace_requests
+from mcpgen_runtime.errors import (
     InvalidParamsError,
     MissingExtraError,
     RemoteError,
     RequestTimeoutError,
 )
-from mcp_protocol.facts import Role
+from mcpgen_runtime.facts import Role
 
 pytestmark = pytest.mark.anyio
 
@@ -117,7 +117,7 @@ async def test_a_record_has_the_outcome_and_the_time(
     monkeypatch.undo()
     (record,) = caplog.records
     assert record.getMessage() == f"tools/call 'add': {shown} in 2500.0 ms"
-    assert (record.name, record.levelno) == ("mcp_protocol.requests", logging.INFO)
+    assert (record.name, record.levelno) == ("mcpgen_runtime.requests", logging.INFO)
     members = {name: value for name, value in vars(record).items() if name.startswith("mcp_")}
     assert members == {
         "mcp_method": "tools/call",
@@ -189,7 +189,7 @@ async def test_a_span_is_named_by_method_and_target(
     shown = {"gen_ai.tool.name": "password=***"} if ... in attributes.values() else {}
     assert span.attributes == {**attributes, **shown, "jsonrpc.request.id": "7"}
     assert span.instrumentation_scope is not None
-    assert span.instrumentation_scope.name == "mcp_protocol"
+    assert span.instrumentation_scope.name == "mcpgen_runtime"
     assert "jsonrpc.request.id" not in (
         (await span_of(replace(call, request_id=None))).attributes or {}
     )
@@ -222,7 +222,7 @@ def metrics_in(reader: InMemoryMetricReader) -> dict[str, Any]:
     """The metrics of the package by name."""
     data: Any = reader.get_metrics_data()
     (scope,) = data.resource_metrics[0].scope_metrics
-    assert scope.scope.name == "mcp_protocol"
+    assert scope.scope.name == "mcpgen_runtime"
     return {each.name: each for each in scope.metrics}
 
 

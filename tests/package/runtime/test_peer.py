@@ -11,9 +11,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import RemoteError
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
 from package.rules import revisions_holding
 from package.samples import CALL
@@ -103,7 +103,7 @@ async def test_nothing_grows_with_the_number_of_calls(
             raise ValueError
         return await names_back(ctx)
 
-    caplog.set_level(logging.CRITICAL, "mcp_protocol")  # a call fails a thousand times over
+    caplog.set_level(logging.CRITICAL, "mcpgen_runtime")  # a call fails a thousand times over
     async with live(App(wait), revision) as (client, record):
 
         async def calls(count: int) -> int:

@@ -8,11 +8,16 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import Channel, OutgoingMessage, RequestId
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import ConnectionClosedError, FrameError, RemoteError, RemoteProtocolError
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.transports.memory import MemoryChannel, memory_pair
+from mcpgen_runtime.channel import Channel, OutgoingMessage, RequestId
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import (
+    ConnectionClosedError,
+    FrameError,
+    RemoteError,
+    RemoteProtocolError,
+)
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.transports.memory import MemoryChannel, memory_pair
 from package.live import TEXT, App, FakeServer, names_back, text_of
 from package.samples import CALL
 from package.wire import ALL, HANDSHAKE, encode_message, request

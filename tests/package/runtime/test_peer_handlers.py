@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import (
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     InvalidParamsError,
     MethodNotFoundError,
@@ -19,7 +19,7 @@ from mcp_protocol.errors import (
     ResourceNotFoundError,
     ToolError,
 )
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.live import App, FakeServer, live, names_back, text_of
 from package.samples import CALL
 from package.wire import ALL, HANDSHAKE, facts, speaking_to

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     ClientTasks,
     Context,
@@ -22,7 +22,7 @@ from mcp_protocol import (
     connect_sync,
     decoder,
 )
-from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
+from mcpgen_runtime.r2025_11_25.models import ListTasksResult, Task
 from package.requestor import ACCEPTED, RELATED, REVISION, Requestor, asking_server
 from package.wire import encode_message
 

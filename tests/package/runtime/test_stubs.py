@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     Context,
     InvalidParamsError,
@@ -17,10 +17,10 @@ from mcp_protocol import (
     ServerSession,
     connect,
 )
-from mcp_protocol.facts import Revision
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.runtime.stubs import typed_params
+from mcpgen_runtime.facts import Revision
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.runtime.stubs import typed_params
 
 ALL = tuple(REVISIONS)
 ASKING = tuple(name for name in ALL if "sampling/createMessage" in REVISIONS[name].server_requests)
@@ -29,7 +29,7 @@ NEWEST = ALL[-1]
 
 def module(revision: str, name: str) -> Any:
     """A module of a revision."""
-    return importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.{name}")
+    return importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.{name}")
 
 
 def asker() -> Server:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from mcp_protocol.runtime.terminal_output import PlainOutput, TableRow, output, printable
+from mcpgen_runtime.runtime.terminal_output import PlainOutput, TableRow, output, printable
 
 SGR = re.compile(r"\x1b\[[\d;]*m")
 

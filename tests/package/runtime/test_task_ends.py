@@ -8,9 +8,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import InvalidParamsError, ProtocolError, TaskRecord
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.served_task import changes_at_end, has_ended, result_of, unknown_task
+from mcpgen_runtime import InvalidParamsError, ProtocolError, TaskRecord
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.served_task import changes_at_end, has_ended, result_of, unknown_task
 
 pytestmark = pytest.mark.anyio
 REVISION = REVISIONS["2025-11-25"]
@@ -61,7 +61,7 @@ async def test_a_request_ends_its_task_by_its_outcome(
     assert changes_at_end(anyio.CancelScope(), result, error, REVISION) == {**OPEN, **changes}
     logged = [(record.name, record.levelno) for record in caplog.records]
     unexpected = isinstance(error, ValueError)
-    assert logged == [("mcp_protocol.runtime.served_task", logging.ERROR)] * unexpected
+    assert logged == [("mcpgen_runtime.runtime.served_task", logging.ERROR)] * unexpected
 
 
 @pytest.mark.parametrize("is_late", [False, True])

@@ -13,7 +13,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol.runtime.task_scope import TaskScope, loop_clock, running_loop, scope_type
+from mcpgen_runtime.runtime.task_scope import TaskScope, loop_clock, running_loop, scope_type
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol import InvalidParamsError, MemoryTaskStore, TaskRecord
-from mcp_protocol.errors import InternalError
-from mcp_protocol.runtime.task_store import Shares
+from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord
+from mcpgen_runtime.errors import InternalError
+from mcpgen_runtime.runtime.task_store import Shares
 
 pytestmark = pytest.mark.anyio
 NOW = 1_000_000.0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.revisions import REVISIONS
 from package.processes import PACKAGE_ROOT
 
 pytestmark = pytest.mark.skipif(
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 SERVER = """
-    from mcp_protocol import Server
+    from mcpgen_runtime import Server
 
     server = Server("[bold]wild[/]", "1.0", instructions="[red]Stop[/] \\x1b[2J")
 
@@ -82,7 +82,7 @@ def terminal_output(
     paths = [str(PACKAGE_ROOT), *([str(folder / "hidden")] if hide_rich else [])]
     reading, terminal = os.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "mcp_protocol", *words],
+        [sys.executable, "-m", "mcpgen_runtime", *words],
         cwd=folder,
         env={name: value for name, value in os.environ.items() if name != "NO_COLOR"}
         | {"PYTHONPATH": os.pathsep.join(paths), "TERM": "xterm-256color", "COLUMNS": "120"}
@@ -109,7 +109,7 @@ def terminal_output(
 def plain(folder: Path, *words: str) -> str:
     """Output of a command into a pipe; the command runs once."""
     return subprocess.run(
-        [sys.executable, "-m", "mcp_protocol", *words],
+        [sys.executable, "-m", "mcpgen_runtime", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         capture_output=True,
@@ -200,7 +200,7 @@ def test_a_trace_is_styled_in_the_same_words(folder: Path, more: tuple[str, ...]
     trace = folder / "trace.jsonl"
     if not trace.exists():
         subprocess.run(
-            [sys.executable, "-m", "mcp_protocol", "call", "wild:server", "hostile"],
+            [sys.executable, "-m", "mcpgen_runtime", "call", "wild:server", "hostile"],
             cwd=folder,
             env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT), "MCP_TRACE": str(trace)},
             check=True,

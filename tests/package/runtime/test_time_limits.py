@@ -7,7 +7,7 @@ import asyncio
 import anyio
 import pytest
 
-from mcp_protocol.runtime.time_limits import (
+from mcpgen_runtime.runtime.time_limits import (
     PausableLimit,
     TimeLimit,
     pausable,

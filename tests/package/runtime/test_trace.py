@@ -18,14 +18,14 @@ import msgspec
 import pytest
 from pydantic import BaseModel, Field, SecretStr
 
-from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import EndOfChannel, FrameError, ToolFailedError, TransportError
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.masking import MASK
-from mcp_protocol.runtime.trace import Trace, trace_channel
-from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import EndOfChannel, FrameError, ToolFailedError, TransportError
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.masking import MASK
+from mcpgen_runtime.runtime.trace import Trace, trace_channel
+from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.transports.memory import memory_pair
 from package.processes import PACKAGE_ROOT
 
 pytestmark = pytest.mark.anyio
@@ -195,9 +195,9 @@ async def test_a_full_disk_ends_the_trace_with_a_warning_alone(
 LIMITED = """
 import resource, signal, sys
 import anyio
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.runtime.trace import Trace, trace_channel
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.runtime.trace import Trace, trace_channel
+from mcpgen_runtime.transports.memory import memory_pair
 
 async def main():
     near, far = memory_pair()
@@ -282,9 +282,9 @@ async def test_a_reason_that_holds_no_text_of_unicode_is_recorded(trace: Path) -
 def test_several_processes_can_append_to_one_trace(trace: Path) -> None:
     script = """
 import anyio
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.runtime.trace import Trace, trace_channel
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.runtime.trace import Trace, trace_channel
+from mcpgen_runtime.transports.memory import memory_pair
 
 async def main():
     channel = trace_channel(memory_pair(limit=1000)[0], "one of many")

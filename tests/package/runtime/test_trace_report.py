@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Server, ToolError
-from mcp_protocol.__main__ import main
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Server, ToolError
+from mcpgen_runtime.__main__ import main
+from mcpgen_runtime.testing import connected
 
 
 @pytest.fixture

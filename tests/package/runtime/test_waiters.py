@@ -6,8 +6,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol.runtime.concurrency import event_type
-from mcp_protocol.runtime.pending_requests import Waiter
+from mcpgen_runtime.runtime.concurrency import event_type
+from mcpgen_runtime.runtime.pending_requests import Waiter
 
 pytestmark = pytest.mark.anyio
 

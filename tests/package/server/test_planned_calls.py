@@ -11,10 +11,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.protocol.receiver import Receiver
-from mcp_protocol.server import planned_calls
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.protocol.receiver import Receiver
+from mcpgen_runtime.server import planned_calls
 from package.server.varied_tools import ADD, REQUESTS, varied_server
 from package.wire import ALL, RawEnd, cancelled_notification, request, speaking_to
 

@@ -10,9 +10,9 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from mcp_protocol.protocol import jsonrpc
-from mcp_protocol.server.asgi.http_response import refusal
-from mcp_protocol.server.asgi.request import (
+from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.server.asgi.http_response import refusal
+from mcpgen_runtime.server.asgi.request import (
     Disconnected,
     HttpRequest,
     RejectedBody,
@@ -22,7 +22,7 @@ from mcp_protocol.server.asgi.request import (
     check_post,
     is_discovery,
 )
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime.server.asgi.settings import Limits
 
 pytestmark = pytest.mark.anyio
 

@@ -15,14 +15,14 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ConnectFailedError,
     ConnectionClosedError,
     Principal,
     Server,
     connect,
 )
-from mcp_protocol.server.toolkit.server import Lifespan
+from mcpgen_runtime.server.toolkit.server import Lifespan
 from package.processes import PACKAGE_ROOT
 
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -142,7 +142,7 @@ async def test_a_principal_over_http_is_refused() -> None:
 SCRIPT = """
     import sys
     import anyio
-    from mcp_protocol import Context, Principal, Server
+    from mcpgen_runtime import Context, Principal, Server
 
     server = Server("local")
 

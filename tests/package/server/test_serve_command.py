@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.facts import Lifecycle
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.revisions import REVISIONS
 from package.processes import PACKAGE_ROOT
 
 REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 
 WEATHER = """
     import os, subprocess, sys, time
-    from mcp_protocol.server.toolkit.server import Server
+    from mcpgen_runtime.server.toolkit.server import Server
     print("imported", flush=True)
     subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     server = Server("weather", "1", drain=0.2)
@@ -50,7 +50,7 @@ WEATHER = """
 """
 
 RUNNING = """
-    from mcp_protocol import Server
+    from mcpgen_runtime import Server
     server = Server("running")
     server.run()
 """
@@ -81,7 +81,7 @@ def start(folder: Path, *argv: str) -> subprocess.Popen[bytes]:
 @pytest.fixture
 def process(folder: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[bytes]]:
     """A server that has answered `initialize`."""
-    argv: tuple[str, ...] = getattr(request, "param", ("-m", "mcp_protocol", "serve", "weather"))
+    argv: tuple[str, ...] = getattr(request, "param", ("-m", "mcpgen_runtime", "serve", "weather"))
     with start(folder, *argv) as process:
         say(process, "initialize", 0, INITIALIZE)
         assert hear(process)["result"]["serverInfo"]["name"] == "weather"
@@ -122,8 +122,8 @@ def end(process: subprocess.Popen[bytes]) -> tuple[str, str]:
 
 
 WAYS = [
-    ("-m", "mcp_protocol", "serve", "weather"),
-    ("-m", "mcp_protocol", "serve", "weather:server", "--backend", "trio"),
+    ("-m", "mcpgen_runtime", "serve", "weather"),
+    ("-m", "mcpgen_runtime", "serve", "weather:server", "--backend", "trio"),
     ("weather.py",),
 ]
 
@@ -193,7 +193,7 @@ def test_the_end_of_input_ends_it_whatever_still_runs(
 def test_invalid_targets_are_one_line_and_exit_code_2(
     folder: Path, target: str, complaint: str
 ) -> None:
-    with start(folder, "-m", "mcp_protocol", "serve", target) as process:
+    with start(folder, "-m", "mcpgen_runtime", "serve", target) as process:
         out, err = end(process)
     assert process.returncode == 2
     assert out == ""
@@ -209,7 +209,7 @@ def test_invalid_targets_are_one_line_and_exit_code_2(
 def test_an_error_of_the_module_itself_is_shown_whole(
     folder: Path, target: str, complaint: str
 ) -> None:
-    with start(folder, "-m", "mcp_protocol", "serve", target) as process:
+    with start(folder, "-m", "mcpgen_runtime", "serve", target) as process:
         out, err = end(process)
     assert process.returncode == 1
     assert out == ""
@@ -218,6 +218,6 @@ def test_an_error_of_the_module_itself_is_shown_whole(
 
 
 def test_help_names_the_form_of_the_target(folder: Path) -> None:
-    with start(folder, "-m", "mcp_protocol", "serve", "--help") as process:
+    with start(folder, "-m", "mcpgen_runtime", "serve", "--help") as process:
         out, _ = end(process)
     assert "MODULE[:NAME]" in out

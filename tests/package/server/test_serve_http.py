@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_protocol.server.asgi.uvicorn_adapter import parse_address
+from mcpgen_runtime.server.asgi.uvicorn_adapter import parse_address
 from package.server.raw_http import head, whole
 from package.server.web_process import REVISION, SERVE, rest, run, start_server, until, write_server
 from package.wire import HANDSHAKE, SESSIONS, encode_message, initialize
@@ -149,7 +149,7 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
 def test_a_mistake_on_the_command_line_gets_one_readable_line(
     folder: Path, more: list[str], complaint: str
 ) -> None:
-    done = run(folder, "-m", "mcp_protocol", "serve", "web", *more)
+    done = run(folder, "-m", "mcpgen_runtime", "serve", "web", *more)
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
@@ -165,7 +165,7 @@ def test_names_on_the_command_line_are_served_and_others_are_not(folder: Path) -
 def test_a_port_in_use_gets_one_readable_line(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = run(folder, "-m", "mcp_protocol", "serve", "web", "--http", place)
+        done = run(folder, "-m", "mcpgen_runtime", "serve", "web", "--http", place)
     assert done.returncode == 2
     assert done.stderr == f"error: can't listen at {place}: address already in use\n"
 
@@ -173,7 +173,7 @@ def test_a_port_in_use_gets_one_readable_line(folder: Path) -> None:
 def test_without_uvicorn_it_says_what_to_install(folder: Path) -> None:
     code = (
         "import sys; sys.modules['uvicorn'] = None\n"
-        "from mcp_protocol.__main__ import main\n"
+        "from mcpgen_runtime.__main__ import main\n"
         "main(['serve', 'web', '--http', '127.0.0.1:0'])\n"
     )
     done = run(folder, "-c", code)

@@ -17,10 +17,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_protocol import Server, connect
-from mcp_protocol.server import reloading
-from mcp_protocol.server.reloading import watched_directories
-from mcp_protocol.server.serve_command import load
+from mcpgen_runtime import Server, connect
+from mcpgen_runtime.server import reloading
+from mcpgen_runtime.server.reloading import watched_directories
+from mcpgen_runtime.server.serve_command import load
 from package.processes import PACKAGE_ROOT
 
 TARGETS = {
@@ -50,7 +50,7 @@ def write_module(folder: Path, text: str, target: str, monkeypatch: pytest.Monke
     monkeypatch.chdir(folder)
     monkeypatch.setattr(sys, "path", [*sys.path])
     module = f"made_{re.sub(r'[^a-z0-9]', '_', folder.name)}"
-    (folder / f"{module}.py").write_text(f"from mcp_protocol import Server\n{text}\n")
+    (folder / f"{module}.py").write_text(f"from mcpgen_runtime import Server\n{text}\n")
     return target.replace("MODULE", module)
 
 
@@ -76,7 +76,7 @@ def test_ambiguous_targets_are_explained_in_one_line(
 
 
 CHANGING = """
-from mcp_protocol import Server
+from mcpgen_runtime import Server
 server = Server("{name}")
 """
 
@@ -103,7 +103,7 @@ def run_reloading(module: Path) -> Iterator[subprocess.Popen[str]]:
         port = free.getsockname()[1]
     serve = ("serve", module.stem, "--http", f"127.0.0.1:{port}", "--reload")
     process = subprocess.Popen(
-        [sys.executable, "-m", "mcp_protocol", *serve],
+        [sys.executable, "-m", "mcpgen_runtime", *serve],
         cwd=module.parent,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         stderr=subprocess.PIPE,
@@ -170,7 +170,7 @@ async def served_name(url: str) -> str:
 )
 def test_reload_needs_an_address_that_stays(tmp_path: Path, words: tuple[str, ...]) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "mcp_protocol", "serve", "changing", *words],
+        [sys.executable, "-m", "mcpgen_runtime", "serve", "changing", *words],
         cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},
         capture_output=True,

@@ -19,11 +19,11 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from mcp_protocol import Server
-from mcp_protocol.errors import ListenFailedError
-from mcp_protocol.server.asgi.routes import RouteRequest
-from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
-from mcp_protocol.server.asgi.uvicorn_adapter import (
+from mcpgen_runtime import Server
+from mcpgen_runtime.errors import ListenFailedError
+from mcpgen_runtime.server.asgi.routes import RouteRequest
+from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     HEAD_BYTES,
     CancellableApplication,
     JoinedWrites,

@@ -17,7 +17,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Server, connect
+from mcpgen_runtime import Server, connect
 from package.asgi_client import BOTH, fields_of
 from package.server.raw_http import SECONDS
 from package.server.web_process import REVISION, SERVE, Started, rest, run, start_server
@@ -26,7 +26,7 @@ from package.wire import SESSIONS, STREAMABLE, initialize, request
 WEB = """
     import asyncio, contextlib, os, sys, time
     from dataclasses import dataclass
-    from mcp_protocol import Context, Server
+    from mcpgen_runtime import Context, Server
 
     asyncio.run(asyncio.sleep(0))  # a module may run an event loop while it is imported
 
@@ -398,7 +398,7 @@ def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> 
 def test_invalid_options_of_workers_are_one_readable_line(
     folder: Path, more: list[str], complaint: str
 ) -> None:
-    done = run(folder, "-m", "mcp_protocol", "serve", "web", *more)
+    done = run(folder, "-m", "mcpgen_runtime", "serve", "web", *more)
     assert (done.returncode, done.stdout) == (2, "")
     assert complaint in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
@@ -416,7 +416,7 @@ def test_without_a_package_it_says_what_to_install(
 ) -> None:
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({modules!r}))\n"
-        "from mcp_protocol.__main__ import main\n"
+        "from mcpgen_runtime.__main__ import main\n"
         "main(['serve', 'web', '--http', '127.0.0.1:0', '--workers', '2'])\n"
     )
     done = run(folder, "-c", code)
@@ -446,7 +446,7 @@ def test_a_function_of_the_main_module_of_a_package_is_refused(tmp_path: Path) -
     package = tmp_path / "weather"
     package.mkdir()
     (package / "__main__.py").write_text(
-        "from mcp_protocol import Server\n"
+        "from mcpgen_runtime import Server\n"
         "def create() -> Server:\n"
         "    return Server('weather')\n"
         "Server.run_workers(create, 2, http='127.0.0.1:0')\n"

@@ -8,8 +8,8 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import Context, Server, ToolError
-from mcp_protocol.errors import InvalidParamsError
+from mcpgen_runtime import Context, Server, ToolError
+from mcpgen_runtime.errors import InvalidParamsError
 
 
 @dataclass

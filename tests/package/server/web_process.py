@@ -29,7 +29,7 @@ LINE = re.compile(r"serving at http://(\S+?):(\d+)(/\S*)\n")
 WEB = """
     import contextlib, os, sys, threading, time
     import anyio
-    from mcp_protocol.server.toolkit.server import Server
+    from mcpgen_runtime.server.toolkit.server import Server
 
     @contextlib.asynccontextmanager
     async def lifespan(server):
@@ -57,7 +57,7 @@ WEB = """
     if __name__ == "__main__":
         server.run(http="127.0.0.1:0")
 """
-SERVE = ("-m", "mcp_protocol", "serve", "web", "--http", "127.0.0.1:0")
+SERVE = ("-m", "mcpgen_runtime", "serve", "web", "--http", "127.0.0.1:0")
 """The arguments that serve it at a free port."""
 
 

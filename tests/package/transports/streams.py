@@ -12,9 +12,9 @@ from anyio import (
 )
 from anyio.abc import ByteStream
 
-from mcp_protocol.channel import MESSAGE_LIMIT
-from mcp_protocol.errors import ConnectionClosedError
-from mcp_protocol.transports.line_channel import FLUSH_SECONDS, LineChannel
+from mcpgen_runtime.channel import MESSAGE_LIMIT
+from mcpgen_runtime.errors import ConnectionClosedError
+from mcpgen_runtime.transports.line_channel import FLUSH_SECONDS, LineChannel
 
 
 class _StreamEnds:

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import anyio
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Timeouts
-from mcp_protocol.command_masking import COMMAND_TEXT, masked_command
-from mcp_protocol.errors import ConnectionClosedError, RequestTimeoutError, ServerStartError
-from mcp_protocol.transports.process import open_process
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.client_settings import Timeouts
+from mcpgen_runtime.command_masking import COMMAND_TEXT, masked_command
+from mcpgen_runtime.errors import ConnectionClosedError, RequestTimeoutError, ServerStartError
+from mcpgen_runtime.transports.process import open_process
 from package.stdio_process import script
 from package.wire import HANDSHAKE
 

@@ -13,20 +13,20 @@ import anyio
 import anyio.abc
 import pytest
 
-from mcp_protocol.channel import Channel, OutgoingMessage, RequestId
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import (
+from mcpgen_runtime.channel import Channel, OutgoingMessage, RequestId
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     EndOfChannel,
     LocalProtocolError,
     RemoteError,
     RequestTimeoutError,
 )
-from mcp_protocol.protocol.receiver import Ignored
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.protocol.receiver import Ignored
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.transports.memory import memory_pair
 from package.live import App, FakeServer, text_of
 from package.samples import PARAMS, RESULTS
 from package.transports.streams import stream_channel

@@ -16,15 +16,15 @@ import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.abc import ByteStream, Listener, SocketAttribute
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import (
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     EndOfChannel,
     FrameError,
     LocalProtocolError,
 )
-from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.transports.line_channel import (
+from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.transports.line_channel import (
     AsyncioSink,
     AsyncioSource,
     LineChannel,

@@ -7,9 +7,9 @@ import pytest
 from anyio import wait_all_tasks_blocked
 from anyio.lowlevel import checkpoint
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, FrameError
-from mcp_protocol.transports.memory import MessageQueue, memory_pair
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel, FrameError
+from mcpgen_runtime.transports.memory import MessageQueue, memory_pair
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio

@@ -15,14 +15,14 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import (
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     EndOfChannel,
     FrameError,
     ServerStartError,
 )
-from mcp_protocol.transports.process import (
+from mcpgen_runtime.transports.process import (
     INHERITED,
     TAIL_LINES,
     ShutdownTimeouts,
@@ -247,7 +247,7 @@ def test_a_line_of_standard_error_is_written_at_once(monkeypatch: pytest.MonkeyP
 
 
 def test_importing_the_transport_starts_nothing() -> None:
-    code = "import threading, mcp_protocol.transports.process; print(threading.active_count())"
+    code = "import threading, mcpgen_runtime.transports.process; print(threading.active_count())"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT)},

@@ -14,13 +14,13 @@ import anyio
 import pytest
 from anyio import wait_all_tasks_blocked
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import (
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     EndOfChannel,
     ServerStartError,
 )
-from mcp_protocol.transports.process import (
+from mcpgen_runtime.transports.process import (
     ProcessChannel,
     ShutdownTimeouts,
     open_process,
@@ -196,7 +196,7 @@ async def test_closing_that_asyncio_cancels_still_ends_the_server(lifeline: Life
 LEAVES = """
     import sys
     import anyio
-    from mcp_protocol.transports import process
+    from mcpgen_runtime.transports import process
 
     async def main():
         channel = await process.open_process(sys.argv[2:])
@@ -207,8 +207,8 @@ LEAVES = """
 FORKS = """
     import os, sys
     import anyio
-    from mcp_protocol.transports import process
-    from mcp_protocol.channel import OutgoingMessage
+    from mcpgen_runtime.transports import process
+    from mcpgen_runtime.channel import OutgoingMessage
 
     async def main():
         channel = await process.open_process(sys.argv[2:])

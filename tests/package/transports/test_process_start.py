@@ -12,9 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.errors import ServerStartError
-from mcp_protocol.server.stdio_server import open_stdio
-from mcp_protocol.transports.process import open_process
+from mcpgen_runtime.errors import ServerStartError
+from mcpgen_runtime.server.stdio_server import open_stdio
+from mcpgen_runtime.transports.process import open_process
 from package.processes import python, server
 
 pytestmark = pytest.mark.anyio

@@ -18,9 +18,9 @@ from requirements import EVERY_REVISION
 ECHO = """
     import sys, os, subprocess, atexit, ctypes
     import anyio
-    from mcp_protocol.channel import OutgoingMessage
-    from mcp_protocol.errors import ConnectionClosedError, EndOfChannel, FrameError
-    from mcp_protocol.server.stdio_server import open_stdio
+    from mcpgen_runtime.channel import OutgoingMessage
+    from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel, FrameError
+    from mcpgen_runtime.server.stdio_server import open_stdio
 
     async def main():
         {before}
@@ -255,9 +255,9 @@ def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
 
 RESTORE = """
     import sys, anyio
-    from mcp_protocol.channel import OutgoingMessage
-    from mcp_protocol.errors import ConnectionClosedError, EndOfChannel
-    from mcp_protocol.server.stdio_server import open_stdio
+    from mcpgen_runtime.channel import OutgoingMessage
+    from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel
+    from mcpgen_runtime.server.stdio_server import open_stdio
 
     async def main():
         channel = open_stdio()

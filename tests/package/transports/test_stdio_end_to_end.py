@@ -13,10 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import RequestTimeoutError
-from mcp_protocol.protocol.jsonrpc import InvalidMessage, parse
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import RequestTimeoutError
+from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, parse
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.live import text_of
 from package.rules import revisions_holding
 from package.stdio_process import PATHS, SCRIPT, SERVER, process, script

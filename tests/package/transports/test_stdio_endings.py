@@ -14,9 +14,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.listen import ToolsChanged
-from mcp_protocol.errors import ConnectionClosedError, ServerStartError
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.listen import ToolsChanged
+from mcpgen_runtime.errors import ConnectionClosedError, ServerStartError
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER, process, script
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request
@@ -103,7 +103,7 @@ async def test_a_server_that_fails_to_start_shows_exit_code_and_output(
 async def test_a_failing_lifespan_ends_the_server_with_its_error() -> None:
     code = """
 from contextlib import asynccontextmanager
-from mcp_protocol import Server
+from mcpgen_runtime import Server
 
 @asynccontextmanager
 async def lifespan(server):

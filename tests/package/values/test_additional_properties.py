@@ -11,8 +11,8 @@ from typing import Any, Literal
 import httpx2
 import pytest
 
-from mcp_protocol import Server, connect
-from mcp_protocol._wire import to_builtins
+from mcpgen_runtime import Server, connect
+from mcpgen_runtime._wire import to_builtins
 from package.wire import ALL, facts
 
 NEWEST = ALL[-1]

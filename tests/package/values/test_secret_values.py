@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.values.type_schemas import (
+from mcpgen_runtime.values.type_schemas import (
     MASK,
     mask_members,
     secret_members,

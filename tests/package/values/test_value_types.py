@@ -21,10 +21,10 @@ import pydantic
 import pytest
 from pydantic import BaseModel, Field, PositiveInt, SecretStr, StringConstraints
 
-import mcp_protocol
-from mcp_protocol import Context, Server, testing
-from mcp_protocol.server.toolkit.content import ToolResult
-from mcp_protocol.server.toolkit.signatures import read
+import mcpgen_runtime
+from mcpgen_runtime import Context, Server, testing
+from mcpgen_runtime.server.toolkit.content import ToolResult
+from mcpgen_runtime.server.toolkit.signatures import read
 from package.respondent import accept_result, connect_respondent, text_in
 from package.rules import revisions_holding
 from package.wire import ALL, facts, speaking_to
@@ -309,7 +309,7 @@ WITHOUT_PYDANTIC = """
 import sys
 from typing import Annotated
 import annotated_types
-from mcp_protocol.server.toolkit.signatures import read
+from mcpgen_runtime.server.toolkit.signatures import read
 
 def function(count: Annotated[int, annotated_types.Interval(ge=1, le=3)]) -> None: ...
 def unchecked(count: Annotated[int, annotated_types.Predicate(bool)]) -> None: ...
@@ -335,7 +335,7 @@ def test_constraints_work_without_pydantic_being_imported() -> None:
         capture_output=True,
         text=True,
         check=True,
-        cwd=Path(mcp_protocol.__file__).parents[1],
+        cwd=Path(mcpgen_runtime.__file__).parents[1],
     )
     assert run.stdout.splitlines() == [
         "argument 'count': expected int <= 3, got 4",

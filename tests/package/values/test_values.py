@@ -16,7 +16,7 @@ import pydantic
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
-from mcp_protocol.values.value_types import (
+from mcpgen_runtime.values.value_types import (
     as_msgspec,
     custom_schema,
     field_default,

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypedDict, assert_type
 
 import anyio
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Accepted,
     CacheHint,
     Cancelled,

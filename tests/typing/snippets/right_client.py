@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, assert_type
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Caching,
     Change,
     Client,
@@ -19,8 +19,8 @@ from mcp_protocol import (
     connect,
     safe_icons,
 )
-from mcp_protocol.r2025_06_18 import models
-from mcp_protocol.r2025_06_18.client import Client as ClientOfOne
+from mcpgen_runtime.r2025_06_18 import models
+from mcpgen_runtime.r2025_06_18.client import Client as ClientOfOne
 
 
 async def whatever_revision() -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     UNSET,
     Client,
     ClientHandlers,

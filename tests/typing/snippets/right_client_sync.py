@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import Any, assert_type
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Caching,
     Change,
     Client,
@@ -19,8 +19,8 @@ from mcp_protocol import (
     connect_sync,
     models,
 )
-from mcp_protocol.r2025_06_18 import models as own
-from mcp_protocol.r2025_06_18.client_sync import SyncClient as SyncClientOfOne
+from mcpgen_runtime.r2025_06_18 import models as own
+from mcpgen_runtime.r2025_06_18.client_sync import SyncClient as SyncClientOfOne
 
 
 class Handlers(SyncClientHandlers):

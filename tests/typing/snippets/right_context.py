@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, assert_type
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     Depends,
     MiddlewareRequest,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mcp_protocol import ClientHandlers, RequestContext, connect
-from mcp_protocol.r2025_06_18 import models
-from mcp_protocol.r2025_06_18.client import ClientHandlers as HandlersOfOne
-from mcp_protocol.r2025_06_18.server import ServerHandlers
+from mcpgen_runtime import ClientHandlers, RequestContext, connect
+from mcpgen_runtime.r2025_06_18 import models
+from mcpgen_runtime.r2025_06_18.client import ClientHandlers as HandlersOfOne
+from mcpgen_runtime.r2025_06_18.server import ServerHandlers
 
 
 class Desktop(HandlersOfOne):

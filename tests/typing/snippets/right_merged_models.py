@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, assert_type
 
-from mcp_protocol import Client, ServerSession, connect, models
-from mcp_protocol.r2024_11_05 import models as oldest
-from mcp_protocol.r2024_11_05.client import Client as ClientOfOldest
-from mcp_protocol.r2025_06_18 import models as middle
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.testing import Pair, PairOf, connected
+from mcpgen_runtime import Client, ServerSession, connect, models
+from mcpgen_runtime.r2024_11_05 import models as oldest
+from mcpgen_runtime.r2024_11_05.client import Client as ClientOfOldest
+from mcpgen_runtime.r2025_06_18 import models as middle
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.testing import Pair, PairOf, connected
 
 server = Server("weather")
 

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, assert_type
 import httpx2
 import msgspec
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Completion,
     Context,
     Depends,

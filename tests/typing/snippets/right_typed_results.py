@@ -8,8 +8,8 @@ from typing import Annotated, Any, NamedTuple, TypedDict, assert_type
 import msgspec
 from pydantic import BaseModel
 
-from mcp_protocol import ToolFailedError, ToolResultError, connect, connect_sync, models
-from mcp_protocol.r2026_07_28 import models as newest
+from mcpgen_runtime import ToolFailedError, ToolResultError, connect, connect_sync, models
+from mcpgen_runtime.r2026_07_28 import models as newest
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mcp_protocol import CacheHint, Context, Server
+from mcpgen_runtime import CacheHint, Context, Server
 
 
 @dataclass

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mcp_protocol import SyncClient, connect, connect_sync
-from mcp_protocol.r2025_06_18 import models
+from mcpgen_runtime import SyncClient, connect, connect_sync
+from mcpgen_runtime.r2025_06_18 import models
 
 
 async def one_revision() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from mcp_protocol import Context, Depends, MiddlewareRequest, Next, Server, limit_rate
+from mcpgen_runtime import Context, Depends, MiddlewareRequest, Next, Server, limit_rate
 
 server = Server("counter")
 

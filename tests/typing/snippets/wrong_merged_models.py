@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mcp_protocol import Client, ClientHandlers, RequestContext, models
-from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Client, ClientHandlers, RequestContext, models
+from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.testing import connected
 
 server = Server("weather")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_protocol import Context, RequestContext, Server, ToolAnnotations, ToolError
-from mcp_protocol.r2025_06_18 import models
-from mcp_protocol.r2025_06_18.server import ServerHandlers
+from mcpgen_runtime import Context, RequestContext, Server, ToolAnnotations, ToolError
+from mcpgen_runtime.r2025_06_18 import models
+from mcpgen_runtime.r2025_06_18.server import ServerHandlers
 
 server = Server()  # expect: error
 server = Server("weather", verison="1.0")  # expect: error

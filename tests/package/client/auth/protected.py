@@ -10,11 +10,11 @@ from urllib.parse import parse_qsl, urlsplit
 
 import anyio
 
-from mcp_protocol import OAuth, Redirect, Store, connect
-from mcp_protocol.auth.flows import challenge_of
-from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import OAuth, Redirect, Store, connect
+from mcpgen_runtime.auth.flows import challenge_of
+from mcpgen_runtime.auth.identifiers import canonical_resource
+from mcpgen_runtime.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
+from mcpgen_runtime.revisions import REVISIONS
 from package.auth.answers import REDIRECT_URI, query_of
 from package.http_script import Script
 from package.http_server import Asked, HttpServer, Reply

@@ -14,7 +14,7 @@ import sys
 import anyio
 from anyio.to_thread import run_sync
 
-from mcp_protocol import Client, FileStore, OAuth, Redirect, connect
+from mcpgen_runtime import Client, FileStore, OAuth, Redirect, connect
 
 
 async def refuse(url: str) -> str:

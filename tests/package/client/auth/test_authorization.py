@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     AuthorizationError,
     Bearer,
     ClientCredentials,
@@ -24,7 +24,7 @@ from mcp_protocol import (
     connect,
     connect_sync,
 )
-from mcp_protocol.runtime.time_limits import pausable, pause_limits
+from mcpgen_runtime.runtime.time_limits import pausable, pause_limits
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import (
     Issuer,

@@ -10,11 +10,11 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from mcp_protocol import AuthorizationError, Device, DeviceCode, OAuth, OAuthError, connect
-from mcp_protocol.auth.flows import device_flow
-from mcp_protocol.auth.registration import DEVICE_GRANT, ClientProfile
-from mcp_protocol.auth.steps import Fetch, Fetched
-from mcp_protocol.auth.token_endpoint import Grant
+from mcpgen_runtime import AuthorizationError, Device, DeviceCode, OAuth, OAuthError, connect
+from mcpgen_runtime.auth.flows import device_flow
+from mcpgen_runtime.auth.registration import DEVICE_GRANT, ClientProfile
+from mcpgen_runtime.auth.steps import Fetch, Fetched
+from mcpgen_runtime.auth.token_endpoint import Grant
 from package.auth.answers import (
     AS_URL,
     ISSUER,

@@ -7,16 +7,16 @@ from types import ModuleType
 
 import pytest
 
-import mcp_protocol
+import mcpgen_runtime
 from documents import examples
-from mcp_protocol import MemoryStore
+from mcpgen_runtime import MemoryStore
 from package.client.auth.protected import run_protected_server
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_a_user_signs_in_in_two_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pkg", mcp_protocol)
+    monkeypatch.setitem(sys.modules, "pkg", mcpgen_runtime)
     signin = ModuleType("signin")
     exec(compile(examples()["signin.py"], "signin.py", "exec"), vars(signin))
     store = MemoryStore()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientCredentials,
     EnterpriseManaged,
     HttpStatusError,

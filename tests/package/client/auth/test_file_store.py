@@ -14,7 +14,7 @@ import keyring.backend
 import pytest
 from keyring.backends import fail
 
-from mcp_protocol import AuthorizationError, FileStore
+from mcpgen_runtime import AuthorizationError, FileStore
 
 pytestmark = pytest.mark.anyio
 
@@ -115,7 +115,7 @@ async def test_records_are_written_plainly_where_there_is_none(
 HOLDER = """
 import sys
 import anyio
-from mcp_protocol import FileStore
+from mcpgen_runtime import FileStore
 
 async def main():
     async with FileStore(sys.argv[1], encrypted=False).lock("key"):

@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     AuthorizationError,
     ConnectFailedError,
     Device,
@@ -28,7 +28,7 @@ from mcp_protocol import (
     McpError,
     MemoryStore,
 )
-from mcp_protocol.auth.steps import (
+from mcpgen_runtime.auth.steps import (
     Call,
     Fetch,
     Fetched,
@@ -41,8 +41,8 @@ from mcp_protocol.auth.steps import (
     Step,
     Visit,
 )
-from mcp_protocol.client.auth.flow_driver import AuthFetcher, FlowDriver
-from mcp_protocol.client.auth.interactions import UserAgent
+from mcpgen_runtime.client.auth.flow_driver import AuthFetcher, FlowDriver
+from mcpgen_runtime.client.auth.interactions import UserAgent
 from package.http_server import Asked, HttpServer, Reply
 from requirements import EVERY_REVISION, requirement
 

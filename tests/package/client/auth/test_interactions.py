@@ -17,7 +17,7 @@ import anyio
 import pytest
 from anyio import from_thread, to_thread
 
-from mcp_protocol import AuthorizationError, Loopback, Paste, Redirect
+from mcpgen_runtime import AuthorizationError, Loopback, Paste, Redirect
 from requirements import EVERY_REVISION, requirement
 
 pytestmark = pytest.mark.anyio

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     AuthorizationError,
     Device,
     HttpStatusError,
@@ -15,9 +15,9 @@ from mcp_protocol import (
     OAuth,
     Redirect,
 )
-from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import grant_key
-from mcp_protocol.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
+from mcpgen_runtime.auth.identifiers import canonical_resource
+from mcpgen_runtime.auth.token_endpoint import grant_key
+from mcpgen_runtime.client.auth.interactions import PROMPT_SECONDS, PROMPTS, PromptLimit
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import (
     Protected,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import HttpStatusError, connect
+from mcpgen_runtime import HttpStatusError, connect
 from package.http_script import Script
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.wire import STREAMABLE

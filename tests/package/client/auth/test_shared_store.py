@@ -16,9 +16,9 @@ import pytest
 from anyio.abc import Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from mcp_protocol import FileStore, MemoryStore
-from mcp_protocol.auth.identifiers import canonical_resource
-from mcp_protocol.auth.token_endpoint import Grant, decode_record, encode_record, grant_key
+from mcpgen_runtime import FileStore, MemoryStore
+from mcpgen_runtime.auth.identifiers import canonical_resource
+from mcpgen_runtime.auth.token_endpoint import Grant, decode_record, encode_record, grant_key
 from package.client.auth.protected import (
     NEWEST,
     Issuer,

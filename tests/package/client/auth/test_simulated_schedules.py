@@ -16,12 +16,12 @@ from urllib.parse import parse_qsl
 import anyio
 import pytest
 
-from mcp_protocol import McpError, OAuth, Redirect, Timeouts, connect
-from mcp_protocol.client.auth import flow_driver
-from mcp_protocol.client.auth.token_authorizer import POSTPONED_SECONDS
-from mcp_protocol.runtime.pending_requests import PARTING_SECONDS
-from mcp_protocol.runtime.time_limits import pausable, pause_limits
-from mcp_protocol.transports.http import http_client
+from mcpgen_runtime import McpError, OAuth, Redirect, Timeouts, connect
+from mcpgen_runtime.client.auth import flow_driver
+from mcpgen_runtime.client.auth.token_authorizer import POSTPONED_SECONDS
+from mcpgen_runtime.runtime.pending_requests import PARTING_SECONDS
+from mcpgen_runtime.runtime.time_limits import pausable, pause_limits
+from mcpgen_runtime.transports.http import http_client
 from package.auth.answers import REDIRECT_URI
 from package.client.auth.protected import Issuer, Protected, store_grant
 from package.client.simulation import Network, SharedStore, simulate

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import ClientCredentials, MemoryStore
-from mcp_protocol.auth.jwt_signing import PrivateKey, decode_base64url
-from mcp_protocol.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
-from mcp_protocol.client.auth.token_authorizer import TokenAuthorizer
-from mcp_protocol.errors import ConnectFailedError
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import ClientCredentials, MemoryStore
+from mcpgen_runtime.auth.jwt_signing import PrivateKey, decode_base64url
+from mcpgen_runtime.auth.token_endpoint import AccessToken, Grant, encode_record, grant_key
+from mcpgen_runtime.client.auth.token_authorizer import TokenAuthorizer
+from mcpgen_runtime.errors import ConnectFailedError
+from mcpgen_runtime.revisions import REVISIONS
 
 pytestmark = pytest.mark.anyio
 

@@ -11,15 +11,15 @@ import anyio.lowlevel
 import pytest
 from trio.testing import MockClock
 
-from mcp_protocol import Context, Server
-from mcp_protocol.protocol import jsonrpc
-from mcp_protocol.runtime.task_scope import TaskScope
-from mcp_protocol.server.asgi.event_store import MemoryEventStore
-from mcp_protocol.server.asgi.http_session import HttpSession
-from mcp_protocol.server.asgi.plain_calls import PlainService
-from mcp_protocol.server.asgi.quotas import Quotas
-from mcp_protocol.server.asgi.session_posts import PostsInFlight, SessionPost
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.runtime.task_scope import TaskScope
+from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime.server.asgi.http_session import HttpSession
+from mcpgen_runtime.server.asgi.plain_calls import PlainService
+from mcpgen_runtime.server.asgi.quotas import Quotas
+from mcpgen_runtime.server.asgi.session_posts import PostsInFlight, SessionPost
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
 from package.asgi_wire import Wire

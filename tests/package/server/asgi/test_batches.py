@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import JSON, SSE, Http, asgi
 from package.rules import revisions_holding
 from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, initialize, request

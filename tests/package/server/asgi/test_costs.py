@@ -11,11 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context
-from mcp_protocol.server import planned_calls
-from mcp_protocol.server.asgi.app import AsgiApplication
-from mcp_protocol.server.asgi.settings import Limits
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime import Context
+from mcpgen_runtime.server import planned_calls
+from mcpgen_runtime.server.asgi.app import AsgiApplication
+from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
 from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.channel import OutgoingMessage
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.channel import OutgoingMessage
 from package.asgi_client import asgi, fields_of
 from package.protocol.test_jsonrpc_errors import LEGACY_RANGE
 from package.rules import revisions_holding

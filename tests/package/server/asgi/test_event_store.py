@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol.server.asgi.event_store import MemoryEventStore, StoredEvents
+from mcpgen_runtime.server.asgi.event_store import MemoryEventStore, StoredEvents
 from package.client.simulation import ASYNCIO
 from requirements import EVERY_REVISION
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi, fields_of
 from package.asgi_stream import Reply, Stream
 from package.http_process import HttpProcess, http_process

@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.channel import Channel, OutgoingMessage
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import RevisionError
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import RevisionError
+from mcpgen_runtime.transports.memory import memory_pair
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.live import text_of
 from package.server.asgi.web import Web

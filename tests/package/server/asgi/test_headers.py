@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import HeaderMismatchError
-from mcp_protocol.facts import Lifecycle, Revisions
-from mcp_protocol.protocol import jsonrpc
-from mcp_protocol.revisions import REVISIONS as SERVED
-from mcp_protocol.server.asgi.header_validation import HeaderValidator
-from mcp_protocol.server.asgi.request import HttpRequest
+from mcpgen_runtime.errors import HeaderMismatchError
+from mcpgen_runtime.facts import Lifecycle, Revisions
+from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.revisions import REVISIONS as SERVED
+from mcpgen_runtime.server.asgi.header_validation import HeaderValidator
+from mcpgen_runtime.server.asgi.request import HttpRequest
 from package.asgi_client import asgi, fields_of
 from package.asgi_stream import Reply
 from package.rules import revisions_holding

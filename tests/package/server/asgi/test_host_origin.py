@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.server.asgi.host_origin import HostOriginValidator
-from mcp_protocol.server.asgi.request import HttpRequest
+from mcpgen_runtime.server.asgi.host_origin import HostOriginValidator
+from mcpgen_runtime.server.asgi.request import HttpRequest
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Reply
 from package.rules import revisions_holding

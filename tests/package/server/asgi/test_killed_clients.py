@@ -12,9 +12,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.listen import ToolsChanged
-from mcp_protocol.errors import HttpStatusError, RemoteError
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.listen import ToolsChanged
+from mcpgen_runtime.errors import HttpStatusError, RemoteError
 from package.faults import call_text, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, Process, http_process
 from package.wire import PER_REQUEST, SESSIONS, SSE_ONLY
@@ -26,8 +26,8 @@ KEYS = count()
 CLIENT = """
 import anyio, sys
 from functools import partial
-from mcp_protocol import connect
-from mcp_protocol.client.async_client import ClientHandlers
+from mcpgen_runtime import connect
+from mcpgen_runtime.client.async_client import ClientHandlers
 
 def say(*words):
     print(*words, file=sys.stderr, flush=True)

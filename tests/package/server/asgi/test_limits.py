@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
-from mcp_protocol.server.toolkit.context import Context
+from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.toolkit.context import Context
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
 from package.server.asgi.web import Web

@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi, fields_of
 from package.asgi_stream import SECONDS
 from package.rules import revisions_holding

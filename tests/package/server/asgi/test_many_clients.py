@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.client_settings import Timeouts
-from mcp_protocol.client.listen import ToolsChanged
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.client_settings import Timeouts
+from mcpgen_runtime.client.listen import ToolsChanged
 from package.faults import ONE_OF_EACH, call_text, check_quiet, client_of
 from package.http_process import HttpProcess, http_process
 from package.wire import HANDSHAKE

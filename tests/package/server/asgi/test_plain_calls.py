@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.server import planned_calls
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.runtime.peer import Peer
+from mcpgen_runtime.server import planned_calls
 from package.asgi_client import Http, asgi, fields_of
 from package.server.varied_tools import ADD, REQUESTS, varied_server
 from package.wire import HANDSHAKE, STREAMABLE, encode_message, request

@@ -13,11 +13,11 @@ import anyio
 import msgspec
 import pytest
 
-from mcp_protocol import Context, Server, ToolError
-from mcp_protocol.errors import InvalidParamsError
-from mcp_protocol.runtime.concurrency import never_suspends
-from mcp_protocol.runtime.request_context import NETWORK
-from mcp_protocol.server.asgi.request import (
+from mcpgen_runtime import Context, Server, ToolError
+from mcpgen_runtime.errors import InvalidParamsError
+from mcpgen_runtime.runtime.concurrency import never_suspends
+from mcpgen_runtime.runtime.request_context import NETWORK
+from mcpgen_runtime.server.asgi.request import (
     KEPT_BYTES,
     KEPT_HEADS,
     AcceptedHeads,
@@ -25,8 +25,8 @@ from mcp_protocol.server.asgi.request import (
     response_forms,
     whole_body,
 )
-from mcp_protocol.server.asgi.settings import Answers, Limits
-from mcp_protocol.server.planned_calls import planned_calls, read_call
+from mcpgen_runtime.server.asgi.settings import Answers, Limits
+from mcpgen_runtime.server.planned_calls import planned_calls, read_call
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.client.simulation import ASYNCIO
 from package.server.auth.guarded import challenge_in, protected_settings

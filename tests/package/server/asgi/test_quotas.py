@@ -13,11 +13,11 @@ import anyio
 import pytest
 from trio.testing import MockClock
 
-from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.event_store import MemoryEventStore
-from mcp_protocol.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory, StreamQuota
-from mcp_protocol.server.asgi.response_writer import SseResponse
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime.server.asgi.quotas import MemoryQuota, Quotas, StreamMemory, StreamQuota
+from mcpgen_runtime.server.asgi.response_writer import SseResponse
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi
 from package.asgi_wire import Line, drop
 from package.client.simulation import ASYNCIO

@@ -12,23 +12,23 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import ConnectionClosedError, EndOfChannel
-from mcp_protocol.facts import Lifecycle
-from mcp_protocol.protocol.lifecycle import Session
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.task_scope import TaskScope
-from mcp_protocol.server.asgi.event_store import EventStore, MemoryEventStore
-from mcp_protocol.server.asgi.http_response import HttpResponse
-from mcp_protocol.server.asgi.http_session import HttpSession
-from mcp_protocol.server.asgi.quotas import Quotas
-from mcp_protocol.server.asgi.request import HttpRequest
-from mcp_protocol.server.asgi.response_writer import PostResponse, SseResponse, until_disconnect
-from mcp_protocol.server.asgi.session_endpoint import SessionEndpoint
-from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
-from mcp_protocol.server.serving import Service
-from mcp_protocol.server.toolkit.features import new_connection
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel
+from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.protocol.lifecycle import Session
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.task_scope import TaskScope
+from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore
+from mcpgen_runtime.server.asgi.http_response import HttpResponse
+from mcpgen_runtime.server.asgi.http_session import HttpSession
+from mcpgen_runtime.server.asgi.quotas import Quotas
+from mcpgen_runtime.server.asgi.request import HttpRequest
+from mcpgen_runtime.server.asgi.response_writer import PostResponse, SseResponse, until_disconnect
+from mcpgen_runtime.server.asgi.session_endpoint import SessionEndpoint
+from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.serving import Service
+from mcpgen_runtime.server.toolkit.features import new_connection
+from mcpgen_runtime.server.toolkit.server import Server
 from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
 from package.wire import SESSIONS

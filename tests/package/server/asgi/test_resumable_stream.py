@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.server.asgi.event_store import EventStore, MemoryEventStore, StoredEvent
-from mcp_protocol.server.asgi.response_writer import SseResponse
-from mcp_protocol.server.asgi.resumable_stream import ResumableStream
+from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore, StoredEvent
+from mcpgen_runtime.server.asgi.response_writer import SseResponse
+from mcpgen_runtime.server.asgi.resumable_stream import ResumableStream
 from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
 from package.server.asgi.test_response_writer import SEND_SECONDS

@@ -8,11 +8,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.channel import RequestId
-from mcp_protocol.server.asgi import resumable_stream
-from mcp_protocol.server.asgi.event_store import MemoryEventStore
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.server.asgi import resumable_stream
+from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi
 from package.asgi_stream import Stream
 from package.live import live, text_of

@@ -10,9 +10,9 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from mcp_protocol import Limits, RouteRequest, RouteResponse, Server
-from mcp_protocol.server.asgi.request import HttpRequest
-from mcp_protocol.server.asgi.routes import Route, RouteHandler, RouteResult, Routes
+from mcpgen_runtime import Limits, RouteRequest, RouteResponse, Server
+from mcpgen_runtime.server.asgi.request import HttpRequest
+from mcpgen_runtime.server.asgi.routes import Route, RouteHandler, RouteResult, Routes
 from package.asgi_client import asgi
 from package.server.auth.guarded import protected_settings
 

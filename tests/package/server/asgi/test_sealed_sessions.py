@@ -19,7 +19,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     KeyRing,
     MemoryKeyRing,
@@ -27,26 +27,26 @@ from mcp_protocol import (
     Server,
     StaticTokens,
 )
-from mcp_protocol.errors import TransportError
-from mcp_protocol.framing.http_headers import is_visible_ascii
-from mcp_protocol.protocol import jsonrpc
-from mcp_protocol.protocol.lifecycle import Session
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.task_scope import TaskScope
-from mcp_protocol.server.asgi import sealed_sessions
-from mcp_protocol.server.asgi.quotas import Quotas
-from mcp_protocol.server.asgi.request import HttpRequest
-from mcp_protocol.server.asgi.sealed_sessions import (
+from mcpgen_runtime.errors import TransportError
+from mcpgen_runtime.framing.http_headers import is_visible_ascii
+from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.protocol.lifecycle import Session
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.task_scope import TaskScope
+from mcpgen_runtime.server.asgi import sealed_sessions
+from mcpgen_runtime.server.asgi.quotas import Quotas
+from mcpgen_runtime.server.asgi.request import HttpRequest
+from mcpgen_runtime.server.asgi.sealed_sessions import (
     ID_CHARACTERS,
     SealedEndpoint,
     SealedSession,
     SessionCipher,
 )
-from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
-from mcp_protocol.server.asgi.used_ids import MemoryUsedIds, UsedIds
-from mcp_protocol.server.serving import Service
-from mcp_protocol.server.toolkit.features import new_connection
-from mcp_protocol.server.toolkit.key_ring import KEY_BYTES
+from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.asgi.used_ids import MemoryUsedIds, UsedIds
+from mcpgen_runtime.server.serving import Service
+from mcpgen_runtime.server.toolkit.features import new_connection
+from mcpgen_runtime.server.toolkit.key_ring import KEY_BYTES
 from package.asgi_client import SESSION, Http, asgi
 from package.asgi_wire import Wire
 from package.wire import INITIALIZED, SESSIONS, initialize, request

@@ -13,10 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.channel import RequestId
-from mcp_protocol.framing.http_headers import is_visible_ascii
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.framing.http_headers import is_visible_ascii
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi
 from package.client.simulation import ASYNCIO
 from package.rules import revisions_holding

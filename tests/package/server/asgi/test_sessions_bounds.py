@@ -11,16 +11,16 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.event_store import MemoryEventStore
-from mcp_protocol.server.asgi.quotas import (
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime.server.asgi.quotas import (
     MemoryQuota,
     StreamMemory,
     decoded_size,
     subscriptions_size,
 )
-from mcp_protocol.server.asgi.request import network_of
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime.server.asgi.request import network_of
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply
 from package.asgi_wire import Line, drop

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.protocol import jsonrpc
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.asgi.draft_headers import check_draft
-from mcp_protocol.server.asgi.request import HttpRequest
-from mcp_protocol.server.toolkit.context import Context
+from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.asgi.draft_headers import check_draft
+from mcpgen_runtime.server.asgi.request import HttpRequest
+from mcpgen_runtime.server.toolkit.context import Context
 from package.asgi_client import SESSION, asgi
 from package.server.asgi.web import Web
 from package.wire import (

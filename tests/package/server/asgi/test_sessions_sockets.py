@@ -14,9 +14,9 @@ import httpx2
 import pytest
 import uvicorn
 
-from mcp_protocol import Context, Server
-from mcp_protocol.framing.sse import EventDecoder
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.framing.sse import EventDecoder
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import BOTH, SESSION, SSE
 from package.server.raw_http import SECONDS, Raw, head, raw
 from package.wire import INITIALIZED, initialize, request

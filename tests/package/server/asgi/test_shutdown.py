@@ -10,8 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
 from package.client.simulation import ASYNCIO

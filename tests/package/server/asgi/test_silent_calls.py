@@ -7,9 +7,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Server
-from mcp_protocol.framing.sse import encode_comment
-from mcp_protocol.server.asgi.settings import Answers
+from mcpgen_runtime import Server
+from mcpgen_runtime.framing.sse import encode_comment
+from mcpgen_runtime.server.asgi.settings import Answers
 from package.asgi_client import BOTH, JSON, SSE, Http, asgi
 from package.asgi_stream import SECONDS
 from package.faults import EACH

@@ -14,7 +14,7 @@ import anyio
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from mcp_protocol.framing.sse import encode_comment
+from mcpgen_runtime.framing.sse import encode_comment
 from package.asgi_client import BOTH, JSON, fields_of
 from package.faults import EACH, Outcome, call_text, client_of
 from package.http_process import SECONDS, HttpProcess, http_process

@@ -13,8 +13,8 @@ import anyio
 import pytest
 from anyio.abc import SocketStream
 
-from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import SESSION, asgi, fields_of
 from package.faults import ONE_OF_EACH, Outcome, call_text, check_quiet, client_of
 from package.http_process import SECONDS, HttpProcess, http_process

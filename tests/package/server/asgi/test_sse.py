@@ -13,17 +13,17 @@ from urllib.parse import urljoin
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.errors import EndOfChannel
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import PRINCIPAL, Principal
-from mcp_protocol.server.asgi.quotas import Quotas, decoded_size
-from mcp_protocol.server.asgi.request import HttpRequest, RequestBodies
-from mcp_protocol.server.asgi.response_writer import SseResponse
-from mcp_protocol.server.asgi.settings import Limits, ServerHttpOptions, ServerHttpSettings
-from mcp_protocol.server.asgi.sse_endpoint import SseChannel, SseEndpoints
-from mcp_protocol.server.serving import Service
-from mcp_protocol.server.toolkit.features import new_connection
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.errors import EndOfChannel
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.request_context import PRINCIPAL, Principal
+from mcpgen_runtime.server.asgi.quotas import Quotas, decoded_size
+from mcpgen_runtime.server.asgi.request import HttpRequest, RequestBodies
+from mcpgen_runtime.server.asgi.response_writer import SseResponse
+from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpOptions, ServerHttpSettings
+from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel, SseEndpoints
+from mcpgen_runtime.server.serving import Service
+from mcpgen_runtime.server.toolkit.features import new_connection
 from package.asgi_client import Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
 from package.rules import revisions_holding

@@ -14,8 +14,8 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_protocol import connect
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime import connect
+from mcpgen_runtime.server.toolkit.server import Server
 from package.asgi_client import asgi
 from package.rules import revisions_holding
 from package.wire import initialize

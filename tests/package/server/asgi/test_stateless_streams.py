@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.server.asgi.settings import Answers
-from mcp_protocol.server.toolkit.context import Context
+from mcpgen_runtime.server.asgi.settings import Answers
+from mcpgen_runtime.server.toolkit.context import Context
 from package.asgi_client import BOTH, SESSION, asgi
 from package.rules import revisions_holding
 from package.server.asgi.web import Web

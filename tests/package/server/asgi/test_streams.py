@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.settings import Answers
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.server.asgi.settings import Answers
 from package.asgi_client import JSON, SSE, asgi
 from package.wire import SESSIONS, request
 

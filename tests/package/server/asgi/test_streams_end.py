@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.server.asgi.settings import Answers, Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.server.asgi.settings import Answers, Limits
 from package.asgi_client import JSON, SESSION, SSE, asgi
 from package.wire import SESSIONS, cancelled_notification, request
 

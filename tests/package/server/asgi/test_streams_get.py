@@ -11,13 +11,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import ConnectionClosedError, Context, Server, TransportError
-from mcp_protocol.channel import RequestId
-from mcp_protocol.facts import Lifecycle
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.asgi.app import AsgiApplication
-from mcp_protocol.server.asgi.event_store import MemoryEventStore
-from mcp_protocol.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime import ConnectionClosedError, Context, Server, TransportError
+from mcpgen_runtime.channel import RequestId
+from mcpgen_runtime.facts import Lifecycle
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.asgi.app import AsgiApplication
+from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
 from package.asgi_client import asgi
 from package.asgi_stream import Stream
 from package.live import App, names_back

@@ -9,12 +9,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.runtime.pending_requests import PARTING_SECONDS
-from mcp_protocol.server import planned_calls
-from mcp_protocol.server.asgi import plain_calls, response_writer
-from mcp_protocol.server.asgi.settings import Limits
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.runtime.peer import Peer
+from mcpgen_runtime.runtime.pending_requests import PARTING_SECONDS
+from mcpgen_runtime.server import planned_calls
+from mcpgen_runtime.server.asgi import plain_calls, response_writer
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply, Stream
 from package.client.simulation import ASYNCIO

@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
-from mcp_protocol import Context, Server, connect
-from mcp_protocol.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime import Context, Server, connect
+from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
 from package.asgi_client import SESSION, asgi
 from package.server.asgi.web import Web
 from package.wire import INITIALIZED, SESSIONS, facts, initialize, request

@@ -8,14 +8,14 @@ from typing import Any, Unpack
 
 import anyio
 
-from mcp_protocol.errors import MissingCapabilityError
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.asgi.app import AsgiApplication
-from mcp_protocol.server.asgi.settings import ServerHttpOptions, ServerHttpSettings
-from mcp_protocol.server.serving import Service
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.features import new_connection
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.errors import MissingCapabilityError
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.asgi.app import AsgiApplication
+from mcpgen_runtime.server.asgi.settings import ServerHttpOptions, ServerHttpSettings
+from mcpgen_runtime.server.serving import Service
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.features import new_connection
+from mcpgen_runtime.server.toolkit.server import Server
 
 UNICODE = "memo://\u00fcn\u00efcode"
 """A resource whose name is beyond ASCII."""

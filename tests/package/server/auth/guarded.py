@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, JwtVerifier, Protected, Server
-from mcp_protocol.auth.challenges import Challenge, parse_challenges
+from mcpgen_runtime import Context, JwtVerifier, Protected, Server
+from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
 from package.server.auth.issuer import IDP, KEY, RESOURCE, jwk_set
 from package.wire import ALL, SESSIONS, STREAMABLE
 

@@ -9,14 +9,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol import DpopValidation, Principal
-from mcp_protocol.auth.challenges import Challenge, parse_challenges
-from mcp_protocol.protocol.jsonrpc import Notification, Request
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import PRINCIPAL
-from mcp_protocol.server.asgi.http_response import HttpResponse
-from mcp_protocol.server.asgi.request import HttpRequest
-from mcp_protocol.server.auth.authenticator import Authenticator
+from mcpgen_runtime import DpopValidation, Principal
+from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
+from mcpgen_runtime.protocol.jsonrpc import Notification, Request
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.request_context import PRINCIPAL
+from mcpgen_runtime.server.asgi.http_response import HttpResponse
+from mcpgen_runtime.server.asgi.request import HttpRequest
+from mcpgen_runtime.server.auth.authenticator import Authenticator
 from package.server.auth.guarded import protected_settings
 from package.server.auth.issuer import bearer, proof_key, proof_of, token_of
 from package.wire import PER_REQUEST, SESSIONS

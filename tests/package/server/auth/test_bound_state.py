@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import CacheHint, Context, JwtVerifier, Principal, Server
-from mcp_protocol.testing import connected
+from mcpgen_runtime import CacheHint, Context, JwtVerifier, Principal, Server
+from mcpgen_runtime.testing import connected
 from package.asgi_client import SESSION, asgi
 from package.server.auth.guarded import (
     WHOAMI,

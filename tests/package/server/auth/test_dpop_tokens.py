@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from joserfc.jwk import OctKey
 
-from mcp_protocol import DpopValidation
+from mcpgen_runtime import DpopValidation
 from package.asgi_client import asgi, fields_of
 from package.server.auth.guarded import (
     WHOAMI,
@@ -159,7 +159,7 @@ async def test_a_proof_is_accepted_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def test_of_too_many_proofs_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mcp_protocol.server.auth.dpop_validation.STORED_IDS", 3)
+    monkeypatch.setattr("mcpgen_runtime.server.auth.dpop_validation.STORED_IDS", 3)
     proofs = [proof_of(KEY, TOKEN) for _ in range(4)]
     async with asgi(Guarded().server, auth=protected_settings(dpop=DpopValidation())) as http:
         http.fields["authorization"] = f"DPoP {TOKEN}"

@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from mcp_protocol import AnyOf, DpopValidation, JwtVerifier, Principal
+from mcpgen_runtime import AnyOf, DpopValidation, JwtVerifier, Principal
 from package.asgi_client import asgi
 from package.server.auth.guarded import Guarded, challenge_in, protected_settings
 from package.server.auth.issuer import (

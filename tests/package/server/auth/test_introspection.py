@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import AnyOf, Introspection, JwtVerifier
+from mcpgen_runtime import AnyOf, Introspection, JwtVerifier
 from package.asgi_client import asgi
 from package.server.auth.guarded import Guarded, challenge_in, protected_settings
 from package.server.auth.issuer import (

@@ -14,9 +14,9 @@ import anyio
 import pytest
 from joserfc.jwk import JWKRegistry, OctKey, OKPKey
 
-from mcp_protocol import DpopValidation, JwtVerifier
-from mcp_protocol.errors import MissingExtraError
-from mcp_protocol.server.auth.jws_validation import jose_errors
+from mcpgen_runtime import DpopValidation, JwtVerifier
+from mcpgen_runtime.errors import MissingExtraError
+from mcpgen_runtime.server.auth.jws_validation import jose_errors
 from package.asgi_client import asgi
 from package.server.auth.guarded import Guarded, protected_settings
 from package.server.auth.issuer import (
@@ -280,7 +280,7 @@ async def test_unknown_key_ids_cause_one_fetch_and_find_rotated_keys(
             assert len(issuer.requests) == 1
             issuer.keys = [new]  # rotated: the old key is not accepted either after the fetch
             later = time.monotonic() + 31
-            monkeypatch.setattr("mcp_protocol.server.auth.jwt_verifier.monotonic", lambda: later)
+            monkeypatch.setattr("mcpgen_runtime.server.auth.jwt_verifier.monotonic", lambda: later)
             await ask(token_of(key=new, iss=issuer.url))
             await ask(token_of(iss=issuer.url))
             assert statuses[20:] == [200, 401]

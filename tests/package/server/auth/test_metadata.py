@@ -9,8 +9,8 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from mcp_protocol import DpopValidation, Protected, ProtectedResourceMetadata
-from mcp_protocol.server.auth.authenticator import metadata_document
+from mcpgen_runtime import DpopValidation, Protected, ProtectedResourceMetadata
+from mcpgen_runtime.server.auth.authenticator import metadata_document
 from package.asgi_client import asgi, fields_of
 from package.rules import revisions_holding
 from package.server.auth.guarded import WHOAMI, Guarded, challenge_in, protected_settings

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.server import planned_calls
-from mcp_protocol.server.toolkit.dispatcher import Dispatcher
+from mcpgen_runtime.server import planned_calls
+from mcpgen_runtime.server.toolkit.dispatcher import Dispatcher
 from package.asgi_client import asgi, fields_of
 from package.server.auth.guarded import (
     SHARE,

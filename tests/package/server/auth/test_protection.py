@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import AnyOf, InvalidTokenError, JwtVerifier, Principal, Protected
+from mcpgen_runtime import AnyOf, InvalidTokenError, JwtVerifier, Principal, Protected
 from package.asgi_client import SESSION, asgi, fields_of
 from package.server.auth.guarded import (
     SHARE,

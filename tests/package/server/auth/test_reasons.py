@@ -13,23 +13,23 @@ import anyio
 import pytest
 from joserfc.jwk import OctKey
 
-from mcp_protocol import DpopValidation, Introspection, InvalidTokenError, JwtVerifier, Principal
-from mcp_protocol.auth.address_rules import AddressCheck, AddressRules
-from mcp_protocol.errors import ConnectFailedError, McpError, TransportError
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import PRINCIPAL
-from mcp_protocol.server.auth import introspection, issuer_fetch
-from mcp_protocol.server.auth.authenticator import Authenticator, FailureLog
-from mcp_protocol.server.auth.dpop_validation import ProofValidator
-from mcp_protocol.server.auth.issuer_fetch import IssuerHttp
-from mcp_protocol.server.auth.jws_validation import (
+from mcpgen_runtime import DpopValidation, Introspection, InvalidTokenError, JwtVerifier, Principal
+from mcpgen_runtime.auth.address_rules import AddressCheck, AddressRules
+from mcpgen_runtime.errors import ConnectFailedError, McpError, TransportError
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.request_context import PRINCIPAL
+from mcpgen_runtime.server.auth import introspection, issuer_fetch
+from mcpgen_runtime.server.auth.authenticator import Authenticator, FailureLog
+from mcpgen_runtime.server.auth.dpop_validation import ProofValidator
+from mcpgen_runtime.server.auth.issuer_fetch import IssuerHttp
+from mcpgen_runtime.server.auth.jws_validation import (
     is_signed_by,
     jose_errors,
     parse_token,
     public_key,
     registry_of,
 )
-from mcp_protocol.server.auth.verifiers import PrincipalCache, TrustedIssuers, principal_of
+from mcpgen_runtime.server.auth.verifiers import PrincipalCache, TrustedIssuers, principal_of
 from package.http_server import Asked, HttpServer, Reply
 from package.server.auth.guarded import protected_settings
 from package.server.auth.issuer import (

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol import Server
-from mcp_protocol.protocol.jsonrpc import Notification, Request
-from mcp_protocol.server.toolkit.required_scopes import RequiredScopes
+from mcpgen_runtime import Server
+from mcpgen_runtime.protocol.jsonrpc import Notification, Request
+from mcpgen_runtime.server.toolkit.required_scopes import RequiredScopes
 
 URIS = {"notifications": {"resourceSubscriptions": ["a://one", "a://x/y", "b://none"]}}
 

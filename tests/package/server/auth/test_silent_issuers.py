@@ -11,10 +11,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Introspection, JwtVerifier
-from mcp_protocol.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff
-from mcp_protocol.server.auth.jwt_verifier import LONGEST_RETRY
-from mcp_protocol.server.auth.verifiers import STORED_TOKENS, PrincipalCache
+from mcpgen_runtime import Introspection, JwtVerifier
+from mcpgen_runtime.server.auth.issuer_fetch import DOCUMENT_LIMIT, BackOff
+from mcpgen_runtime.server.auth.jwt_verifier import LONGEST_RETRY
+from mcpgen_runtime.server.auth.verifiers import STORED_TOKENS, PrincipalCache
 from package.asgi_client import asgi
 from package.server.auth.guarded import Guarded, protected_settings
 from package.server.auth.issuer import (
@@ -29,7 +29,7 @@ from package.wire import SESSIONS, initialize
 pytestmark = pytest.mark.anyio
 
 HELLO = initialize(SESSIONS[-1])
-PACKAGE = "mcp_protocol.server.auth"
+PACKAGE = "mcpgen_runtime.server.auth"
 
 
 class Clock:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-import mcp_protocol
-from mcp_protocol import Principal, Server
+import mcpgen_runtime
+from mcpgen_runtime import Principal, Server
 from package.wire import INITIALIZED, SESSIONS, initialize, request
 from requirements import EVERY_REVISION, requirement
 
 SERVER = """
 import os
-from mcp_protocol import Context, Principal, Server
+from mcpgen_runtime import Context, Principal, Server
 
 server = Server("local")
 
@@ -50,7 +50,7 @@ def test_a_local_server_serves_on_behalf_of_its_principal(
         text=True,
         cwd=tmp_path,
         env={
-            "PYTHONPATH": str(Path(mcp_protocol.__file__).parent.parent),
+            "PYTHONPATH": str(Path(mcpgen_runtime.__file__).parent.parent),
             "ACME_TOKEN": "secret-1",
         },
         timeout=60,

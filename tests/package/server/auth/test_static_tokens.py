@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     AnyOf,
     DpopValidation,
     HttpStatusError,
@@ -19,7 +19,7 @@ from mcp_protocol import (
     StaticTokens,
     connect,
 )
-from mcp_protocol.server.asgi.settings import ServerHttpSettings
+from mcpgen_runtime.server.asgi.settings import ServerHttpSettings
 from package.asgi_client import asgi, fields_of
 from package.server.auth.guarded import (
     WHOAMI,

@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.responses import JSONResponse, Response
 
-from mcp_protocol import Server
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Server
+from mcpgen_runtime.testing import connected
 from package.server.openapi.pet_store import Api
 from package.wire import ALL
 

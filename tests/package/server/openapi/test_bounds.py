@@ -9,11 +9,11 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol import Server
-from mcp_protocol.server.openapi import document as document_module
-from mcp_protocol.server.openapi import schema_conversion
-from mcp_protocol.server.openapi.openapi_server import OpenApiWarning
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Server
+from mcpgen_runtime.server.openapi import document as document_module
+from mcpgen_runtime.server.openapi import schema_conversion
+from mcpgen_runtime.server.openapi.openapi_server import OpenApiWarning
+from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import make_server
 from package.server.openapi.pet_store import one
 

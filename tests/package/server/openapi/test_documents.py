@@ -15,11 +15,11 @@ import yaml
 from pydantic import BaseModel
 from starlette.responses import JSONResponse
 
-from mcp_protocol import HTTPRoute, MCPType, RemoteError, RouteMap, Server
-from mcp_protocol.server.openapi import document as document_module
-from mcp_protocol.server.openapi import schema_conversion
-from mcp_protocol.server.openapi.openapi_server import OpenApiWarning
-from mcp_protocol.testing import connected
+from mcpgen_runtime import HTTPRoute, MCPType, RemoteError, RouteMap, Server
+from mcpgen_runtime.server.openapi import document as document_module
+from mcpgen_runtime.server.openapi import schema_conversion
+from mcpgen_runtime.server.openapi.openapi_server import OpenApiWarning
+from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import TEXT, answer_of, body_of, connect_api, parameter
 from package.server.openapi.pet_store import DOCUMENT, Api, one
 

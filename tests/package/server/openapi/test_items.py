@@ -11,16 +11,16 @@ import httpx2
 import pytest
 from starlette.responses import JSONResponse
 
-from mcp_protocol import HTTPRoute, MCPType, RouteMap, Server, to_builtins
-from mcp_protocol.errors import RemoteError, ToolError
-from mcp_protocol.server.openapi import http_operation
-from mcp_protocol.server.openapi.document import Document
-from mcp_protocol.server.openapi.http_operation import OperationTool
-from mcp_protocol.server.openapi.openapi_server import OpenApiWarning
-from mcp_protocol.server.openapi.operations import OperationReader
-from mcp_protocol.server.openapi.parameter_styles import check_path_value
-from mcp_protocol.server.openapi.schema_conversion import unique_name
-from mcp_protocol.testing import connected
+from mcpgen_runtime import HTTPRoute, MCPType, RouteMap, Server, to_builtins
+from mcpgen_runtime.errors import RemoteError, ToolError
+from mcpgen_runtime.server.openapi import http_operation
+from mcpgen_runtime.server.openapi.document import Document
+from mcpgen_runtime.server.openapi.http_operation import OperationTool
+from mcpgen_runtime.server.openapi.openapi_server import OpenApiWarning
+from mcpgen_runtime.server.openapi.operations import OperationReader
+from mcpgen_runtime.server.openapi.parameter_styles import check_path_value
+from mcpgen_runtime.server.openapi.schema_conversion import unique_name
+from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import TEXT, body_of, connect_api, make_server, parameter
 from package.server.openapi.pet_store import one
 from package.server.openapi.test_operations import Http, Response, read

@@ -13,10 +13,10 @@ import httpx2
 import pytest
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
-from mcp_protocol import Server, to_builtins
-from mcp_protocol.server.openapi import http_operation
-from mcp_protocol.server.openapi.openapi_server import CurrentClient, OpenApiWarning
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Server, to_builtins
+from mcpgen_runtime.server.openapi import http_operation
+from mcpgen_runtime.server.openapi.openapi_server import CurrentClient, OpenApiWarning
+from mcpgen_runtime.testing import connected
 from package.server.openapi.one_server import (
     NEWEST,
     TEXT,

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from mcp_protocol import HTTPRoute
-from mcp_protocol.errors import McpError, ToolError
-from mcp_protocol.server.openapi.document import Document
-from mcp_protocol.server.openapi.http_operation import OperationResource, OperationTool
-from mcp_protocol.server.openapi.operations import Operation, OperationReader
-from mcp_protocol.server.openapi.schema_conversion import SchemaConverter
+from mcpgen_runtime import HTTPRoute
+from mcpgen_runtime.errors import McpError, ToolError
+from mcpgen_runtime.server.openapi.document import Document
+from mcpgen_runtime.server.openapi.http_operation import OperationResource, OperationTool
+from mcpgen_runtime.server.openapi.operations import Operation, OperationReader
+from mcpgen_runtime.server.openapi.schema_conversion import SchemaConverter
 from package.server.openapi.pet_store import one
 
 pytestmark = pytest.mark.anyio

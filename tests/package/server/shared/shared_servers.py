@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from mcp_protocol import Context, Server, SharedState, TaskRecord, TaskStore
+from mcpgen_runtime import Context, Server, SharedState, TaskRecord, TaskStore
 from package.asgi_client import Http, asgi, is_reading
 from package.asgi_stream import SECONDS
 

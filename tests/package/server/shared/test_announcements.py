@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import MissingExtraError, Server, SharedStateError
+from mcpgen_runtime import MissingExtraError, Server, SharedStateError
 from package.asgi_stream import Stream
 from package.processes import PACKAGE_ROOT
 from package.server.shared.engine import Engine, run_engine
@@ -128,7 +128,7 @@ async def test_an_announcer_names_its_mistakes(engine: Engine) -> None:
 def announce(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run the command `announce`."""
     return subprocess.run(
-        [sys.executable, "-m", "mcp_protocol", "announce", "web", *words],
+        [sys.executable, "-m", "mcpgen_runtime", "announce", "web", *words],
         cwd=folder,
         env={"PYTHONPATH": str(PACKAGE_ROOT)},
         capture_output=True,
@@ -139,7 +139,9 @@ def announce(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 @per_request
 async def test_a_command_announces(revision: str, engine: Engine, tmp_path: Path) -> None:
-    (tmp_path / "web.py").write_text("from mcp_protocol import Server\nserver = Server('tester')\n")
+    (tmp_path / "web.py").write_text(
+        "from mcpgen_runtime import Server\nserver = Server('tester')\n"
+    )
     async with run_workers(engine.url) as workers, listen_stream(workers, revision, 0) as stream:
         words = ("--shared", engine.url, "tools", URI)
         done = await anyio.to_thread.run_sync(announce, tmp_path, *words)
@@ -161,7 +163,9 @@ SECRET = "hunter2"
 def test_a_command_that_can_not_announce_says_why(
     words: tuple[str, ...], code: int, text: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "web.py").write_text("from mcp_protocol import Server\nserver = Server('tester')\n")
+    (tmp_path / "web.py").write_text(
+        "from mcpgen_runtime import Server\nserver = Server('tester')\n"
+    )
     done = announce(tmp_path, *words)
     assert done.returncode == code
     assert text in done.stderr

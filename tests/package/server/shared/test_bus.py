@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from mcp_protocol import Bus, MemoryBus, SharedStateError
-from mcp_protocol.server.shared import bus as bus_module
-from mcp_protocol.server.shared.state import SharedState, state_of
+from mcpgen_runtime import Bus, MemoryBus, SharedStateError
+from mcpgen_runtime.server.shared import bus as bus_module
+from mcpgen_runtime.server.shared.state import SharedState, state_of
 from package.server.shared.engine import Engine, run_engine
 
 KINDS = ("memory", "redis")

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol import InvalidParamsError, SharedStateError, TaskRecord
-from mcp_protocol.errors import InternalError
-from mcp_protocol.server.shared.session_store import SessionRecord
-from mcp_protocol.server.shared.state import SharedState, state_of
+from mcpgen_runtime import InvalidParamsError, SharedStateError, TaskRecord
+from mcpgen_runtime.errors import InternalError
+from mcpgen_runtime.server.shared.session_store import SessionRecord
+from mcpgen_runtime.server.shared.state import SharedState, state_of
 from package.server.shared.engine import Engine
 
 DAY = 86_400_000

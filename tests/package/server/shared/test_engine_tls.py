@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from mcp_protocol import SharedStateError
-from mcp_protocol.server.shared.state import state_of
+from mcpgen_runtime import SharedStateError
+from mcpgen_runtime.server.shared.state import state_of
 from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import run_workers
 from package.wire import SESSIONS

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from mcp_protocol import EventStore, MemoryEventStore
-from mcp_protocol.server.asgi import event_store
-from mcp_protocol.server.shared import redis_engine
-from mcp_protocol.server.shared.state import state_of
+from mcpgen_runtime import EventStore, MemoryEventStore
+from mcpgen_runtime.server.asgi import event_store
+from mcpgen_runtime.server.shared import redis_engine
+from mcpgen_runtime.server.shared.state import state_of
 from package.server.shared.engine import Engine
 from requirements import EVERY_REVISION
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     MemoryBus,
     MemoryEventStore,

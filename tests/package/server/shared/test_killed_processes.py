@@ -33,7 +33,7 @@ BROKEN = (OSError, http.client.HTTPException)
 SERVER = """
     import os
     import anyio
-    from mcp_protocol import Context, Server, Tasks
+    from mcpgen_runtime import Context, Server, Tasks
 
     server = Server("victim")
     tasks = Tasks(server)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.server.shared.redis_connection import RedisConnection
+from mcpgen_runtime.server.shared.redis_connection import RedisConnection
 from package.client.simulation import ASYNCIO
 
 SECONDS = 5.0

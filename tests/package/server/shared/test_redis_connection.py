@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from mcp_protocol import SharedStateError
-from mcp_protocol.server.shared import redis_engine
-from mcp_protocol.server.shared.redis_engine import RedisEngine
+from mcpgen_runtime import SharedStateError
+from mcpgen_runtime.server.shared import redis_engine
+from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 from package.server.shared.engine import Engine, run_engine
 
 BACK_SECONDS = 5

@@ -8,15 +8,15 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.shared.session_store import (
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.shared.session_store import (
     MemorySessionStore,
     SessionRecord,
     decode_record,
     encode_record,
     merge_records,
 )
-from mcp_protocol.server.shared.shared_streams import is_listening, lost_message, stream_name
+from mcpgen_runtime.server.shared.shared_streams import is_listening, lost_message, stream_name
 
 RECORD = SessionRecord("2025-06-18", {"roots": {}}, {"name": "c"}, ("a", "b", None))
 RULE = (0, frozenset({"k"}), frozenset({"t"}), True)

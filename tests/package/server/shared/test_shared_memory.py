@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Limits, MemoryBus, MemorySessionStore, SharedState
+from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, SharedState
 from package.asgi_client import SESSION
 from package.server.shared.shared_servers import Workers, run_workers
 from package.wire import CHANGED, SESSIONS, request

@@ -28,7 +28,7 @@ WEB = """
     import os, sys
     from dataclasses import dataclass
     import anyio
-    from mcp_protocol import Context, Server
+    from mcpgen_runtime import Context, Server
 
     @dataclass
     class Name:
@@ -219,7 +219,7 @@ def test_invalid_options_for_sharing_are_one_line(
     words: tuple[str, ...], complaint: str, tmp_path: Path
 ) -> None:
     (tmp_path / "web.py").write_text(textwrap.dedent(WEB))
-    done = run(tmp_path, "-m", "mcp_protocol", "serve", "web", *words)
+    done = run(tmp_path, "-m", "mcpgen_runtime", "serve", "web", *words)
     assert done.returncode == 2
     assert complaint in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr

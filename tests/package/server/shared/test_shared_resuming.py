@@ -9,8 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import REVISIONS, MemoryEventStore
-from mcp_protocol.server.shared.shared_streams import lost_message
+from mcpgen_runtime import REVISIONS, MemoryEventStore
+from mcpgen_runtime.server.shared.shared_streams import lost_message
 from package.asgi_client import SESSION, Http
 from package.rules import revisions_holding
 from package.server.asgi.test_resuming import LAST, Steps, call, leave, read_texts

@@ -14,17 +14,17 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     MemoryBus,
     MemorySessionStore,
     SharedState,
     SharedStateError,
     StaticTokens,
 )
-from mcp_protocol.runtime.peer import Peer
-from mcp_protocol.server import planned_calls
-from mcp_protocol.server.asgi.settings import Limits
-from mcp_protocol.server.shared.session_store import SessionRecord
+from mcpgen_runtime.runtime.peer import Peer
+from mcpgen_runtime.server import planned_calls
+from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime.server.shared.session_store import SessionRecord
 from package.asgi_client import SESSION
 from package.asgi_stream import Reply, Stream
 from package.rules import revisions_holding

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     MemoryBus,
     MemorySessionStore,
@@ -17,10 +17,10 @@ from mcp_protocol import (
     SharedState,
     StaticTokens,
 )
-from mcp_protocol.runtime import task_store
-from mcp_protocol.server.shared import redis_tasks
-from mcp_protocol.server.toolkit import shared_tasks
-from mcp_protocol.server.toolkit import tasks as tasks_module
+from mcpgen_runtime.runtime import task_store
+from mcpgen_runtime.server.shared import redis_tasks
+from mcpgen_runtime.server.toolkit import shared_tasks
+from mcpgen_runtime.server.toolkit import tasks as tasks_module
 from package.requestor import ACCEPTED, RELATED, REVISION, Name, Requestor, Work, connect_requestor
 from package.server.shared.engine import Engine
 from package.server.shared.shared_servers import Workers, eventually, run_workers

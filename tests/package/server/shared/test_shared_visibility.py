@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     MemoryBus,
     MemorySessionStore,

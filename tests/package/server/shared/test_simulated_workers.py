@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     MemoryBus,
     MemoryEventStore,
@@ -30,8 +30,8 @@ from mcp_protocol import (
     TaskRecord,
     Tasks,
 )
-from mcp_protocol.server.toolkit.shared_tasks import RUNS
-from mcp_protocol.server.toolkit.task_calls import LOST as LOST_TASK
+from mcpgen_runtime.server.toolkit.shared_tasks import RUNS
+from mcpgen_runtime.server.toolkit.task_calls import LOST as LOST_TASK
 from package.asgi_client import Http, asgi
 from package.client.simulation import simulate
 from package.wire import request

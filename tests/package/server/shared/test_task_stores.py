@@ -12,11 +12,11 @@ import anyio.lowlevel
 import msgspec
 import pytest
 
-from mcp_protocol import InvalidParamsError, MemoryTaskStore, TaskRecord, TaskStore
-from mcp_protocol.errors import InternalError
-from mcp_protocol.runtime import task_store
-from mcp_protocol.server.shared import redis_tasks
-from mcp_protocol.server.shared.state import state_of
+from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord, TaskStore
+from mcpgen_runtime.errors import InternalError
+from mcpgen_runtime.runtime import task_store
+from mcpgen_runtime.server.shared import redis_tasks
+from mcpgen_runtime.server.shared.state import state_of
 from package.server.shared.engine import Engine
 
 REVISION = "2025-11-25"

@@ -10,9 +10,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import DpopValidation, MemoryUsedIds, UsedIds
-from mcp_protocol.server.asgi import used_ids
-from mcp_protocol.server.shared.state import state_of
+from mcpgen_runtime import DpopValidation, MemoryUsedIds, UsedIds
+from mcpgen_runtime.server.asgi import used_ids
+from mcpgen_runtime.server.shared.state import state_of
 from package.server.auth.guarded import Guarded, protected_settings
 from package.server.auth.issuer import proof_key, proof_of, token_of
 from package.server.shared.engine import Engine, run_engine

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import MemoryBus, MemorySessionStore, SharedState, SharedStateError
-from mcp_protocol.server.shared.bus import Changes
-from mcp_protocol.server.shared.worker import (
+from mcpgen_runtime import MemoryBus, MemorySessionStore, SharedState, SharedStateError
+from mcpgen_runtime.server.shared.bus import Changes
+from mcpgen_runtime.server.shared.worker import (
     Announcement,
     ClientMessage,
     SharedWorker,

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import UI_EXTENSION, Context, Csp, MiddlewareRequest, Next, Server, connect
-from mcp_protocol.apps import MIME_TYPE, UI
-from mcp_protocol.testing import connected
+from mcpgen_runtime import UI_EXTENSION, Context, Csp, MiddlewareRequest, Next, Server, connect
+from mcpgen_runtime.apps import MIME_TYPE, UI
+from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio

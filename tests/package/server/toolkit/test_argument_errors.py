@@ -13,11 +13,11 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from mcp_protocol import Server, connect
-from mcp_protocol.errors import InvalidParamsError, RemoteError
-from mcp_protocol.foreign_text import ERRORS_TEXT, SHOWN_ERRORS, join_errors
-from mcp_protocol.server.toolkit import signatures
-from mcp_protocol.server.toolkit.argument_errors import LEVELS, PARTS
+from mcpgen_runtime import Server, connect
+from mcpgen_runtime.errors import InvalidParamsError, RemoteError
+from mcpgen_runtime.foreign_text import ERRORS_TEXT, SHOWN_ERRORS, join_errors
+from mcpgen_runtime.server.toolkit import signatures
+from mcpgen_runtime.server.toolkit.argument_errors import LEVELS, PARTS
 from package.wire import ALL, facts
 
 every = pytest.mark.parametrize("revision", ALL)

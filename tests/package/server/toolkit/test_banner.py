@@ -10,8 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.hosting import banner_text
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.hosting import banner_text
 from package.processes import PACKAGE_ROOT
 from package.server.web_process import SERVE, write_server
 
@@ -77,7 +77,7 @@ def test_a_terminal_gets_it_over_http(tmp_path: Path) -> None:
 
 def test_a_terminal_gets_it_over_standard_streams(tmp_path: Path) -> None:
     write_server(tmp_path)
-    shown, output = on_a_terminal(tmp_path, "-m", "mcp_protocol", "serve", "web", until="Ctrl-C")
+    shown, output = on_a_terminal(tmp_path, "-m", "mcpgen_runtime", "serve", "web", until="Ctrl-C")
     assert "at       standard input and output" in shown
     assert output == ""
 

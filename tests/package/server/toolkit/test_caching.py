@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import CacheHint, Context, InputRequired, Server
+from mcpgen_runtime import CacheHint, Context, InputRequired, Server
 from package.respondent import accept_result, connect_respondent
 from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST, speaking_to

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from mcp_protocol.errors import MissingCapabilityError
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.errors import MissingCapabilityError
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

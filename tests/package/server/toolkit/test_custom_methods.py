@@ -9,10 +9,10 @@ import msgspec
 import pytest
 from pydantic import BaseModel
 
-from mcp_protocol import Context, ProtocolError, Server, connect, connect_sync
-from mcp_protocol.errors import METHOD_NOT_FOUND, MethodNotFoundError, RemoteError
-from mcp_protocol.protocol.requests import METHOD_CHARACTERS
-from mcp_protocol.revisions import REVISIONS
+from mcpgen_runtime import Context, ProtocolError, Server, connect, connect_sync
+from mcpgen_runtime.errors import METHOD_NOT_FOUND, MethodNotFoundError, RemoteError
+from mcpgen_runtime.protocol.requests import METHOD_CHARACTERS
+from mcpgen_runtime.revisions import REVISIONS
 from package.wire import ALL, PER_REQUEST, speaking_to
 
 NEWEST = ALL[-1]

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Depends, Server, ToolError
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Context, Depends, Server, ToolError
+from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     Context,
     Principal,
@@ -23,10 +23,10 @@ from mcp_protocol import (
     ToolSearch,
     connect,
 )
-from mcp_protocol.protocol import jsonrpc
-from mcp_protocol.server.toolkit import tool_discovery
-from mcp_protocol.server.toolkit.tool_discovery import KEPT_INDEXES, QUERY_WORDS
-from mcp_protocol.testing import connected
+from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.server.toolkit import tool_discovery
+from mcpgen_runtime.server.toolkit.tool_discovery import KEPT_INDEXES, QUERY_WORDS
+from mcpgen_runtime.testing import connected
 from package.asgi_client import asgi
 from package.server.auth.guarded import challenge_in, protected_settings
 from package.server.auth.issuer import bearer, token_of

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Annotations, Audio, File, Image, Server, Text, connect, to_builtins
+from mcpgen_runtime import Annotations, Audio, File, Image, Server, Text, connect, to_builtins
 from package.wire import ALL
 
 NEWEST, OLDEST = ALL[-1], ALL[0]

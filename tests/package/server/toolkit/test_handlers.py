@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol._wire import convert
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime._wire import convert
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.toolkit.server import Server
 from package.respondent import refusal_code
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 
@@ -19,8 +19,8 @@ every = pytest.mark.parametrize("revision", ALL)
 
 def handlers(revision: str, heard: list[str] | None = None) -> Any:
     """An instance that lists one tool of its own and hears of cancelled requests."""
-    module = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.server")
-    models = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.models")
+    module = importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.server")
+    models = importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.models")
 
     class Handlers(module.ServerHandlers):  # type: ignore[name-defined,misc] # known at run time
         async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
@@ -82,7 +82,7 @@ ROOTS: dict[str, Any] = {"method": "roots/list"}
 
 def asking_server(revision: str, as_type: bool) -> Server:
     """A server whose handler of calls asks for roots, until it gets its own state back."""
-    module = importlib.import_module(f"mcp_protocol.r{revision.replace('-', '_')}.server")
+    module = importlib.import_module(f"mcpgen_runtime.r{revision.replace('-', '_')}.server")
     row = REVISIONS[revision].client_requests["tools/call"]
 
     class Handlers(module.ServerHandlers):  # type: ignore[name-defined,misc] # known at run time

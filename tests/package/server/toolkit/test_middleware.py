@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     MiddlewareRequest,
     Next,
@@ -23,9 +23,9 @@ from mcp_protocol import (
     limit_rate,
     log_requests,
 )
-from mcp_protocol._wire import replace
-from mcp_protocol.r2026_07_28.client import ClientHandlers
-from mcp_protocol.testing import connected
+from mcpgen_runtime._wire import replace
+from mcpgen_runtime.r2026_07_28.client import ClientHandlers
+from mcpgen_runtime.testing import connected
 from package.asgi_client import asgi
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 
@@ -236,7 +236,7 @@ async def test_each_request_is_logged_with_what_became_of_it(
         return 1 / by
 
     server.middleware(log_requests())
-    caplog.set_level(logging.INFO, logger="mcp_protocol.requests")
+    caplog.set_level(logging.INFO, logger="mcpgen_runtime.requests")
     async with connected(server, revision=NEWEST, principal=Principal("ann")) as pair:
         client: Any = pair.client
         await client.call_tool("divide", {"by": 1})
@@ -267,7 +267,7 @@ async def test_a_log_names_a_session_without_telling_its_id(
         return await next(request)
 
     server.middleware(log_requests())
-    caplog.set_level(logging.INFO, logger="mcp_protocol.requests")
+    caplog.set_level(logging.INFO, logger="mcpgen_runtime.requests")
     async with connected(server, revision=HANDSHAKE[0]) as pair:
         await pair.client.list_tools()
         await pair.client.list_tools()

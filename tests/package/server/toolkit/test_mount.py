@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Context,
     Depends,
     EmbeddedResource,
@@ -23,12 +23,12 @@ from mcp_protocol import (
     ResourceNotFoundError,
     Server,
 )
-from mcp_protocol._wire import replace
-from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.r2026_07_28.server import ServerHandlers
-from mcp_protocol.server.toolkit.content import Contents
-from mcp_protocol.server.toolkit.mounted_items import Mount
-from mcp_protocol.testing import connected
+from mcpgen_runtime._wire import replace
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.r2026_07_28.server import ServerHandlers
+from mcpgen_runtime.server.toolkit.content import Contents
+from mcpgen_runtime.server.toolkit.mounted_items import Mount
+from mcpgen_runtime.testing import connected
 from package.asgi_client import asgi
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 

@@ -9,16 +9,16 @@ from typing import Annotated, Any
 import pytest
 from msgspec import UNSET
 
-from mcp_protocol._wire import ValidationError, to_builtins
-from mcp_protocol.json_schema import Deadline
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit import output_conversion, revision_types
-from mcp_protocol.server.toolkit.content import Annotations, Image, Text, ToolResult
+from mcpgen_runtime._wire import ValidationError, to_builtins
+from mcpgen_runtime.json_schema import Deadline
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit import output_conversion, revision_types
+from mcpgen_runtime.server.toolkit.content import Annotations, Image, Text, ToolResult
 from package.wire import ALL, facts
 from requirements import EVERY_REVISION
 
 NEWEST = ALL[-1]
-MODELS: Any = importlib.import_module(f"mcp_protocol.r{NEWEST.replace('-', '_')}.models")
+MODELS: Any = importlib.import_module(f"mcpgen_runtime.r{NEWEST.replace('-', '_')}.models")
 every = pytest.mark.parametrize("revision", ALL)
 
 

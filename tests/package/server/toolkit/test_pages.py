@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol.errors import InvalidParamsError
-from mcp_protocol.server.toolkit.registry import cursor_after, page_bounds
+from mcpgen_runtime.errors import InvalidParamsError
+from mcpgen_runtime.server.toolkit.registry import cursor_after, page_bounds
 from requirements import EVERY_REVISION
 
 KEYS = ["a", "b", "c", "d", "e"]

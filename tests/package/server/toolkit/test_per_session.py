@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import CacheHint, Context, LocalProtocolError, RemoteError, Server
-from mcp_protocol.server.toolkit import session_values
-from mcp_protocol.testing import Pair, connected
+from mcpgen_runtime import CacheHint, Context, LocalProtocolError, RemoteError, Server
+from mcpgen_runtime.server.toolkit import session_values
+from mcpgen_runtime.testing import Pair, connected
 from package.asgi_client import SESSION, asgi
 from package.wire import ALL, HANDSHAKE, SESSIONS, request, speaking_to
 

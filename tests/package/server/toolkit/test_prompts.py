@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import pytest
 
-from mcp_protocol.r2026_07_28.models import GetPromptResult, PromptMessage, TextContent
-from mcp_protocol.server.toolkit import prompts
-from mcp_protocol.server.toolkit.completions import Completion
-from mcp_protocol.server.toolkit.content import (
+from mcpgen_runtime.r2026_07_28.models import GetPromptResult, PromptMessage, TextContent
+from mcpgen_runtime.server.toolkit import prompts
+from mcpgen_runtime.server.toolkit.completions import Completion
+from mcpgen_runtime.server.toolkit.content import (
     Audio,
     Contents,
     EmbeddedResource,
@@ -21,8 +21,8 @@ from mcp_protocol.server.toolkit.content import (
     ResourceLink,
     Text,
 )
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from mcp_protocol.errors import MissingExtraError
-from mcp_protocol.server.toolkit.content import (
+from mcpgen_runtime.errors import MissingExtraError
+from mcpgen_runtime.server.toolkit.content import (
     Annotations,
     Audio,
     Contents,
@@ -17,7 +17,7 @@ from mcp_protocol.server.toolkit.content import (
     Image,
     Message,
 )
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 

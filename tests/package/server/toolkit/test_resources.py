@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from mcp_protocol import AnyPath
-from mcp_protocol.errors import ResourceNotFoundError
-from mcp_protocol.server.toolkit.content import (
+from mcpgen_runtime import AnyPath
+from mcpgen_runtime.errors import ResourceNotFoundError
+from mcpgen_runtime.server.toolkit.content import (
     Annotations,
     Audio,
     Contents,
@@ -22,8 +22,8 @@ from mcp_protocol.server.toolkit.content import (
     ResourceLink,
     Text,
 )
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, UPDATED, RawEnd, facts, speaking_to
 from requirements import EVERY_REVISION
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Accepted,
     Context,
     Image,
@@ -18,9 +18,9 @@ from mcp_protocol import (
     cache_results,
     limit_results,
 )
-from mcp_protocol.r2026_07_28.client import ClientHandlers
-from mcp_protocol.runtime.request_context import ANONYMOUS
-from mcp_protocol.testing import connected
+from mcpgen_runtime.r2026_07_28.client import ClientHandlers
+from mcpgen_runtime.runtime.request_context import ANONYMOUS
+from mcpgen_runtime.testing import connected
 from package.requestor import Work, requestor
 from package.wire import ALL, HANDSHAKE, PER_REQUEST
 

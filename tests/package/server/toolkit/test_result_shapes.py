@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
-from mcp_protocol._wire import ValidationError, to_builtins
-from mcp_protocol.errors import InternalError
-from mcp_protocol.protocol.lifecycle import optional_member
-from mcp_protocol.r2026_07_28.models import CallToolResult, TextContent
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.content import as_tool_result
-from mcp_protocol.server.toolkit.output_conversion import (
+from mcpgen_runtime._wire import ValidationError, to_builtins
+from mcpgen_runtime.errors import InternalError
+from mcpgen_runtime.protocol.lifecycle import optional_member
+from mcpgen_runtime.r2026_07_28.models import CallToolResult, TextContent
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.content import as_tool_result
+from mcpgen_runtime.server.toolkit.output_conversion import (
     ContentResultBuilder,
     ValueResultBuilder,
     known_blocks,

@@ -13,10 +13,10 @@ import anyio
 import msgspec
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.content import Icon
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.content import Icon
+from mcpgen_runtime.server.toolkit.server import Server
 from package.stdio_process import PATHS
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
 
@@ -54,7 +54,7 @@ def declared_capabilities(server: Server, revision: str) -> Any:
 async def test_a_handshake_declares_what_is_registered(revision: str) -> None:
     async with speaking_to(full(subscribe=True), revision) as end:
         pass
-    from mcp_protocol.transports.memory import memory_pair
+    from mcpgen_runtime.transports.memory import memory_pair
 
     near, far = memory_pair()
     async with anyio.create_task_group() as tasks:
@@ -340,7 +340,7 @@ def test_the_import_of_a_server_loads_what_every_server_needs() -> None:
     code = """
 import sys, anyio, msgspec
 before = set(sys.modules)
-from mcp_protocol import Context, Server, ToolError
+from mcpgen_runtime import Context, Server, ToolError
 late = {"anyio._core._tasks", "anyio.abc", "asyncio", "ipaddress", "urllib.parse"}
 print(*sorted(late & (set(sys.modules) - before)))
 """

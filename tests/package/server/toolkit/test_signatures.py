@@ -14,9 +14,9 @@ import msgspec
 import pydantic
 import pytest
 
-from mcp_protocol import Depends
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.signatures import (
+from mcpgen_runtime import Depends
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.signatures import (
     first_paragraph,
     parameter_descriptions,
     read,

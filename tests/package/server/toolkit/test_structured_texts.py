@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_protocol import Image, Server, Text, ToolResult, connect
-from mcp_protocol._wire import UNSET, to_builtins
-from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.json_schema import MEMBERS, flat_complaint
-from mcp_protocol.json_schema.validation import validator
-from mcp_protocol.tool_results import structured_value
+from mcpgen_runtime import Image, Server, Text, ToolResult, connect
+from mcpgen_runtime._wire import UNSET, to_builtins
+from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime.json_schema import MEMBERS, flat_complaint
+from mcpgen_runtime.json_schema.validation import validator
+from mcpgen_runtime.tool_results import structured_value
 from package.live import TEXT
 from package.scripted import connect_scripted
 from package.wire import ALL, facts
@@ -170,7 +170,7 @@ def test_a_text_costs_no_conversion() -> None:
 
         def profile(frame: Any, event: str, argument: Any) -> None:
             nonlocal count
-            count += event == "call" and "mcp_protocol" in frame.f_code.co_filename
+            count += event == "call" and "mcpgen_runtime" in frame.f_code.co_filename
 
         server = returning_server(annotation, "x")
         tool = server._dispatcher.registries.tools.find("give")
@@ -194,8 +194,8 @@ async def _immediate() -> str:
 
 
 def _builder() -> Any:
-    from mcp_protocol.revisions import REVISIONS
-    from mcp_protocol.server.toolkit.output_conversion import tool_result_builder
+    from mcpgen_runtime.revisions import REVISIONS
+    from mcpgen_runtime.server.toolkit.output_conversion import tool_result_builder
 
     result = REVISIONS[ALL[-1]].client_requests["tools/call"].result
     return tool_result_builder(result, "any")

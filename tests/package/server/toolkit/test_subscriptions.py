@@ -13,11 +13,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.protocol.handshake import RESOURCES, URI_CHARACTERS
-from mcp_protocol.server.serving import AnnouncementQueue
-from mcp_protocol.server.toolkit.server import Server
-from mcp_protocol.transports.memory import memory_pair
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.protocol.handshake import RESOURCES, URI_CHARACTERS
+from mcpgen_runtime.server.serving import AnnouncementQueue
+from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.transports.memory import memory_pair
 from package.wire import (
     ACKNOWLEDGED,
     ALL_LISTS,

@@ -12,7 +12,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     MemoryTaskStore,
     MiddlewareRequest,
     Server,
@@ -22,8 +22,8 @@ from mcp_protocol import (
     decoder,
     limit_rate,
 )
-from mcp_protocol.r2025_11_25.models import ListTasksResult, Task
-from mcp_protocol.runtime.task_store import LEASE_SECONDS
+from mcpgen_runtime.r2025_11_25.models import ListTasksResult, Task
+from mcpgen_runtime.runtime.task_store import LEASE_SECONDS
 from package.client.simulation import simulate
 from package.requestor import (
     ACCEPTED,

@@ -10,7 +10,7 @@ from typing import Any
 import anyio.from_thread
 import pytest
 
-from mcp_protocol import Accepted, ClientHandlers, Context, Server, connect
+from mcpgen_runtime import Accepted, ClientHandlers, Context, Server, connect
 from package.wire import ALL
 
 NEWEST, MIDDLE = ALL[-1], "2025-06-18"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import ProtocolError, ToolError
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.errors import ProtocolError, ToolError
+from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import ALL, facts, speaking_to
 
 AS_ERROR = [name for name in ALL if facts(name).behaviour.bad_tool_arguments == "error"]

@@ -7,8 +7,8 @@ import threading
 import anyio
 import pytest
 
-from mcp_protocol import Server
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Server
+from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio

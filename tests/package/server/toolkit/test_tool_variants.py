@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from pydantic import SecretStr
 
-from mcp_protocol import Context, Principal, RemoteError, Server, connect
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Context, Principal, RemoteError, Server, connect
+from mcpgen_runtime.testing import connected
 from package.wire import ALL
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 import pytest
 
-from mcp_protocol.server.toolkit.content import (
+from mcpgen_runtime.server.toolkit.content import (
     Annotations,
     Audio,
     Content,
@@ -25,8 +25,8 @@ from mcp_protocol.server.toolkit.content import (
     ToolAnnotations,
     ToolResult,
 )
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, MiddlewareRequest, Next, RemoteError, Server
-from mcp_protocol.testing import connected
+from mcpgen_runtime import Context, MiddlewareRequest, Next, RemoteError, Server
+from mcpgen_runtime.testing import connected
 from package.wire import ALL, HANDSHAKE
 
 pytestmark = pytest.mark.anyio

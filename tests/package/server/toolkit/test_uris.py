@@ -11,10 +11,10 @@ import uritemplate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_protocol.errors import InvalidParamsError, MissingExtraError
-from mcp_protocol.foreign_text import is_uri
-from mcp_protocol.server.toolkit.resources import URI_LIMIT, check_requested
-from mcp_protocol.server.toolkit.uri_templates import UriTemplate
+from mcpgen_runtime.errors import InvalidParamsError, MissingExtraError
+from mcpgen_runtime.foreign_text import is_uri
+from mcpgen_runtime.server.toolkit.resources import URI_LIMIT, check_requested
+from mcpgen_runtime.server.toolkit.uri_templates import UriTemplate
 from requirements import EVERY_REVISION
 
 MATCHES = [

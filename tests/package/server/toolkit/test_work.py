@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.runtime.request_context import RequestContext
-from mcp_protocol.server.toolkit.context import Context
-from mcp_protocol.server.toolkit.server import Server
+from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import ALL, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
@@ -97,7 +97,7 @@ def toolkit_frames() -> list[str]:
     names: list[str] = []
     frame: FrameType | None = sys._getframe()
     while frame is not None:
-        if frame.f_globals["__name__"].startswith("mcp_protocol.server.toolkit."):
+        if frame.f_globals["__name__"].startswith("mcpgen_runtime.server.toolkit."):
             names.append(frame.f_code.co_name)
         frame = frame.f_back
     return names

@@ -9,14 +9,14 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     FrameError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http.aiohttp_library import FRAMING_LIMIT
-from mcp_protocol.transports.http.http_client import POSTED, HttpRequests
+from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT
+from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests
 from package.http_server import Asked, Handler, HttpServer, Reply
 
 pytestmark = pytest.mark.anyio

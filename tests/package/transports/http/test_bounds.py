@@ -16,18 +16,18 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import (
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import (
     FrameError,
     HttpStatusError,
     McpError,
     RemoteProtocolError,
     ResponseLostError,
 )
-from mcp_protocol.runtime.time_limits import HTTP_TIMEOUTS
-from mcp_protocol.transports.http.aiohttp_library import FRAMING_LIMIT
-from mcp_protocol.transports.http.event_stream import EventStream
-from mcp_protocol.transports.http.http_client import (
+from mcpgen_runtime.runtime.time_limits import HTTP_TIMEOUTS
+from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT
+from mcpgen_runtime.transports.http.event_stream import EventStream
+from mcpgen_runtime.transports.http.http_client import (
     POSTED,
     REDIRECTS,
     REFUSAL_LIMIT,
@@ -284,7 +284,7 @@ REFUSALS = {
 async def test_an_error_shows_server_text_on_one_short_line(
     where: str, with_httpx2: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.DEBUG, logger="mcp_protocol")
+    caplog.set_level(logging.DEBUG, logger="mcpgen_runtime")
     script = Script(STREAMABLE[0])
     async with HttpServer(script) as server, httpx2.AsyncClient() as own:
         client = own if with_httpx2 else None
@@ -322,7 +322,7 @@ async def test_an_error_of_the_older_transport_shows_events_safely(type: str, da
 async def test_events_of_an_unknown_type_are_logged_safely(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.DEBUG, logger="mcp_protocol")
+    caplog.set_level(logging.DEBUG, logger="mcpgen_runtime")
 
     async def call(asked: Asked, reply: Reply) -> None:
         await reply.stream()

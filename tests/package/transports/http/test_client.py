@@ -11,9 +11,9 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
-from mcp_protocol.protocol.jsonrpc import parse
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RemoteProtocolError
+from mcpgen_runtime.protocol.jsonrpc import parse
 from package.http_script import (
     Script,
     answer_on_stream,

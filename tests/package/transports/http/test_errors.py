@@ -16,16 +16,16 @@ import httpx2
 import pytest
 from anyio.abc import SocketAttribute, SocketStream
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import (
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     HttpStatusError,
     McpError,
     RemoteProtocolError,
     RequestTimeoutError,
 )
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package.http_script import Script, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.wire import SSE_ONLY, STREAMABLE

@@ -13,11 +13,11 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from mcp_protocol import Timeouts, connect
-from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.errors import ResponseLostError
-from mcp_protocol.runtime.time_limits import HttpTimeouts
-from mcp_protocol.transports.http import http_client
+from mcpgen_runtime import Timeouts, connect
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import ResponseLostError
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.transports.http import http_client
 from package import http_script
 from package.client.simulation import Network, simulate
 from package.http_script import Script, result

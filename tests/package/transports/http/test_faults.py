@@ -12,15 +12,15 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.errors import (
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     McpError,
     RequestTimeoutError,
     ResponseLostError,
 )
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package import http_script
 from package.faults import ONE_OF_EACH
 from package.http_script import Script, SseScript, result

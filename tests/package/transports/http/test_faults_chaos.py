@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.listen import ToolsChanged
-from mcp_protocol.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.listen import ToolsChanged
+from mcpgen_runtime.errors import ConnectFailedError, RequestTimeoutError, ResponseLostError
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package.faults import ONE_OF_EACH, call_text, check_quiet, client_of, text_of
 from package.http_process import SECONDS, HttpProcess, http_process
 from package.http_server import Asked

@@ -11,14 +11,14 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.listen import ToolsChanged
-from mcp_protocol.errors import (
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.listen import ToolsChanged
+from mcpgen_runtime.errors import (
     RemoteError,
     RequestTimeoutError,
     ResponseLostError,
 )
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package import faults
 from package.faults import EACH, ONE_OF_EACH, Outcome, call_text, check_quiet, text_of
 from package.http_process import SECONDS, HttpProcess, http_process

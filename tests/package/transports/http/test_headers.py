@@ -12,13 +12,13 @@ import anyio
 import msgspec
 import pytest
 
-from mcp_protocol._wire import convert
-from mcp_protocol.channel import OutgoingMessage
-from mcp_protocol.errors import InvalidParamsError
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.http.http_channel import HttpChannel
-from mcp_protocol.transports.http.http_client import HttpRequests
-from mcp_protocol.transports.http.session import request_fields
+from mcpgen_runtime._wire import convert
+from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.errors import InvalidParamsError
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports.http.http_channel import HttpChannel
+from mcpgen_runtime.transports.http.http_client import HttpRequests
+from mcpgen_runtime.transports.http.session import request_fields
 from package.http_script import Script, connect_scripted, error, result, tool
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import revisions_holding

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import ConnectFailedError
-from mcp_protocol.transports.http.http_libraries import (
+from mcpgen_runtime.errors import ConnectFailedError
+from mcpgen_runtime.transports.http.http_libraries import (
     Secrets,
     checked_url,
     format_url,

@@ -10,23 +10,23 @@ from typing import Any, NoReturn
 import anyio
 import pytest
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
     LocalProtocolError,
     ResponseLostError,
 )
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.http import http_client
-from mcp_protocol.transports.http.http_client import (
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports.http import http_client
+from mcpgen_runtime.transports.http.http_client import (
     POSTED,
     Bearer,
     HttpRequests,
     Posts,
     open_library,
 )
-from mcp_protocol.transports.http.http_libraries import TakePart, read_parts
+from mcpgen_runtime.transports.http.http_libraries import TakePart, read_parts
 from package.client.simulation import (
     MemoryReply,
     Network,

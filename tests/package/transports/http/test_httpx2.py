@@ -11,9 +11,14 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.errors import ConnectFailedError, McpError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.errors import (
+    ConnectFailedError,
+    McpError,
+    RequestTimeoutError,
+    ResponseLostError,
+)
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package import http_script
 from package.http_script import Script, SseScript, answer_on_stream, result
 from package.http_server import Asked, Handler, Reply

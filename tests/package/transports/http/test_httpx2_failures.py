@@ -11,15 +11,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     LocalProtocolError,
     MissingExtraError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http.aiohttp_library import AiohttpLibrary
-from mcp_protocol.transports.http.httpx2_library import Httpx2Library
+from mcpgen_runtime.transports.http.aiohttp_library import AiohttpLibrary
+from mcpgen_runtime.transports.http.httpx2_library import Httpx2Library
 
 pytestmark = pytest.mark.anyio
 URL = "http://user@host.example/a?b"

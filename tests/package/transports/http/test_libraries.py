@@ -12,15 +12,15 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import (
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     LocalProtocolError,
     ResponseLostError,
 )
-from mcp_protocol.transports.http.http_client import POSTED, HttpRequests
-from mcp_protocol.transports.http.http_libraries import same_origin
+from mcpgen_runtime.transports.http.http_client import POSTED, HttpRequests
+from mcpgen_runtime.transports.http.http_libraries import same_origin
 from package.http_script import Script, connect_scripted
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import STREAMABLE

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
-from mcp_protocol.errors import HttpStatusError, RemoteError, ResponseLostError
+from mcpgen_runtime.client.listen import ListeningAgain, ResourceUpdated, ToolsChanged
+from mcpgen_runtime.errors import HttpStatusError, RemoteError, ResponseLostError
 from package.http_script import Script, connect_scripted, error
 from package.http_server import Asked, Reply
 from package.wire import (

@@ -16,16 +16,16 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
-from mcp_protocol.errors import (
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.listen import ListeningAgain, ToolsChanged
+from mcpgen_runtime.errors import (
     HttpStatusError,
     RequestTimeoutError,
     ResponseLostError,
     TransportError,
 )
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package import http_script
 from package.http_script import Script, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply

@@ -8,10 +8,10 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import HttpStatusError, McpError, RemoteError, RevisionError
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, RevisionError
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package.http_script import (
     Script,
     SseScript,

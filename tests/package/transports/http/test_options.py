@@ -11,9 +11,9 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.async_client import connect
-from mcp_protocol.errors import (
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     HttpStatusError,
     LocalProtocolError,
@@ -21,7 +21,7 @@ from mcp_protocol.errors import (
     MissingExtraError,
     ResponseLostError,
 )
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package.http_script import Script, connect_scripted, discover_result, initialize_result
 from package.http_server import Asked, HttpServer, Reply, unused_port
 from package.wire import PER_REQUEST, SESSIONS, STREAMABLE

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol.errors import InvalidParamsError
+from mcpgen_runtime.errors import InvalidParamsError
 from package.http_script import Script, connect_scripted, error, result, tool
 from package.http_server import Asked, Reply
 from package.rules import revisions_holding

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from msgspec import Raw
 
-from mcp_protocol.client.client_settings import Caching, Timeouts
-from mcp_protocol.client.listen import ListeningAgain, ToolsChanged
+from mcpgen_runtime.client.client_settings import Caching, Timeouts
+from mcpgen_runtime.client.listen import ListeningAgain, ToolsChanged
 from package.http_script import Forgetful, connect_scripted, error
 from package.http_server import Asked, HttpServer, Reply
 from package.wire import SESSIONS

@@ -9,8 +9,8 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.errors import (
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.errors import (
     ConnectionClosedError,
     HttpStatusError,
     RemoteProtocolError,
@@ -19,7 +19,7 @@ from mcp_protocol.errors import (
     RevisionError,
     SessionLostError,
 )
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package.http_script import Forgetful, Script, connect_scripted, initialize_result, result
 from package.http_server import Asked, Reply
 from package.rules import revisions_holding

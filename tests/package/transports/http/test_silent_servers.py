@@ -8,18 +8,18 @@ from random import Random
 import anyio
 import pytest
 
-from mcp_protocol import connect
-from mcp_protocol.channel import MessageKind, OutgoingMessage
-from mcp_protocol.errors import (
+from mcpgen_runtime import connect
+from mcpgen_runtime.channel import MessageKind, OutgoingMessage
+from mcpgen_runtime.errors import (
     HttpStatusError,
     RemoteProtocolError,
     ResponseLostError,
     SessionLostError,
 )
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.http import http_client
-from mcp_protocol.transports.http.http_channel import HttpChannel
-from mcp_protocol.transports.http.http_client import HttpRequests
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports.http import http_client
+from mcpgen_runtime.transports.http.http_channel import HttpChannel
+from mcpgen_runtime.transports.http.http_client import HttpRequests
 from package.client.simulation import MemoryReply, Network, simulate
 from package.http_script import Forgetful, Script
 from package.http_server import Asked, Handler, Reply

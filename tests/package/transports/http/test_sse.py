@@ -9,9 +9,9 @@ import anyio
 import httpx2
 import pytest
 
-from mcp_protocol import Timeouts
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import (
+from mcpgen_runtime import Timeouts
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
@@ -19,7 +19,7 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     RevisionError,
 )
-from mcp_protocol.runtime.time_limits import HttpTimeouts
+from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from package.http_script import SseScript, connect_scripted, result
 from package.http_server import Asked, Handler, HttpServer, Reply, unused_port
 from package.rules import revisions_holding

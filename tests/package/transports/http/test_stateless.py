@@ -7,12 +7,12 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers
-from mcp_protocol.client.client_settings import Timeouts
-from mcp_protocol.errors import RemoteError, RequestTimeoutError, ResponseLostError
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.transports.http.http_channel import HttpChannel
-from mcp_protocol.transports.http.http_client import HttpRequests
+from mcpgen_runtime.client.async_client import ClientHandlers
+from mcpgen_runtime.client.client_settings import Timeouts
+from mcpgen_runtime.errors import RemoteError, RequestTimeoutError, ResponseLostError
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports.http.http_channel import HttpChannel
+from mcpgen_runtime.transports.http.http_client import HttpRequests
 from package.http_script import Script, connect_scripted, error, result
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.wire import PER_REQUEST, facts, outgoing_message, request

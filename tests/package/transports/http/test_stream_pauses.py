@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.errors import (
+from mcpgen_runtime.errors import (
     ConnectFailedError,
     FrameError,
     HttpStatusError,
@@ -17,10 +17,10 @@ from mcp_protocol.errors import (
     RemoteProtocolError,
     ResponseLostError,
 )
-from mcp_protocol.runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
-from mcp_protocol.transports.http.event_stream import EventStream
-from mcp_protocol.transports.http.http_client import HttpRequests
-from mcp_protocol.transports.http.http_libraries import TakePart
+from mcpgen_runtime.runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
+from mcpgen_runtime.transports.http.event_stream import EventStream
+from mcpgen_runtime.transports.http.http_client import HttpRequests
+from mcpgen_runtime.transports.http.http_libraries import TakePart
 from package.client.simulation import SimulatedResponse, simulate
 
 URL = "https://mcp.example/a"
@@ -300,7 +300,7 @@ def test_only_an_event_of_a_request_may_be_too_long(
         simulate("asyncio", 0, main)
     assert heard == ([] if id else [b"c"])
     warnings = [(record.name, record.levelname) for record in caplog.records]
-    assert warnings == ([] if id else [("mcp_protocol", "WARNING")])
+    assert warnings == ([] if id else [("mcpgen_runtime", "WARNING")])
 
 
 def test_a_standalone_stream_is_reopened_until_it_is_refused() -> None:

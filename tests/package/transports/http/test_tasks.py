@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers
+from mcpgen_runtime.client.async_client import ClientHandlers
 from package.http_script import Script, connect_scripted, initialize_result
 from package.http_server import Asked, Reply
 from package.rules import revisions_holding

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TypedDict
 
-from mcp_protocol import Accepted, Context, Server
+from mcpgen_runtime import Accepted, Context, Server
 
 server = Server(
     "asking",

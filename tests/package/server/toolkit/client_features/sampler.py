@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_protocol import Context, Sampled, Server
+from mcpgen_runtime import Context, Sampled, Server
 from package.respondent import ASK, EVERYTHING, SAMPLED, connect_respondent, text_in
 
 

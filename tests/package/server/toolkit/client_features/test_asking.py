@@ -12,8 +12,8 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from mcp_protocol import Accepted, Context, InputRequired, Server
-from mcp_protocol.errors import MissingCapabilityError, RemoteError
+from mcpgen_runtime import Accepted, Context, InputRequired, Server
+from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
 from package.respondent import (
     EVERYTHING,
     ROOTS,

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
-from mcp_protocol.errors import RequestTimeoutError
+from mcpgen_runtime import Context, Server
+from mcpgen_runtime.errors import RequestTimeoutError
 from package.requestor import Work, requestor
 from package.respondent import EVERYTHING, text_in
 from package.rules import revisions_holding

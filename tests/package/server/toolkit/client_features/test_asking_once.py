@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_protocol import Context, Server
+from mcpgen_runtime import Context, Server
 from package.respondent import accept_result, connect_respondent, text_in
 from package.rules import revisions_holding
 

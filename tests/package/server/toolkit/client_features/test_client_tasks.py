@@ -13,7 +13,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     ClientHandlers,
     ClientTasks,
     Context,

@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from msgspec import Meta
 
-from mcp_protocol import Accepted, Cancelled, Context, Declined, InputRequired, Server
-from mcp_protocol.errors import RemoteProtocolError
-from mcp_protocol.server.toolkit.client_features.elicitation import Answer
+from mcpgen_runtime import Accepted, Cancelled, Context, Declined, InputRequired, Server
+from mcpgen_runtime.errors import RemoteProtocolError
+from mcpgen_runtime.server.toolkit.client_features.elicitation import Answer
 from package.respondent import accept_result, connect_respondent, refusal_code, text_in
 from package.rules import revisions_holding
 from package.wire import HANDSHAKE, PER_REQUEST, speaking_to

@@ -15,8 +15,8 @@ import pydantic
 import pytest
 from msgspec import Meta
 
-from mcp_protocol import Context, Server, titles
-from mcp_protocol.errors import LocalProtocolError
+from mcpgen_runtime import Context, Server, titles
+from mcpgen_runtime.errors import LocalProtocolError
 from package.respondent import accept_result, connect_respondent, text_in
 from package.rules import revisions_holding
 from package.wire import ALL

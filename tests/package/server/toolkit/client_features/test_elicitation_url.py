@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, Server, URLElicitation, URLElicitationRequiredError
+from mcpgen_runtime import Context, Server, URLElicitation, URLElicitationRequiredError
 from package.respondent import connect_respondent, refusal_code, text_in
 from package.rules import revisions_holding
 from package.wire import ALL, PER_REQUEST, speaking_to

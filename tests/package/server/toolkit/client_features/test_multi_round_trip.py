@@ -14,10 +14,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcp_protocol import Accepted, Context, InputRequired, Server
-from mcp_protocol.revisions import REVISIONS
-from mcp_protocol.server.toolkit.client_features.input_required import InputPending
-from mcp_protocol.server.toolkit.client_features.multi_round_trip import gather
+from mcpgen_runtime import Accepted, Context, InputRequired, Server
+from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.toolkit.client_features.input_required import InputPending
+from mcpgen_runtime.server.toolkit.client_features.multi_round_trip import gather
 from package.respondent import (
     EVERYTHING,
     ROOTS,

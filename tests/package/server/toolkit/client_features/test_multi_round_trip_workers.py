@@ -17,9 +17,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from mcp_protocol.client.async_client import ClientHandlers, connect
-from mcp_protocol.errors import RemoteError
-from mcp_protocol.runtime.request_context import RequestContext
+from mcpgen_runtime.client.async_client import ClientHandlers, connect
+from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime.runtime.request_context import RequestContext
 from package.asgi_client import BOTH, fields_of
 from package.http_process import Process
 from package.processes import PACKAGE_ROOT
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 KEY = "one key for all of them"
 MODULE = "package.server.toolkit.client_features.asking_worker"
-WORKER = [sys.executable, "-m", "mcp_protocol", "serve", MODULE]
+WORKER = [sys.executable, "-m", "mcpgen_runtime", "serve", MODULE]
 PATHS = f"{PACKAGE_ROOT}{os.pathsep}{Path(__file__).parents[4]}"
 URL = re.compile(r"serving at (http://127\.0\.0\.1:\d+/mcp)")
 CALL: dict[str, Any] = {"name": "route", "arguments": {"start": "Moss"}}

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Server
-from mcp_protocol.errors import InternalError, InvalidParamsError
-from mcp_protocol.server.toolkit.client_features.input_required import RequestStateSigner
+from mcpgen_runtime import Server
+from mcpgen_runtime.errors import InternalError, InvalidParamsError
+from mcpgen_runtime.server.toolkit.client_features.input_required import RequestStateSigner
 from requirements import EVERY_REVISION
 
 KEY, OTHER, THIRD = bytes(16), bytes(range(32)), b"x" * 16

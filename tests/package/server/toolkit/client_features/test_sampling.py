@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import (
+from mcpgen_runtime import (
     Audio,
     Context,
     Image,
@@ -21,7 +21,7 @@ from mcp_protocol import (
     Server,
     Text,
 )
-from mcp_protocol.errors import LocalProtocolError, MissingCapabilityError, RemoteProtocolError
+from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError, RemoteProtocolError
 from package.respondent import ASK, HI, SAMPLED, TOOL, connect_respondent, text_in
 from package.rules import revisions_holding
 from package.server.toolkit.client_features.sampler import sample

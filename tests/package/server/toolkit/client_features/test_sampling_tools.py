@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mcp_protocol import Context, SamplingMessage, Server, Text, ToolUse, ToolUseResult
-from mcp_protocol.errors import LocalProtocolError
+from mcpgen_runtime import Context, SamplingMessage, Server, Text, ToolUse, ToolUseResult
+from mcpgen_runtime.errors import LocalProtocolError
 from package.respondent import ASK, HI, SAMPLED, TOOL, USE, connect_respondent, text_in
 from package.rules import revisions_holding
 from package.server.toolkit.client_features.sampler import sample

@@ -9,7 +9,7 @@ Revisions: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25, 2026-07-28.
 
 Write a server:
 
-    from mcp_protocol import Server
+    from mcpgen_runtime import Server
 
     server = Server("weather")
 
@@ -20,7 +20,7 @@ Write a server:
 
 Use one:
 
-    from mcp_protocol import connect
+    from mcpgen_runtime import connect
 
     async with connect(["python", "weather.py"]) as client:
         result = await client.call_tool("forecast", {"city": "Oslo"})
