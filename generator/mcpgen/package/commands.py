@@ -550,8 +550,7 @@ def _feature_disagreements(directory: Path, record: manifest.Manifest | None) ->
         first.setdefault(use.feature, use)
     named = whole_features([NONE, *(word for word in options.words if word != USED)])
     for name in sorted((now - before) & (first.keys() | named)):  # others are brought by these
-        use = first.get(name)
-        place = "" if use is None else f": {use.place} uses {use.code}"
+        place = f": {first[name].place} uses {first[name].code}" if name in first else ""
         yield f"the package lacks the feature {name}{place}"
     for name in sorted(before - now):
         yield f"the package has the feature {name}, which nothing uses"
