@@ -40,7 +40,7 @@ import importlib
 import sys
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.1.1"
 
 _NAMES = {
     "._wire": (
@@ -83,7 +83,14 @@ _NAMES = {
     ".client.client_middleware": ("ClientNext", "ClientRequest"),
     ".runtime.task_handle": ("TaskHandle", "TaskUpdate"),
     ".client.sync_task_handle": ("SyncTaskHandle",),
-    ".client.client_settings": ("Caching", "ClientLimits", "Timeouts", "Restart", "ConfigInput"),
+    ".client.client_settings": (
+        "Caching",
+        "ClientLimits",
+        "Timeouts",
+        "Restart",
+        "ConfigInput",
+        "ServerDocument",
+    ),
     ".client.served_tasks": ("ClientTasks",),
     ".client.card_reader": ("read_server_card",),
     ".client.sync": ("SyncStartedCall",),

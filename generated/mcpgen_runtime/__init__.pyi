@@ -72,6 +72,7 @@ from .client.client_settings import (
     Timeouts as Timeouts,
     Restart as Restart,
     ConfigInput as ConfigInput,
+    ServerDocument as ServerDocument,
 )
 from .client.served_tasks import ClientTasks as ClientTasks
 from .client.card_reader import read_server_card as read_server_card

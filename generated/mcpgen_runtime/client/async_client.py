@@ -1216,7 +1216,9 @@ def connect(
             this Python, `.js` by Node.js), a server in this process, or a custom channel.
             A configuration, `{"mcpServers": {...}}` or the path of a JSON file with it, opens all
             of its servers as one `ClientGroup`; its entries replace the parameters `env`, `cwd`,
-            `transport`, `headers` and `auth`. For type checkers, the client of a path is `Any`.
+            `transport`, `headers` and `auth`. It is trusted, as it starts commands and reads the
+            environment: a fetched document is passed as `ServerDocument`. For type checkers, the
+            client of a path is `Any`.
         revision: The only revision to use; the client then has the types of that revision. By
             default the newest revision that both sides support is used. `handshake` stands for
             any revision with a session: `initialize` is then the first message.

@@ -13,7 +13,7 @@ import anyio
 import pytest
 from jsonschema import Draft7Validator
 
-from mcpgen_runtime import ConfigInput, Server, connect, connect_sync
+from mcpgen_runtime import ConfigInput, Server, ServerDocument, connect, connect_sync
 from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.client.server_config import ServerEntry, config_servers, read_config
 from mcpgen_runtime.errors import ConnectionClosedError, ServerStartError, TransportError
@@ -334,7 +334,7 @@ def package(kind: str, identifier: str, **members: Any) -> dict[str, Any]:
 
 
 def registered_entry(content: dict[str, Any], **inputs: str) -> ServerEntry:
-    [(name, entry)] = config_servers(content, inputs).items()
+    [(name, entry)] = config_servers(ServerDocument(content, packages=True), inputs).items()
     assert name == "weather"
     if isinstance(entry, Exception):
         raise entry
@@ -480,7 +480,7 @@ def test_a_function_is_asked_for_the_values() -> None:
         asked.append(declared)
         return {"region": "eu", "token": "t"}.get(declared.id)
 
-    [entry] = anyio.run(read_config, document(remotes=[REMOTE]), ask).values()
+    [entry] = anyio.run(read_config, ServerDocument(document(remotes=[REMOTE])), ask).values()
     assert isinstance(entry, ServerEntry)
     assert entry.headers == {"Authorization": "Bearer t"}
     assert [(each.id, each.password) for each in asked] == [
@@ -499,7 +499,7 @@ REFUSED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("described", REFUSED, ids=lambda each: each["identifier"])
 def test_a_package_that_nothing_here_starts_is_refused(described: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected a remote, or a package of npm, pypi, oci"):
-        config_servers(document(packages=[described]), {})
+        registered_entry(document(packages=[described]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for uvx is a script of sh")
