@@ -42,6 +42,10 @@ from typing import Any
 
 __version__ = "0.1.0"
 
+_DISTRIBUTION = "mcpgen-runtime"
+_INTERFACES = ("cd72d05261b428c6",)
+"""What packages that import this one check, beside the version: interfaces that it has."""
+
 _NAMES = {
     "._wire": (
         "UNSET",
