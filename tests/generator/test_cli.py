@@ -255,7 +255,7 @@ def test_generating_says_what_was_written_and_what_to_do_next(tmp_path: Path) ->
     assert first.code == 0
     assert first.out == (
         f"out/pkg: {files} files created ({OLDEST})\n"
-        "install: pip install msgspec anyio\n"
+        "install: pip install msgspec anyio uritemplate\n"
         "for HTTP also: pip install aiohttp httpx2 uvicorn\n"
         "next: cd out && python -m pkg --help\n"
     )

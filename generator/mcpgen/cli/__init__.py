@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from mcpgen import __version__
+try:
+    from mcpgen import __version__
+except ImportError as error:
+    from mcpgen import collisions
+
+    sys.exit(collisions.import_error_text(error))
 from mcpgen.cli.options import (
     DIRECTORY,
     LazyGroup,

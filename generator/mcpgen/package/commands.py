@@ -270,6 +270,8 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
         files = package_cache.build_package(request, notes.append)
     if before is not None:
         notes += _report_gone_revisions(before, request)
+        if request.options.runtime == "installed" and checking.changed_runtime(before):
+            notes.append(f"the runtime changed: {_move(before.requires)}; {runtime.SOURCES}")
     if before is not None and before.options == request.options:
         notes += _report_gone_names(before.names, files)
         notes += _report_renamed_types(types, request.renamed_types, files)
@@ -443,17 +445,35 @@ def _kinds(written: output.Written) -> str:
 def _install_commands(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
     """The distributions to install for a package."""
     if request.selection.runtime == "installed":
-        needed = runtime.requirement_specifier()
-        yield f"install: pip install '{needed}', or the folder generated/ of mcpgen's sources"
-        if "__main__.py" in files and request.selection.transports != ("stdio",):
-            yield f"for HTTP also: pip install '{runtime.requirement_specifier('http')}'"
+        peer = "__main__.py" in files
+        yield from _runtime_commands(
+            http=peer and request.selection.transports != ("stdio",), features=peer
+        )
         return
     from mcpgen.render import closure
 
-    always, for_http = closure.dependencies(files)
-    yield f"install: pip install {' '.join(always)}"
-    if for_http:
-        yield f"for HTTP also: pip install {' '.join(for_http)}"
+    needs = closure.dependencies(files, request.package)
+    yield f"install: pip install {' '.join(needs.needed)}"
+    if needs.over_http:
+        yield f"for HTTP also: pip install {' '.join(needs.over_http)}"
+    if needs.optional:
+        yield f"optional: pip install {' '.join(needs.optional)}"
+
+
+def _runtime_commands(*, http: bool, features: bool) -> Iterator[str]:
+    """Where the runtime of a package can be installed from, with its extras.
+
+    Its name is in no command: no package index has it, so pip would install whoever takes the name.
+    """
+    folder = runtime.source_folder()
+    if folder is None:
+        yield f"install: {runtime.requirement_specifier()}, {runtime.SOURCES}"
+        return
+    yield f"install: pip install {shlex.quote(str(folder))}"
+    if http:
+        yield f"for HTTP also: pip install {shlex.quote(f'{folder}[http]')}"
+    if features:
+        yield f"for all features: pip install {shlex.quote(f'{folder}[all]')}"
 
 
 def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
@@ -493,6 +513,7 @@ def check(console: Console, directory: Path, options: PackageOptions) -> bool:
             "up_to_date": report.current and not disagreements,
             "schema_changed": dict(report.schema_changed),
             "generator_changed": report.generator_changed or None,
+            "runtime_changed": report.runtime_changed or None,
             "edited": report.edited,
             "templates_changed": report.templates_changed,
             "patch_changed": report.patch_changed,
@@ -508,6 +529,8 @@ def check(console: Console, directory: Path, options: PackageOptions) -> bool:
         console.summary(f"the schema changed: {revision}: {what}")
     if report.generator_changed:
         console.summary(f"the generator changed: {report.generator_changed}")
+    if report.runtime_changed:
+        console.summary(f"the runtime changed: {_move(report.runtime_changed)}")
     for name in report.templates_changed:
         console.summary(f"the template changed: {name}")
     if report.patch_changed:
@@ -554,6 +577,11 @@ def _feature_disagreements(directory: Path, record: manifest.Manifest | None) ->
         yield f"the package lacks the feature {name}{place}"
     for name in sorted(before - now):
         yield f"the package has the feature {name}, which nothing uses"
+
+
+def _move(requirement: str) -> str:
+    """The move from the recorded requirement of a runtime to the one of this version."""
+    return f"{safe_text(requirement)} is now {runtime.requirement_specifier()}"
 
 
 def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> None:

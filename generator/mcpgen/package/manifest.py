@@ -343,6 +343,7 @@ def generator_fingerprint() -> str:
     roots = {"mcpgen": paths.PACKAGE, "templates": paths.templates_dir()}
     files = [row for name, root in roots.items() for row in _files(name, root)]
     files += [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
+    files.append(("interface.txt", paths.interface_file()))
     return _fingerprint_as_of(tuple((name, path, _state(path)) for name, path in files))
 
 
