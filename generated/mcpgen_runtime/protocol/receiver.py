@@ -486,8 +486,6 @@ def _decode_params(method: Method, params: Raw | None) -> Any:
     try:
         return method.decode_params(b"{}" if params is None else params)
     except UNREADABLE as error:
-        if params is not None and bytes(params) == b"null":
-            return _decode_params(method, None)
         raise InvalidParamsError(f"{method.name}: params: {error_text(error)}") from None
 
 

@@ -1649,11 +1649,13 @@ else:
                 GetTaskResult,
                 required=("createdAt", "lastUpdatedAt", "status", "taskId", "ttl"),
                 decides=False,
+                nullable=("ttl",),
             ),
             Variant(
                 CancelTaskResult,
                 required=("createdAt", "lastUpdatedAt", "status", "taskId", "ttl"),
                 decides=False,
+                nullable=("ttl",),
             ),
             Variant(CreateMessageResult, required=("content", "model", "role"), decides=False),
             Variant(ListTasksResult, required=("tasks",), decides=False),
@@ -1824,11 +1826,13 @@ else:
                 GetTaskResult,
                 required=("createdAt", "lastUpdatedAt", "status", "taskId", "ttl"),
                 decides=False,
+                nullable=("ttl",),
             ),
             Variant(
                 CancelTaskResult,
                 required=("createdAt", "lastUpdatedAt", "status", "taskId", "ttl"),
                 decides=False,
+                nullable=("ttl",),
             ),
             Variant(
                 InitializeResult,

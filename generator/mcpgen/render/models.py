@@ -272,6 +272,7 @@ def _extra(
                 "consts": dict(variant.consts),
                 "inner": dict(variant.inner),
                 "decides": variant.decides,
+                "nullable": variant.nullable,
             }
             for variant in variants
         ],

@@ -41,7 +41,9 @@ ID_CHARACTERS = 1024
 BATCH_MESSAGES = 100
 """Most messages in one JSON array; a longer array is refused as a whole."""
 
-_BRACE = ord("{")
+_BRACE, _NULL = ord("{"), ord("n")
+"""The first bytes of an object and of null."""
+
 _LEAST, _MOST = -(2**128), 2**128  # far beyond any counter
 
 
@@ -135,12 +137,19 @@ def parse(data: bytes | Raw) -> Message:
         return _explain_non_object(data)
     except UNREADABLE as broken:
         return InvalidMessage(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
+    return _message(envelope) or _message(_without_null(envelope)) or _explain_malformed(envelope)
+
+
+def _message(envelope: _Envelope) -> Message | None:
+    """The message in an envelope; `None` if its members fit no kind of message."""
     identifier = _whole(envelope.id) if type(envelope.id) is float else envelope.id
     readable = (type(identifier) is int and _LEAST <= identifier <= _MOST) or (
         type(identifier) is str and len(identifier) <= ID_CHARACTERS
     )
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
-        params = None if envelope.params is UNSET else envelope.params
+        params = envelope.params
+        if isinstance(params, UnsetType) or _is_null(params):
+            params = None
         if readable:
             return Request(identifier, envelope.method, params)
         if identifier is UNSET:
@@ -151,7 +160,24 @@ def parse(data: bytes | Raw) -> Message:
             return _result(identifier, result)
         if not isinstance(error, UnsetType) and result is UNSET:
             return _failure(identifier, error)
-    return _explain_malformed(envelope, identifier if readable else None)
+    return None
+
+
+def _is_null(raw: Raw) -> bool:
+    return memoryview(raw)[0] == _NULL
+
+
+def _without_null(envelope: _Envelope) -> _Envelope:
+    """An envelope in which members that are null, but for the id, are absent."""
+    raw = {"result": envelope.result, "error": envelope.error}
+    absent: dict[str, Any] = {
+        name: UNSET
+        for name, value in raw.items()
+        if not isinstance(value, UnsetType) and _is_null(value)
+    }
+    if envelope.method is None:
+        absent["method"] = UNSET
+    return msgspec.structs.replace(envelope, **absent) if absent else envelope
 
 
 def _whole(number: float) -> Any:
@@ -272,8 +298,9 @@ def _failure(identifier: RequestId | None, raw: Raw) -> Failure | InvalidMessage
     return Failure(identifier, failure.code, failure.message, failure.data)
 
 
-def _explain_malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
+def _explain_malformed(envelope: _Envelope) -> Message:
     """The message for a malformed envelope: invalid, or an error response without an id."""
+    identifier = read_id(envelope.id)
     has_method = envelope.method is not UNSET
     looks_like_response = not has_method and (
         envelope.result is not UNSET or envelope.error is not UNSET

@@ -130,16 +130,25 @@ async def test_an_initialize_that_is_not_valid_leaves_nothing_behind(params: Any
 
 @pytest.mark.requirement("http.session-id-missing-400")
 @sessions
+@pytest.mark.parametrize("id", [{}, {SESSION: ""}], ids=["absent", "empty"])
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-async def test_a_request_without_a_session_id_is_refused(revision: str, method: str) -> None:
+async def test_a_request_without_a_session_id_is_refused(
+    revision: str, method: str, id: dict[str, str]
+) -> None:
     async with asgi(server_of()) as http:
         named = facts(revision).headers.protocol_version
-        fields = {} if named is None else {named: revision}
+        fields = id if named is None else {**id, named: revision}
         message = request(revision, "tools/list") if method == "POST" else None
         reply = await http.request(method, message, **fields)
         assert reply.status == 400
         assert "Mcp-Session-Id".lower() in reply.json["error"]["message"].lower()
         assert "id" not in reply.json
+
+
+@sessions
+async def test_an_empty_session_id_is_none_for_a_client_that_initializes(revision: str) -> None:
+    async with asgi(server_of()) as http:
+        assert (await http.post(initialize(revision), **{SESSION: ""})).status == 200
 
 
 @pytest.mark.requirement("http.session-gone-404", "http.post-unacceptable-status")
