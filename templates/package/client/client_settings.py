@@ -9,6 +9,7 @@ from typing import Any
 
 from .._wire import is_object
 from ..foreign_text import safe_repr
+from ..channel import OPEN_REQUESTS
 from ..json_schema import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS
 from ..runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
@@ -106,6 +107,7 @@ class ClientLimits:
         list_items: Items of a list, over all its pages.
         tools: Tools whose output schemas, parameter headers and annotations are stored.
         elicitations: URL mode elicitations that may be pending.
+        open_requests: Requests that may be open at a time over HTTP; further ones wait.
     """
 
     input_rounds: int = 16
@@ -113,6 +115,7 @@ class ClientLimits:
     list_items: int = 100_000
     tools: int = 10_000
     elicitations: int = 1000
+    open_requests: int = OPEN_REQUESTS
 
 
 @dataclass(frozen=True)
