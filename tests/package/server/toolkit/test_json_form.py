@@ -130,7 +130,7 @@ TOOLS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("function", "options", "error"), TOOLS)
-async def test_a_tool_with_a_value_that_json_lacks_is_refused_and_the_others_are_listed(
+async def test_a_tool_with_a_value_that_json_lacks_is_refused(
     function: Callable[..., Any], options: dict[str, Any], error: str
 ) -> None:
     server = Server("s")
@@ -192,9 +192,7 @@ def test_a_server_with_such_a_value_is_refused(settings: dict[str, Any], error: 
         ({"icons": [Icon(src=5)]}, r"icons: Expected `str`, got `int` - at `\$.src`"),  # type: ignore[arg-type]  # the fault
     ],
 )
-def test_a_member_of_another_type_is_refused_for_each_kind_of_item(
-    options: dict[str, Any], error: str
-) -> None:
+def test_a_member_of_another_type_is_refused(options: dict[str, Any], error: str) -> None:
     server = Server("s")
     for decorate in (server.tool, server.prompt):
         with pytest.raises(TypeError, match=error):
@@ -210,7 +208,7 @@ def test_a_text_of_a_server_is_a_text(setting: str) -> None:
         Server(**options)
 
 
-async def test_a_default_without_a_json_form_of_its_own_is_not_listed() -> None:
+async def test_a_default_that_is_no_json_data_is_not_listed() -> None:
     plain_object = object()
     endless: list[Any] = []
     endless.append(endless)
@@ -230,7 +228,7 @@ def operation(**members: Any) -> dict[str, Any]:
     return {"get": {"responses": {"200": {"description": "d"}}, **members}}
 
 
-async def test_operations_of_openapi_with_such_values_are_left_out_with_their_reasons() -> None:
+async def test_operations_of_openapi_with_such_values_are_left_out() -> None:
     limit = {"name": "limit", "in": "query", "schema": {"type": "number", "default": INF}}
     document = {
         "openapi": "3.1.0",
@@ -299,7 +297,7 @@ async def test_a_call_with_such_a_value_fails_alone(
 
 
 @pytest.mark.parametrize("revision", ALL)
-async def test_prompts_resources_and_completions_with_such_texts_fail_alone(revision: str) -> None:
+async def test_other_requests_with_such_texts_fail_alone(revision: str) -> None:
     server = Server("s")
     server.prompt("p")(lambda: HALF)
     server.resource("x://r")(lambda: HALF)
