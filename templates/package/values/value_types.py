@@ -303,10 +303,17 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
 
 
 def _raw_schema(kind: Any, use: Use) -> Schema:
-    """The schema of a type by msgspec, with its definitions in `$defs`."""
-    (root,), definitions = msgspec.json.schema_components(
-        [kind], ref_template=REFERENCE, schema_hook=partial(custom_schema, use=use)
-    )
+    """The schema of a type by msgspec, with its definitions in `$defs`.
+
+    Raises:
+        TypeError: The type has no JSON form.
+    """
+    try:
+        (root,), definitions = msgspec.json.schema_components(
+            [kind], ref_template=REFERENCE, schema_hook=partial(custom_schema, use=use)
+        )
+    except UnicodeEncodeError as error:  # half of a surrogate pair in a Literal
+        raise TypeError(str(error)) from error
     return {**root, "$defs": {**root.get("$defs", {}), **definitions}}
 
 
