@@ -11,7 +11,7 @@ from .._wire import is_object
 from ..foreign_text import safe_repr
 from ..channel import OPEN_REQUESTS
 from ..json_schema import VALIDATION_SECONDS
-from ..runtime.peer import CONCURRENT_REQUESTS
+from ..runtime.peer import CONCURRENT_REQUESTS, UNMATCHED_SECONDS
 from ..runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
 
 
@@ -49,6 +49,8 @@ class Timeouts:
         connect: For an HTTP connection.
         silence: Between two parts of an HTTP response; event streams may be silent for longer.
         body: For the whole body of an HTTP response that is not an event stream.
+        unmatched: For open requests, after a response came that may be theirs and that nobody can
+            read, or match with a request; progress of a request ends this.
         restore: For each request that is repeated after the server has lost the session.
         retries: Pauses before each retry of an idempotent request whose response was lost.
         http: Further timeouts and pauses of the HTTP transports.
@@ -65,6 +67,7 @@ class Timeouts:
     connect: float = 10.0
     silence: float = 60.0
     body: float = 600.0
+    unmatched: float = UNMATCHED_SECONDS
     restore: float = 10.0
     retries: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
     http: HttpTimeouts = HTTP_TIMEOUTS
