@@ -9,7 +9,7 @@ import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import UnionType
+from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
 
 from ._unions import UntaggedType, format_text
@@ -86,10 +86,14 @@ class Method(MethodRow):
 
     @cached_property
     def optional(self) -> frozenset[str]:
-        """Python names of the params that default to `None`."""
+        """Python names of the params that may be absent, and of which null is no value."""
         if self.params is None:
             return frozenset()
-        return frozenset(f.name for f in fields(self.params) if f.default is None)
+        return frozenset(
+            f.name
+            for f in fields(self.params)
+            if f.default is None or not (f.required or NoneType in (f.type, *get_args(f.type)))
+        )
 
     @cached_property
     def default_params(self) -> Mapping[str, Any]:

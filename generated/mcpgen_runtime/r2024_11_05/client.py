@@ -447,6 +447,7 @@ class Client(ClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.

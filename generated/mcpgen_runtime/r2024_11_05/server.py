@@ -198,23 +198,23 @@ class ServerSession(SessionBase):
 
     async def create_message(
         self,
-        max_tokens: int,
         messages: Sequence[models.SamplingMessage | Mapping[str, Any]],
+        *,
+        max_tokens: int,
         include_context: Literal["allServers", "none", "thisServer"] | None = None,
         metadata: Mapping[str, Any] | None = None,
         model_preferences: models.ModelPreferences | Mapping[str, Any] | None = None,
         stop_sequences: Sequence[str] | None = None,
         system_prompt: str | None = None,
         temperature: int | float | None = None,
-        *,
         timeout: float | None = None,
     ) -> models.CreateMessageResult:
         """Asks the client to run a model. The client picks the model, and its user should see and
         approve the exchange.
 
         Args:
-            max_tokens: Most tokens to generate; the client may stop sooner.
             messages: The conversation so far, oldest first.
+            max_tokens: Most tokens to generate; the client may stop sooner.
             include_context: Whose context to add: `none`, `thisServer` or `allServers`; the client
                 may disregard it.
             metadata: Parameters for the model's provider, in its own format.
@@ -227,8 +227,8 @@ class ServerSession(SessionBase):
         Source: client/sampling.
         """
         fields: dict[str, Any] = {
-            "max_tokens": max_tokens,
             "messages": messages,
+            "max_tokens": max_tokens,
             "include_context": include_context,
             "metadata": metadata,
             "model_preferences": model_preferences,
@@ -256,6 +256,7 @@ class ServerSession(SessionBase):
 
     async def cancelled(
         self,
+        *,
         request_id: models.RequestId,
         reason: str | None = None,
     ) -> None:
@@ -279,6 +280,7 @@ class ServerSession(SessionBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         total: int | float | None = None,
     ) -> None:
         """Reports how far a request has come whose sender supplied a progress token.
@@ -351,6 +353,7 @@ class ServerSession(SessionBase):
         self,
         data: Any,
         level: models.LoggingLevel,
+        *,
         logger: str | None = None,
     ) -> None:
         """A log message of the server. Before the client sets a level, the server decides what to

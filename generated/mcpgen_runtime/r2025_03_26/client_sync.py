@@ -471,6 +471,7 @@ class SyncClient(SyncClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         message: str | None = None,
         total: int | float | None = None,
     ) -> None:

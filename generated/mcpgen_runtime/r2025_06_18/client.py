@@ -421,8 +421,8 @@ class Client(ClientBase):
         self,
         argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
         ref: models.CompleteRequestParamsRef | Mapping[str, Any],
-        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
@@ -450,6 +450,7 @@ class Client(ClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         message: str | None = None,
         total: int | float | None = None,
     ) -> None:

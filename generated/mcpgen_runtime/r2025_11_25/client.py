@@ -529,8 +529,8 @@ class Client(ClientBase):
         self,
         argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
         ref: models.CompleteRequestParamsRef | Mapping[str, Any],
-        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
@@ -558,6 +558,7 @@ class Client(ClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         message: str | None = None,
         total: int | float | None = None,
     ) -> None:
@@ -582,6 +583,7 @@ class Client(ClientBase):
 
     async def task_status(
         self,
+        *,
         created_at: str,
         last_updated_at: str,
         status: models.TaskStatus,

@@ -560,8 +560,8 @@ class SyncClient(SyncClientBase):
         self,
         argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
         ref: models.CompleteRequestParamsRef | Mapping[str, Any],
-        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
@@ -590,6 +590,7 @@ class SyncClient(SyncClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         message: str | None = None,
         total: int | float | None = None,
     ) -> None:
@@ -615,6 +616,7 @@ class SyncClient(SyncClientBase):
 
     def task_status(
         self,
+        *,
         created_at: str,
         last_updated_at: str,
         status: models.TaskStatus,

@@ -319,8 +319,9 @@ class ServerSession(SessionBase):
 
     async def create_message(
         self,
-        max_tokens: int,
         messages: Sequence[models.SamplingMessage | Mapping[str, Any]],
+        *,
+        max_tokens: int,
         include_context: Literal["allServers", "none", "thisServer"] | None = None,
         metadata: Mapping[str, Any] | None = None,
         model_preferences: models.ModelPreferences | Mapping[str, Any] | None = None,
@@ -329,15 +330,14 @@ class ServerSession(SessionBase):
         temperature: int | float | None = None,
         tool_choice: models.ToolChoice | Mapping[str, Any] | None = None,
         tools: Sequence[models.Tool | Mapping[str, Any]] | None = None,
-        *,
         timeout: float | None = None,
     ) -> models.CreateMessageResult:
         """Asks the client to run a model. The client picks the model, and its user should see and
         approve the exchange.
 
         Args:
-            max_tokens: Most tokens to generate; the client may stop sooner.
             messages: The conversation so far, oldest first.
+            max_tokens: Most tokens to generate; the client may stop sooner.
             include_context: Whose context to add; default `none`. The other values are being phased
                 out and need the `sampling.context` capability.
             metadata: Parameters for the model's provider, in its own format.
@@ -353,8 +353,8 @@ class ServerSession(SessionBase):
         Source: client/sampling.
         """
         fields: dict[str, Any] = {
-            "max_tokens": max_tokens,
             "messages": messages,
+            "max_tokens": max_tokens,
             "include_context": include_context,
             "metadata": metadata,
             "model_preferences": model_preferences,
@@ -403,6 +403,7 @@ class ServerSession(SessionBase):
 
     async def cancelled(
         self,
+        *,
         reason: str | None = None,
         request_id: models.RequestId | None = None,
     ) -> None:
@@ -426,6 +427,7 @@ class ServerSession(SessionBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         message: str | None = None,
         total: int | float | None = None,
     ) -> None:
@@ -499,6 +501,7 @@ class ServerSession(SessionBase):
 
     async def task_status(
         self,
+        *,
         created_at: str,
         last_updated_at: str,
         status: models.TaskStatus,
@@ -536,6 +539,7 @@ class ServerSession(SessionBase):
         self,
         data: Any,
         level: models.LoggingLevel,
+        *,
         logger: str | None = None,
     ) -> None:
         """A log message of the server. Before the client sets a level, the server decides what to

@@ -136,6 +136,7 @@ class ServerSession(SessionBase):
 
     async def cancelled(
         self,
+        *,
         request_id: models.RequestId,
         reason: str | None = None,
     ) -> None:
@@ -159,6 +160,7 @@ class ServerSession(SessionBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         message: str | None = None,
         total: int | float | None = None,
     ) -> None:
@@ -194,6 +196,7 @@ class ServerSession(SessionBase):
 
     async def subscriptions_acknowledged(
         self,
+        *,
         notifications: models.SubscriptionFilter | Mapping[str, Any],
     ) -> None:
         """First message of a subscription: the server says what it will deliver.
@@ -250,6 +253,7 @@ class ServerSession(SessionBase):
         self,
         data: Any,
         level: models.LoggingLevel,
+        *,
         logger: str | None = None,
     ) -> None:
         """Deprecated in this revision. A log message about one request, sent only if the metadata

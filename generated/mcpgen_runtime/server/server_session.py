@@ -125,8 +125,9 @@ class ServerSession(SessionBase):
 
     async def create_message(
         self,
-        max_tokens: int,
         messages: Sequence[models.SamplingMessage | Mapping[str, Any]],
+        *,
+        max_tokens: int,
         include_context: Literal["allServers", "none", "thisServer"] | None = None,
         metadata: Mapping[str, Any] | None = None,
         model_preferences: models.ModelPreferences | Mapping[str, Any] | None = None,
@@ -135,7 +136,6 @@ class ServerSession(SessionBase):
         temperature: int | float | None = None,
         tool_choice: models.ToolChoice | Mapping[str, Any] | None = None,
         tools: Sequence[models.Tool | Mapping[str, Any]] | None = None,
-        *,
         timeout: float | None = None,
     ) -> models.CreateMessageResult:
         """Asks the client to run a model. The client picks the model, and its user should see and
@@ -144,8 +144,8 @@ class ServerSession(SessionBase):
         Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
 
         Args:
-            max_tokens: Most tokens to generate; the client may stop sooner.
             messages: The conversation so far, oldest first.
+            max_tokens: Most tokens to generate; the client may stop sooner.
             include_context: Whose context to add; default `none`. The other values are being phased
                 out and need the `sampling.context` capability.
             metadata: Parameters for the model's provider, in its own format.
@@ -161,8 +161,8 @@ class ServerSession(SessionBase):
         Source: client/sampling.
         """
         fields: dict[str, Any] = {
-            "max_tokens": max_tokens,
             "messages": messages,
+            "max_tokens": max_tokens,
             "include_context": include_context,
             "metadata": metadata,
             "model_preferences": model_preferences,
@@ -215,6 +215,7 @@ class ServerSession(SessionBase):
 
     async def cancelled(
         self,
+        *,
         request_id: models.RequestId | None = None,
         reason: str | None = None,
     ) -> None:
@@ -238,6 +239,7 @@ class ServerSession(SessionBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         message: str | None = None,
         total: int | float | None = None,
     ) -> None:
@@ -273,6 +275,7 @@ class ServerSession(SessionBase):
 
     async def subscriptions_acknowledged(
         self,
+        *,
         notifications: models.SubscriptionFilter | Mapping[str, Any],
     ) -> None:
         """First message of a subscription: the server says what it will deliver.
@@ -331,6 +334,7 @@ class ServerSession(SessionBase):
         self,
         data: Any,
         level: models.LoggingLevel,
+        *,
         logger: str | None = None,
     ) -> None:
         """Deprecated in this revision. A log message about one request, sent only if the metadata
@@ -352,6 +356,7 @@ class ServerSession(SessionBase):
 
     async def task_status(
         self,
+        *,
         created_at: str,
         last_updated_at: str,
         status: models.TaskStatus,

@@ -59,6 +59,7 @@ class Method:
         items: Wire name of the list in the result of a list request.
         item: Definition of the items of that list.
         runs_tool: Whether it runs a tool, whose result has a value.
+        positional: Wire names of the params that are taken by position, in this order.
         for_groups: Whether a client of several servers can send it.
     """
 
@@ -75,6 +76,7 @@ class Method:
     items: str | None
     item: str | None
     runs_tool: bool
+    positional: tuple[str, ...]
     for_groups: bool
 
     @property
@@ -247,8 +249,13 @@ class _Table:
             items=items,
             item=item,
             runs_tool=self.facts.method(name).runs_tool,
+            positional=self._positional(name, pages=_CURSOR in self._properties(params)),
             for_groups=self._is_for_groups(name),
         )
+
+    def _positional(self, name: str, *, pages: bool) -> tuple[str, ...]:
+        """The params that facts take by position; the cursor of a list request without such facts."""
+        return self.facts.method(name).positional or ((_CURSOR,) if pages else ())
 
     def _is_for_groups(self, name: str) -> bool:
         """Whether a client of several servers can find the server of a message."""

@@ -273,7 +273,8 @@ class _Walk:
                 self.note(at, "a name that no field can have, left out: encoding drops the member")
                 continue
             plain = self.member_type(child, at, checks)
-            default = self.default(name, wire) if wire in demanded else {}
+            has_default = wire in demanded or wire in self.facts.defaults.get(name, {})
+            default = self.default(name, wire) if has_default else {}
             if wire in demanded and not default:
                 required.append(wire)
             members[wire] = {**plain, **default}
@@ -313,7 +314,7 @@ class _Walk:
         return replace(at, pointer=self.origins.get((place.pointer, wire), at.pointer))
 
     def default(self, name: str, wire: str) -> Node:
-        """The default of a required member that peers leave out."""
+        """The default of a member that peers leave out, or that a package sends."""
         default = self.facts.default(name, wire)
         if default is None:
             return {}

@@ -46,6 +46,7 @@ class Argument:
         required: Whether it must be given.
         nullable: Whether null is a value of it, so that absence is UNSET and not `None`.
         doc: Its meaning; may be empty.
+        positional: Whether it may be given by position, and not by keyword alone.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Argument:
     required: bool
     nullable: bool
     doc: str
+    positional: bool = False
 
 
 @dataclass(frozen=True)
@@ -260,10 +262,11 @@ class _Maker:
 
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
         kind = annotation(_with_wire(self.normal, reference(params.name)), self.types)
-        return (Argument("params", "params", kind, True, False, self.texts.summary(params)),)
+        doc = self.texts.summary(params)
+        return (Argument("params", "params", kind, True, False, doc, positional=True),)
 
     def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
-        """The params one by one, required ones first."""
+        """The params one by one, those that are taken by position first."""
         if params is None:
             return ()
         left_out = {META, *self._omitted_params(method)}
@@ -281,7 +284,7 @@ class _Maker:
             for wire, node in params.properties.items()
             if wire not in left_out
         ]
-        return tuple(sorted(members, key=lambda argument: not argument.required))
+        return _order(members, [free[python[w]] for w in method.positional if w in python])
 
     def _answers(self, method: Method) -> list[str]:
         """The results that are possible without the omitted params."""
@@ -381,4 +384,21 @@ def _merge_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
         )
         for same in by_name.values()
     ]
-    return tuple(sorted(merged, key=lambda argument: not argument.required))
+    positional = [a.name for call in calls for a in call.arguments if a.positional]
+    return _order(merged, list(dict.fromkeys(positional)))
+
+
+def _order(arguments: Sequence[Argument], positional: Sequence[str]) -> tuple[Argument, ...]:
+    """Arguments with those first that are taken by position, then the required ones.
+
+    A required argument after an optional one is taken by keyword, and so are all after it.
+    """
+    by_name = {argument.name: argument for argument in arguments}
+    first: list[Argument] = []
+    for argument in (by_name[name] for name in positional if name in by_name):
+        if argument.required and first and not first[-1].required:
+            break
+        first.append(replace(argument, positional=True))
+    taken = {argument.name for argument in first}
+    others = (replace(a, positional=False) for a in arguments if a.name not in taken)
+    return (*first, *sorted(others, key=lambda argument: not argument.required))
