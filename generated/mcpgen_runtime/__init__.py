@@ -42,6 +42,10 @@ from typing import Any
 
 __version__ = "0.1.1"
 
+_DISTRIBUTION = "mcpgen-runtime"
+_INTERFACES = ("0b0ec40032314f85",)
+"""What packages that import this one check, beside the version: interfaces that it has."""
+
 _NAMES = {
     "._wire": (
         "UNSET",

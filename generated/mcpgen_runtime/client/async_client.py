@@ -427,8 +427,8 @@ class Client(ClientBase):
         self,
         argument: models.CompleteRequestParamsArgument | Mapping[str, Any],
         ref: models.CompleteRequestParamsRef | Mapping[str, Any],
-        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         *,
+        context: models.CompleteRequestParamsContext | Mapping[str, Any] | None = None,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
@@ -668,6 +668,7 @@ class Client(ClientBase):
         self,
         progress: int | float,
         progress_token: models.ProgressToken,
+        *,
         message: str | None = None,
         total: int | float | None = None,
     ) -> None:
@@ -694,6 +695,7 @@ class Client(ClientBase):
 
     async def task_status(
         self,
+        *,
         created_at: str,
         last_updated_at: str,
         status: models.TaskStatus,

@@ -46,7 +46,7 @@ def session_endpoint(
         if settings.sessions == "sealed":
             from .sealed_sessions import SealedEndpoint  # few servers seal sessions
 
-            used = None if shared is None else shared.state.used
+            used = None if shared is None else shared.state.ended or shared.state.used
             return SealedEndpoint(service, settings, revisions, background, quotas, draft, used)
         if shared is not None and not settings.stateless:
             from ..shared.shared_endpoint import SharedEndpoint  # few servers share sessions

@@ -96,7 +96,11 @@ class SessionPost:
     def receive_messages(self) -> None:
         """Pass the messages to the protocol, unless the POST is refused."""
         message = self._messages[0]
-        fails_our_request = isinstance(message, jsonrpc.InvalidMessage) and message.response
+        fails_our_request = (
+            isinstance(message, jsonrpc.InvalidMessage)
+            and message.response
+            and message.id is not None
+        )
         if self.response is not None and not fails_our_request:
             return
         peer = self._session.peer
