@@ -285,6 +285,51 @@ async def test_a_file_without_servers_is_refused(tmp_path: Path, text: str, reas
             raise AssertionError
 
 
+TRICKY = [r"http://a//b \" // no", "/* no */", ",]", ",}", "\\", "\u00e9/*"]
+ENTRY = json.dumps({"command": "x", "args": TRICKY}, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"a": ENTRY}}',
+        '\ufeff{"mcpServers": {"a": ENTRY}}',
+        '// of this project\r\n{"servers": /* , */ {"a": ENTRY}} // "',
+        '{"servers": {"a": ENTRY,\n /* one, */ // two\n },\t}',
+        '{"servers": {"a": ENTRY /***/ /* " */}, "inputs": [{"id": "i",},]} /**/',
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16"])
+def test_a_file_is_read_as_hosts_write_it(tmp_path: Path, text: str, encoding: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_bytes(text.replace("ENTRY", ENTRY).encode(encoding))
+    [entry] = config_servers(path, {}).values()
+    assert isinstance(entry, ServerEntry)
+    assert entry.target == ["x", *TRICKY]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"a": ENTRY},,}',
+        '{"mcpServers": {,}}',
+        '{"mcpServers": {"a": ENTRY}, "inputs": [,]}',
+        '{"mcpServers": {"a": ENTRY}} /* never closed',
+        '{"mcpServers": {"a": ENTRY}} /*/',
+        '{"mcpServers": {"a": ENTRY}} / / x',
+        '{"mcpServers": {"a": {"command": "x',
+        '{"a": 1, /*' * 100_000,
+        '[ , "' * 100_000 + "[     " * 100_000,
+    ],
+    ids=range(9),
+)
+def test_other_texts_than_json_with_comments_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(text.replace("ENTRY", ENTRY), "utf-8")
+    with pytest.raises(ValueError, match=r"mcp\.json: expected JSON: "):
+        config_servers(path, {})
+
+
 def test_members_of_other_programs_are_named_in_a_warning(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
