@@ -175,7 +175,7 @@ async def test_a_session_that_was_ended_is_gone_for_every_request(
 
 @pytest.mark.requirement("transport-security.session-id-untrusted-input", revisions=EVERY_REVISION)
 @pytest.mark.parametrize(
-    "identifier", ["", "x", "../../etc/passwd", "\u00e9", "a" * 10_000, "a, b"]
+    "identifier", ["x", "../../etc/passwd", "\u00e9", "a" * 10_000, "a, b"]
 )
 async def test_ids_that_were_never_given_open_nothing(identifier: str) -> None:
     async with asgi(server_of()) as http:
@@ -183,7 +183,7 @@ async def test_ids_that_were_never_given_open_nothing(identifier: str) -> None:
             message = request("2025-06-18", "tools/list") if method == "POST" else None
             reply = await http.request(method, message, **{SESSION: identifier})
             assert reply.status == 404
-            assert identifier not in reply.json["error"]["message"] or identifier in ("", "x")
+            assert identifier not in reply.json["error"]["message"] or identifier == "x"
 
 
 # Gateways exist that open a session by themselves and then forward the initialize of their client.
