@@ -26,7 +26,12 @@ import msgspec
 from msgspec import UNSET, Meta, inspect
 
 from ...._wire import encode, error_text, is_object, to_builtins
-from ....errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
+from ....errors import (
+    INVALID_PARAMS,
+    LocalProtocolError,
+    MissingCapabilityError,
+    RemoteProtocolError,
+)
 from ....facts import Method, Revision
 from ....foreign_text import LOOPBACK, WEB_SCHEMES, safe_repr, safe_text, url_complaint
 from ....protocol.client_features import FORMATS, content_complaint, field_complaint
@@ -256,10 +261,24 @@ def url_question(
         ValueError: Not a URL of an allowed scheme, or the id belongs to another elicitation.
     """
     params = _url_params(message, url, schemes)
-    row = askable_method(request, METHOD, _CAPABILITY, params)
+    row = _url_method(request)
     if _has_ids(row):
         params["elicitationId"] = url_elicitations.begin(request, url, elicitation_id)
     return Question(METHOD, params, _CAPABILITY)
+
+
+def _url_method(request: RequestContext) -> Method:
+    """The row of a URL elicitation in the method table of a request's revision.
+
+    Raises:
+        MissingCapabilityError: The client did not declare URL elicitation, or the revision has
+            forms alone.
+        LocalProtocolError: The server keeps no sessions, and the revision needs one to ask.
+    """
+    row = askable_method(request, METHOD, _CAPABILITY, {"mode": "url"})
+    if not any(field_type(each, "url") for each in structs_in(row.params)):
+        raise MissingCapabilityError((_CAPABILITY, "url"), f"{METHOD} in {request.revision.name}")
+    return row
 
 
 def required_result(
@@ -275,7 +294,7 @@ def required_result(
         MissingCapabilityError: The client did not declare URL elicitation.
         ValueError: Not a URL of an allowed scheme, or an id belongs to another elicitation.
     """
-    askable_method(request, METHOD, _CAPABILITY, {"mode": "url"})
+    _url_method(request)
     if request.revision.facts.errors.url_elicitation_required is not None:
         for each in error.elicitations:
             url = _checked_url(each.url, each.schemes)
