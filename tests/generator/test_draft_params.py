@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from generator.schemas import TEXT
+from generator.schemas import COUNT, TEXT, const, obj
 from generator.test_fitting import definitions_of
 from generator.test_undecided_unions import check_program, write_package
 from mcpgen.errors import FactsError
@@ -229,3 +230,101 @@ def test_facts_about_members_have_to_fit_the_schema(stated: str, tmp_path: Path)
     with pytest.raises(FactsError) as refused:
         write_package(tmp_path, "$defs", definitions_of(NAMES[-1]), ("types",), stated)
     assert REFUSED[stated] in str(refused.value)
+
+
+UNIONS = """
+import anyio
+from pkg import ClientHandlers, Server, connect, connect_sync
+from pkg.rdraft import models
+from pkg.rdraft.client import ClientHandlers
+from pkg.rdraft.server import ServerHandlers, ServerSession
+
+events = []
+
+class Handlers(ServerHandlers):
+    async def find(self, params, ctx):
+        await ServerSession(ctx).found(models.ById(id=5))
+        await ServerSession(ctx).found({"kind": "name", "name": "x"})
+        return {"text": f"{params.kind} {getattr(params, 'name', None)}"}
+
+    async def lost(self, params, ctx):
+        events.append(params.kind)
+
+class Client(ClientHandlers):
+    async def found(self, params, ctx):
+        events.append(params.kind)
+
+server = Server("notes", handlers=[Handlers()])
+
+@server.tool()
+def add(a: int) -> int:
+    return a + 1
+
+async def main() -> None:
+    async with connect(server, handlers=Client()) as client:
+        for params in ({"kind": "name", "name": "x"}, models.ByName(name="x")):
+            result = await client.find(params)
+            assert result.text == "name x", result
+        assert (await client.call_tool("add", {"a": 1})).data == 2
+        assert (await client.call_tool("add", {"a": 1}, agent="x")).data == 2
+        assert sorted(events) == ["id", "id", "name", "name"], events
+        events.clear()
+        await client.lost({"kind": "id", "id": 4})
+        await client.lost(models.ByName(name="x"))
+        await client.list_tools()
+
+anyio.run(main)
+with connect_sync(server) as client:
+    assert client.find({"kind": "id", "id": 5}).text == "id None"
+    client.lost({"kind": "id", "id": 5})
+    client.call_tool("add", {"a": 1})
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_params_may_be_one_of_several_objects(name: str, tmp_path: Path) -> None:
+    definitions = definitions_of(name)
+    call = params_of(definitions, "CallToolRequest", "CallToolRequestParams")
+    either = {"anyOf": [{"$ref": "#/$defs/ByName"}, {"$ref": "#/$defs/ById"}]}
+    definitions |= {
+        "ByName": obj("kind name", kind=const("name"), name=TEXT),
+        "ById": obj("kind id", kind=const("id"), id=COUNT),
+        "FindRequest": obj("method params", method=const("items/find"), params=either),
+        "FindResult": obj("text", text=TEXT),
+        "PlainCall": {**call},
+        "AgentCall": {
+            **call,
+            "properties": {"agent": TEXT, **call["properties"]},
+            "required": ["agent", *call["required"]],
+        },
+    }
+    definitions["CallToolRequest"]["properties"]["params"] = {
+        "anyOf": [{"$ref": "#/$defs/AgentCall"}, {"$ref": "#/$defs/PlainCall"}]
+    }
+    for message, union in (
+        ("FindRequest", "ClientRequest"),
+        ("FoundNotification", "ServerNotification"),
+        ("LostNotification", "ClientNotification"),
+    ):
+        method = const(f"notifications/{message.lower()}")
+        definitions.setdefault(message, obj("method params", method=method, params=either))
+        node = definitions.get(union, {"anyOf": []})
+        others = node.get("anyOf", [node])
+        definitions[union] = {"anyOf": [*others, {"$ref": f"#/$defs/{message}"}]}
+    write_package(tmp_path, "$defs", definitions, ())
+    check_program(tmp_path, UNIONS)
+
+
+RENAMED = ("CallToolRequest", "ListToolsRequest", "GetPromptRequest", "ReadResourceRequest")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_methods_keep_their_names_if_the_types_of_their_messages_do_not(
+    name: str, tmp_path: Path
+) -> None:
+    text = json.dumps(definitions_of(name))
+    for at, old in enumerate(RENAMED):
+        for start in ('"', '"#/$defs/'):
+            text = text.replace(f'{start}{old}"', f'{start}Message{at}"')
+    write_package(tmp_path, "$defs", json.loads(text), ())
+    check_program(tmp_path, CALLS.replace('agent="x"', "timeout=5"))
