@@ -212,7 +212,15 @@ EXPORTS = (
     ),
     _export(".server.toolkit.context", "server", "Context"),
     _export(".server.toolkit.key_ring", "scaling", "KeyRing", "MemoryKeyRing"),
-    _export(".server.shared.bus", "shared", "Bus", "Changes", "MemoryBus", "SharedStateError"),
+    _export(
+        ".server.shared.bus",
+        "shared",
+        "Bus",
+        "Changes",
+        "MemoryBus",
+        "SharedStateError",
+        "SharedStateFullError",
+    ),
     _export(
         ".server.shared.session_store",
         "shared",

@@ -221,6 +221,27 @@ async def test_announcements_wait_for_the_engine_one_for_each_subject() -> None:
         assert engine.published == [await letter_of(each) for each in expected]
 
 
+async def test_an_announcement_about_a_subject_names_it_alone() -> None:
+    engine, service = Engine(), App(names_back).service
+    engine.worker = worker = SharedWorker(service, SharedState(engine, MemorySessionStore()))
+    loaded: list[str] = []
+
+    async def load(subject: str) -> None:
+        loaded.append(subject)
+
+    worker.load_subject = load
+    name, wire = "notifications/tasks", {"taskId": "t", "result": {"content": ["x" * 10_000]}}
+    async with running(engine):
+        service.announcer.announce(name, wire, "t")
+        await anyio.wait_all_tasks_blocked()
+        expected = Announcement(worker.id, name, {"taskId": "t"}, "t")
+        assert engine.published == [await letter_of(expected)]
+    other = await letter_of(Announcement("other", name, {"taskId": "t"}, "t"))
+    engine.answers = [Changes("1", [other])]
+    async with running(engine):
+        assert loaded == []  # no client of this worker subscribed to it
+
+
 async def test_of_1001_announcements_the_oldest_is_dropped() -> None:
     engine, service = Engine(), App(names_back).service
     engine.worker = SharedWorker(service, SharedState(engine, MemorySessionStore()))
