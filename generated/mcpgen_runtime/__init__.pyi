@@ -192,6 +192,7 @@ from .server.shared.bus import (
     Changes as Changes,
     MemoryBus as MemoryBus,
     SharedStateError as SharedStateError,
+    SharedStateFullError as SharedStateFullError,
 )
 from .server.shared.session_store import (
     MemorySessionStore as MemorySessionStore,

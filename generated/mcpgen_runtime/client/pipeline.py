@@ -62,6 +62,7 @@ if TYPE_CHECKING:  # most clients have no callbacks
     from ..protocol.connection import Connection
     from .callbacks import Callbacks
 
+_HTTP = "HTTP"  # the name of the transport
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 _MIXED = (
     "results to no request of this client came too: a gateway that sends each response to all of "
@@ -157,14 +158,14 @@ def _may_have_begun(error: Exception, refusal: HttpStatusError | None) -> bool:
     return begun
 
 
-def _in_doubt(error: Exception, refusal: HttpStatusError, method: str) -> Exception:
+def _in_doubt(error: RemoteError | TransportError, method: str) -> Exception:
     """The error for a request that the server may have acted on; its text says so."""
     doubt = f"the server may or may not have worked on {method}"
-    if not isinstance(error, RemoteError):
-        return refusal.with_more(doubt)
-    if was_begun(error.data) is not None:  # the server's own text says more
-        return error
-    return RemoteError(error.code, f"{error.message}; {doubt}", error.data, error.method)
+    if isinstance(error, HttpStatusError):
+        return error.with_more(doubt)
+    if isinstance(error, RemoteError):
+        return RemoteError(error.code, f"{error.message}; {doubt}", error.data, error.method)
+    return ResponseLostError(f"{error}; {doubt}")
 
 
 class RequestPipeline:
@@ -461,8 +462,8 @@ class RequestPipeline:
                 refusal = refusal_of(error)
                 if _may_have_begun(error, refusal):
                     retrying = await self._retry_is_safe(options, params)
-                    if not retrying and refusal is not None:
-                        raise _in_doubt(error, refusal, method) from refusal
+                    if not retrying:
+                        raise _in_doubt(error, method) from error
                 elif isinstance(error, RemoteError) and refusal is None:
                     retrying = was_begun(error.data) is False
                 elif not isinstance(error, ConnectFailedError):
@@ -480,10 +481,11 @@ class RequestPipeline:
     async def _retry_is_safe(self, options: _Options, params: Any) -> bool:
         """Whether a request may be sent again although the server may have acted on it.
 
-        The tools are listed for that if they were not yet.
+        Over HTTP, where another process may serve that, the tools are listed if they were not yet.
         """
         state, facts = self.state, options.facts
-        if facts.listed_by == TOOLS_LIST and not state.has_listed_tools:
+        is_unlisted = facts.listed_by == TOOLS_LIST and not state.has_listed_tools
+        if is_unlisted and self.peer.transport == _HTTP:
             with suppress(McpError):
                 await self.pages(TOOLS_LIST, {}, None, options.timeout)
         return state.retry_is_safe(facts, params)

@@ -20,6 +20,7 @@ Source: the configuration references of these programs, as of November 2026.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -64,6 +65,8 @@ _FOR_DISPLAY = frozenset({"name", "title", "description", "icon", "version", "ga
 
 _variable = re.compile(r"\$\{([^{}]*)\}")
 _INPUT = "input:"
+_COMMENT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_COMMA = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]\s*,|,(?=\s*[\]}])', re.DOTALL)
 _name = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 _logger = logging.getLogger(__name__)
@@ -261,7 +264,7 @@ def _read_document(config: Config) -> _Document:
         place = path.name
         folder = path.parent.parent if path.parent.name.startswith(".") else path.parent
         try:
-            content = msgspec.json.decode(path.read_bytes())
+            content = _decode_jsonc(path.read_bytes())
         except UNREADABLE as error:
             raise ValueError(f"{place}: expected JSON: {error}") from None
     members: Mapping[str, Any] = content if is_object(content) else {}
@@ -290,6 +293,23 @@ def _read_document(config: Config) -> _Document:
         raise ValueError(f"{place}: inputs: expected a list, got {_kind(declared)}")
     inputs = [_input(each, f"{place}: inputs") for each in declared]
     return _Document(place, folder, key, entries, {each.id: each for each in inputs})
+
+
+def _decode_jsonc(data: bytes) -> Any:
+    """Decode JSON as hosts write it: with comments, a comma after the last item, and a byte order
+    mark, in UTF-8 or UTF-16.
+
+    Raises:
+        ValueError: Not JSON besides these.
+    """
+
+    def blank(match: re.Match[str]) -> str:
+        text = match[0]
+        is_comment = text.startswith("//") or (text.startswith("/*") and text[2:].endswith("*/"))
+        return re.sub(r"[^\r\n]", " ", text) if is_comment or text == "," else text
+
+    text = data.decode(json.detect_encoding(data)).removeprefix("\ufeff")
+    return msgspec.json.decode(_COMMA.sub(blank, _COMMENT.sub(blank, text)))
 
 
 def _registry_document(

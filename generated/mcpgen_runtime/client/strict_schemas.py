@@ -27,7 +27,7 @@ from .._wire import is_many, is_object
 from ..json_schema.inlining import definitions_of, inline_references
 
 _PROSE = frozenset({"title", "description", "$schema", "$comment"})
-_SILENT = frozenset({"$schema", "$comment", "$defs", "definitions"})
+_SILENT = frozenset({"$schema", "$comment", "$defs", "definitions", "discriminator"})
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _OF_TYPE: Mapping[str, frozenset[str]] = {
     "string": frozenset({"pattern", "format", "minLength", "maxLength"}),

@@ -205,8 +205,11 @@ class ServerSession(SessionBase):
 
         Source: client/elicitation.
         """
-        result: models.ElicitResult | models.CreateTaskResult = await self._request_whole(
-            "elicitation/create", params, timeout
+        fields: dict[str, Any] = {
+            "*": params,
+        }
+        result: models.ElicitResult | models.CreateTaskResult = await self._request(
+            "elicitation/create", fields, timeout
         )
         return result
 

@@ -227,7 +227,7 @@ def custom_schema(kind: Any, *, use: Use) -> Schema:
     if isinstance(kind, _Custom):
         return kind.make_schema(use)
     if _is_path(kind):
-        return {"type": "string", "format": "path"}
+        return {"type": "string"}
     if is_pydantic_class(kind):
         return _pydantic_schema(_class_adapter(kind), use)
     raise TypeError(

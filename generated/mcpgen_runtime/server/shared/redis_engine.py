@@ -86,6 +86,9 @@ EVENT_SECONDS = 3600.0
 EVENT_MESSAGE_BYTES = 16 * 2**20
 """Most bytes of one stored message. A longer message is sent without an event id."""
 
+OPEN_ID_BYTES = 8192
+"""Most bytes of the ids of requests that a stream has to answer; with more it has no event ids."""
+
 STORED_IDS = 200_000
 """Most used ids of DPoP proofs, and most ids of ended sealed sessions; the oldest are dropped."""
 
@@ -481,7 +484,7 @@ class RedisBus:
         )
         if not last_entry or _data_of(last_entry[0])[:_TOKEN_BYTES].hex() != token:
             return Changes(await self._add(b""), gap=True)
-        entries = _entries_of(read, "changes")
+        entries = _entries_of(read, "changes", _TOKEN_BYTES)
         if not entries:
             return Changes(cursor)
         newest, data = entries[-1]
@@ -626,8 +629,13 @@ class RedisEventStore:
         requests: Sequence[RequestId],
         is_last: str,
     ) -> str | None:
-        if len(message) > EVENT_MESSAGE_BYTES:
-            raise SharedStateFullError(f"expected a message of at most {EVENT_MESSAGE_BYTES} bytes")
+        identifiers = msgspec.json.encode(requests)
+        for name, data, most in (
+            ("a message", message, EVENT_MESSAGE_BYTES),
+            ("ids of open requests", identifiers, OPEN_ID_BYTES),
+        ):
+            if len(data) > most:
+                raise SharedStateFullError(f"expected {name} of at most {most} bytes")
         number: int = await self._engine.run(
             _ADD,
             self._keys,
@@ -636,7 +644,7 @@ class RedisEventStore:
             session,
             stream,
             message,
-            msgspec.json.encode(requests),
+            identifiers,
             is_last,
             os.urandom(_TOKEN_BYTES),
             EVENTS,
@@ -740,17 +748,18 @@ def _data_of(entry: Any) -> bytes:
             return b""
 
 
-def _entries_of(read: Any, name: str) -> list[tuple[str, bytes]]:
+def _entries_of(read: Any, name: str, least: int = 1) -> list[tuple[str, bytes]]:
     """The ids and data of the entries in a RESP2 reply to XREAD of one stream.
 
     Args:
         read: The reply.
         name: The stream, for the log.
+        least: Least bytes of data.
     """
     if not read:
         return []
     entries = [(entry[0].decode(), _data_of(entry)) for entry in read[0][1]]
-    foreign = sum(not data for _, data in entries)
+    foreign = sum(len(data) < least for _, data in entries)
     if foreign:
         logger.warning("%s: %d entries have another form, and are skipped", name, foreign)
     return entries

@@ -22,7 +22,7 @@ SESSION_BYTES = 64 * 2**20
 """Most bytes of the records of all sessions. At the limit, a client's own sessions make room."""
 
 STORED_EVENT_BYTES = 256 * 2**20
-"""Most bytes of the events of all sessions. At the limit, those of the client's sessions make room."""
+"""Most bytes of the events of all sessions. At the limit, a client's own events make room."""
 
 TASK_BYTES = 128 * 2**20
 """Most bytes of the records of all tasks, each counted as 4 KiB at least."""

@@ -60,8 +60,8 @@ class Announcement(msgspec.Struct, frozen=True, array_like=True, tag=1):
     Attributes:
         origin: The worker that has notified its own clients; empty for a process without clients.
         name: The method of the notification.
-        params: The params of the notification; of one about a subject those that name it, since each
-            worker loads it that has a subscribed client.
+        params: The params of the notification; of one about a subject only those that name it: a
+            worker that has a subscribed client loads the others.
         subject: See `Announcer.announce`.
     """
 

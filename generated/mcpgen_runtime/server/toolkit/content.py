@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import binascii
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
@@ -22,6 +24,7 @@ from ..._wire import (
     STRUCTS,
     EncodingError,
     Struct,
+    StructType,
     convert,
     encode,
     is_many,
@@ -31,6 +34,7 @@ from ..._wire import (
 )
 from ...facts import MergedClass, python_names
 from ...foreign_text import safe_repr, safe_text
+from .revision_types import field_type, structs_in
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]
@@ -453,7 +457,16 @@ def is_content_type(kind: Any) -> bool:
         return False
     if kind in _BLOCKS:
         return True
-    return tag_of(kind) in _BLOCK_TAGS and issubclass(kind, Struct)
+    if not issubclass(kind, Struct) or (tag := tag_of(kind)) is None:
+        return False
+    return tag in _BLOCK_TAGS or _is_block_of_schema(kind)
+
+
+@cache
+def _is_block_of_schema(kind: StructType) -> bool:
+    """Whether the results of tools in the revision of a generated class may have it as block."""
+    results = filter(is_tool_result_type, vars(sys.modules[kind.__module__]).values())
+    return any(kind in structs_in(field_type(each, "content")) for each in results)
 
 
 def is_model(value: object, *members: str) -> bool:
@@ -500,8 +513,8 @@ def wire_block(block: Any) -> dict[str, Any]:
         contents: dict[str, Any] = wire["resource"]
         default = "text/plain" if "text" in contents else "application/octet-stream"
         contents.setdefault("mimeType", default)
-    if not isinstance(block, _BLOCKS) and "data" in wire:
-        _check_base64(wire["data"])
+    if not isinstance(block, _BLOCKS) and wire["type"] in ("image", "audio"):
+        _check_base64(wire.get("data"))
     return wire
 
 
