@@ -35,7 +35,7 @@ from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
 from .. import planned_calls
 from ..serving import Service
-from . import http_response, plain_calls
+from . import cors, http_response, plain_calls
 from .endpoints import (
     authentication_of,
     check_sessions,
@@ -125,6 +125,9 @@ class AsgiApplication:
             await self._serve_other(scope["type"], receive, send)
             return
         request = HttpRequest(scope)
+        origin = self._validator.listed_origin(request)
+        if origin is not None:
+            send = cors.share_responses(send, origin)
         state = self._state()
         may_be_json = state.heads.find(request)
         first: Awaitable[Message] | None = None
@@ -264,6 +267,8 @@ class AsgiApplication:
         refused = self._validator.check(request, any_origin=route is not None and route.any_origin)
         if refused is not None:
             return refused
+        if cors.is_preflight(request) and self._validator.listed_origin(request) is not None:
+            return cors.PREFLIGHT
         if route is None and not is_sse:
             if request.path not in self._paths:
                 if state.authenticator is not None:
