@@ -61,6 +61,7 @@ from .request import (
     RequestBodies,
     Scope,
     Send,
+    check_length,
     check_post,
     network_of,
     whole_body,
@@ -125,9 +126,9 @@ class AsgiApplication:
             await self._serve_other(scope["type"], receive, send)
             return
         request = HttpRequest(scope)
-        origin = self._validator.listed_origin(request)
-        if origin is not None:
-            send = cors.share_responses(send, origin)
+        if self.settings.origins is not None:
+            origin = self._validator.listed_origin(request)
+            send = send if origin is None else cors.share_responses(send, origin)
         state = self._state()
         may_be_json = state.heads.find(request)
         first: Awaitable[Message] | None = None
@@ -265,6 +266,7 @@ class AsgiApplication:
             is_sse: Whether the request is for HTTP+SSE.
         """
         refused = self._validator.check(request, any_origin=route is not None and route.any_origin)
+        refused = refused or check_length(request)
         if refused is not None:
             return refused
         if cors.is_preflight(request) and self._validator.listed_origin(request) is not None:
