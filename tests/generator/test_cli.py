@@ -197,6 +197,16 @@ def test_a_revision_may_not_come_twice(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"revision {OLDEST} comes twice" in text
 
 
+def test_files_with_a_byte_order_mark_are_read(root: Path, tmp_path: Path) -> None:
+    schema = root / "schema" / OLDEST / "schema.json"
+    for name, text in (("draft.json", schema.read_text("utf-8")), ("tools.json", '{"tools": []}')):
+        (tmp_path / name).write_text(text, "utf-8-sig")
+    words = ["-q", "--schema", "draft.json", "--parts", "types", "-o", "pkg"]
+    assert run(*words, cwd=tmp_path) == Done(0, "", "")
+    words = ["new", "client", "weather", "-q", "-r", OLDEST, "--from", "tools.json"]
+    assert run(*words, cwd=tmp_path) == Done(0, "", "")
+
+
 def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_1(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps({"$defs": {"X": {"$ref": "#/$defs/Y"}}}))
@@ -603,7 +613,7 @@ def test_the_hook_for_pre_commit_runs_a_check(root: Path, package: Path) -> None
     "path",
     [
         *("src/pkg/mcpgen.json", "pkg/models.py", "pkg/__init__.pyi", "pkg/py.typed"),
-        *("pkg/.gitattributes", "pkg.patch", "draft/schema.json", "schema.ts", "a.mts", "facts.toml"),
+        *("pkg/.gitattributes", "pkg.patch", "draft/schema.json", "schema.ts", "facts.toml"),
         *("pyproject.toml", "own/package/revision/methods.py.jinja", "own/package/errors.py"),
         *("extensions/paint.json", "schemas/2030-01-01/errata.toml", "mcpgen.json"),
     ],

@@ -291,7 +291,8 @@ def test_a_package_of_another_version_is_ok(tmp_path: Path, package: Path, table
     assert doctor(tmp_path).exit_code == 0
 
 
-def test_the_table_of_vulnerabilities_can_be_read() -> None:
+def test_packages_of_0_1_0_have_a_vulnerability() -> None:
+    assert [each.id for each in advisories.advisories_for("0.1.0")] == ["MCPGEN-2026-1"]
     assert list(advisories.advisories_for(__version__)) == []
 
 

@@ -104,7 +104,7 @@ def test_one_version_stands_for_tool_and_runtime(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [("0.1.0", ">=0.1,<0.2"), ("0.9.12", ">=0.9,<0.10"), ("2.3.1", ">=2.3,<2.4")],
+    [("0.1.1", ">=0.1,<0.2"), ("0.9.12", ">=0.9,<0.10"), ("2.3.1", ">=2.3,<2.4")],
 )
 def test_the_range_is_that_of_a_minor_version(version: str, expected: str) -> None:
     assert runtime.version_range(version) == expected

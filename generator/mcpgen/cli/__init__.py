@@ -152,6 +152,7 @@ def cli(
     parts: tuple[str, ...],
     transports: tuple[str, ...],
     features: tuple[str, ...],
+    sources: tuple[Path, ...],
     models: str | None,
     runtime: str | None,
     output: Path | None,
@@ -208,6 +209,7 @@ def cli(
         gitattributes=not no_gitattributes,
         runtime=runtime or "",
         keeps_old_modules=keep_old_modules,
+        sources=sources,
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -270,6 +272,7 @@ def update(
     parts: tuple[str, ...],
     transports: tuple[str, ...],
     features: tuple[str, ...],
+    sources: tuple[Path, ...],
     models: str | None,
     runtime: str | None,
     schemas: tuple[Path, ...],
@@ -292,7 +295,7 @@ def update(
     """
     project = _project_settings(directory)
     selecting = (revisions, parts, transports, features, models, runtime, schemas, facts_file)
-    options = (*selecting, templates, patch, keep_old_modules, extensions)
+    options = (*selecting, sources, templates, patch, keep_old_modules, extensions)
     if project is not None:
         from mcpgen.project import commands as project_commands
 
@@ -318,6 +321,7 @@ def update(
         features=features,
         runtime=runtime or "",
         keeps_old_modules=keep_old_modules,
+        sources=sources,
     )
     if watch:
         _watch_inputs(console, package_options, directory)

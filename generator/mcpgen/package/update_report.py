@@ -45,8 +45,8 @@ class Report:
         new: Names by kind: methods, notifications, types.
         gone: Names that were removed, by kind.
         changed: Names that changed, by kind.
-        senders: The roles that send a new or removed message, by `new` or `gone` and its name, where
-            that is not evident: of each notification, and of a request that the other side sends.
+        senders: The roles that send a new or removed message, by `new` or `gone` and its name: of
+            each notification, and of a request that the other side still sends.
     """
 
     diff: Diff

@@ -176,7 +176,8 @@ def parse(document: object, source: str, unfit: Sequence[str] = ()) -> ServerLis
     if not is_object(document) or not any(kind in document for kind in KINDS):
         expected = f"an object with {', '.join(KINDS)}, or an array of tools"
         raise MirrorError(source, "", expected, _kind(document))
-    notes = [f"{safe_text(each)}: left out: a number that does not fit 64 bits" for each in left_out]
+    why = "left out: a number that does not fit 64 bits"
+    notes = [f"{safe_text(each)}: {why}" for each in left_out]
     entries = {kind: _entries(document.get(kind, []), kind, source, notes) for kind in KINDS}
     instructions: dict[str, Any] = _members(document, _GENERAL, "", notes, KINDS)
     return ServerLists(entries, tuple(notes), instructions.get(_INSTRUCTIONS, ""))
