@@ -5,9 +5,9 @@
 # ruff: noqa - automatic fixes would count as edits
 """How many requests a client has open at a server: as many as the server accepts.
 
-A server that has too much to do refuses requests before any work on them. Of 500 calls at once, most
-would fail then, although the server could serve all of them, one after the other. So a request waits
-here for its place. At first there are many places. A refusal leaves as many as the server has
+A server that has too much to do refuses requests before any work on them. Of 500 calls at once,
+most would fail then, although the server could serve all of them, one after the other. So a request
+waits here for its place. At first there are many places. A refusal leaves as many as the server has
 accepted, and each response makes room for the next request. After the time that the server named,
 there are more places again, by 1, 2, 4 and so on, until the next refusal.
 """
