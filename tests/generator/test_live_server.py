@@ -337,7 +337,8 @@ SERVERS: dict[str, Any] = {
 def test_words_name_a_server(
     words: str, address: str | list[str], options: dict[str, Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": SERVERS}))
+    text = json.dumps({"servers" if words.endswith("#bare") else "mcpServers": SERVERS})
+    (tmp_path / "mcp.json").write_text(f"\ufeff// of this project\n{text}", "utf-8")
     expected = dict(options)
     if "cwd" in options:
         expected["cwd"] = f"{tmp_path}{options['cwd']}"

@@ -23,7 +23,7 @@ from typing import Any
 
 from mcpgen import __version__, names
 from mcpgen.errors import MirrorError, UsageError, safe_text
-from mcpgen.input_files import read_json
+from mcpgen.input_files import read_jsonc
 from mcpgen.json_types import is_array, is_object
 from mcpgen.project.mirror import Limits, Snapshot, is_parameter, variables
 from mcpgen.project.server_lists import KINDS, WORDS, ServerLists, parse
@@ -88,9 +88,10 @@ def target(words: str, directory: Path) -> Target:
 
 
 def _configured_target(path: Path, name: str, words: str, directory: Path) -> Target:
-    document = read_json(path, MirrorError)
+    document = read_jsonc(path, MirrorError)
     source = str(path)
-    servers = document.get("mcpServers") if is_object(document) else None
+    members = document if is_object(document) else {}
+    servers = members.get("mcpServers", members.get("servers"))  # VS Code has the latter
     if not is_object(servers) or not servers:
         raise MirrorError(source, "/mcpServers", "an object with servers", "none")
     if not name and len(servers) > 1:

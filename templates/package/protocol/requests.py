@@ -170,6 +170,22 @@ class OutboundRequests:
         """Remove and return the open request with an id, if there is one."""
         return self._open.pop(identifier, None)
 
+    def was_sent(self, identifier: RequestId) -> bool:
+        """Whether a request had an id, so that its response may come late."""
+        if not self.prefix:
+            return isinstance(identifier, int) and 0 < identifier <= self._last_id
+        return isinstance(identifier, str) and identifier.startswith(self.prefix)
+
+    def similar(self, identifier: RequestId) -> RequestId | None:
+        """The id of an open request that differs from an id by its type alone: 7 for `"7"`."""
+        if isinstance(identifier, int):
+            other: RequestId = str(identifier)
+        elif identifier.isascii() and identifier.isdigit() and len(identifier) < 20:
+            other = int(identifier)
+        else:
+            return None
+        return other if other in self._open else None
+
     @property
     def next_id(self) -> RequestId:
         """The id of the next request."""
@@ -179,6 +195,14 @@ class OutboundRequests:
     def ids(self) -> tuple[RequestId, ...]:
         """The ids of the open requests."""
         return tuple(self._open)
+
+    def awaited(self) -> tuple[RequestId, ...]:
+        """The ids of the open requests whose response may come now: not those of subscriptions."""
+        return tuple(
+            identifier
+            for identifier, request in self._open.items()
+            if request.method.name != request.revision.facts.behaviour.listen
+        )
 
     def drain(self) -> list[RequestId]:
         """Remove all requests and return their ids."""
