@@ -133,7 +133,7 @@ def test_uris_are_compared_without_case_and_default_port(
         ("https://[::1]:443/mcp", "https://[::1] https://[::1]/mcp", "https://[::2] https://::1"),
     ],
 )
-def test_a_resource_includes_what_lies_below_it_by_whole_segments(
+def test_a_resource_includes_what_lies_below_its_path(
     url: str, same_or_parents: str, others: str
 ) -> None:
     for resource in same_or_parents.split(" "):

@@ -16,7 +16,13 @@ import pytest
 
 from mcpgen_runtime import Context, Server, Timeouts, connect
 from mcpgen_runtime.errors import McpError, RemoteProtocolError, RequestTimeoutError
-from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, Notification, Request, parse
+from mcpgen_runtime.protocol.jsonrpc import (
+    BROKEN_BYTES,
+    InvalidMessage,
+    Notification,
+    Request,
+    parse,
+)
 from mcpgen_runtime.runtime.peer import UNMATCHED_SECONDS
 from package.client.simulation import simulate
 from package.faults import ONE_OF_EACH
@@ -60,7 +66,7 @@ NOT_ANSWERS = {
     "a notification": '{"jsonrpc":"2.0","method":"notifications/message","params":{"v":NaN}}',
     "a late answer": '{"jsonrpc":"2.0","id":1,"result":{}}',
 }
-"""What a server may print while a call is open."""
+"""Other output of a server while a call is open."""
 
 SOUND = {
     "a byte order mark": '\ufeff{"jsonrpc":"2.0","id":ID,"result":RESULT}',
@@ -108,6 +114,14 @@ def test_no_other_id_is_taken_for_that_of_the_message(
         answerable,
         not answerable,
     )
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_no_id_is_looked_for_in_a_long_message_that_is_no_json(more: int) -> None:
+    head, tail = b'{"jsonrpc":"2.0","id":7,"result":{"a":"', b'","b":NaN}}'
+    message = parse(head + b"x" * (BROKEN_BYTES - len(head + tail) + more) + tail)
+    assert isinstance(message, InvalidMessage)
+    assert (message.id, message.response) == (None if more else 7, True)
 
 
 def test_null_and_a_byte_order_mark_are_no_part_of_a_message() -> None:
@@ -162,7 +176,7 @@ async def test_an_answer_with_something_harmless_is_taken(answer: str, revision:
 
 @texts(UNREADABLE)
 @both_lifecycles
-def test_a_request_fails_after_a_while_if_its_answer_may_have_come(
+def test_a_request_whose_answer_may_have_come_fails_after_a_while(
     answer: tuple[str, str], revision: str, backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -182,7 +196,7 @@ def test_a_request_fails_after_a_while_if_its_answer_may_have_come(
 
 @texts(NOT_ANSWERS)
 @both_lifecycles
-def test_what_is_no_answer_fails_no_request(
+def test_a_message_that_is_no_answer_fails_no_request(
     answer: str, revision: str, backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -204,7 +218,7 @@ async def _say_to(server: FakeServer, answer: str) -> None:
     await server.say(answer.replace("ID", str(asked["id"])).encode())
 
 
-def test_progress_and_a_later_answer_show_that_a_request_is_served(
+def test_progress_and_a_later_answer_keep_a_request_alive(
     backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -231,7 +245,7 @@ def test_progress_and_a_later_answer_show_that_a_request_is_served(
             params = {"progressToken": asked["b"]["id"], "progress": 1}
             await server.notify("notifications/progress", params)
             await server.answer(asked["c"], RESULTS["tools/call"])
-            await anyio.sleep(20)
+            await anyio.sleep(2 * timeouts.unmatched)
             await server.say(b'{"jsonrpc":"2.0","id":')
             await server.answer(asked["b"], RESULTS["tools/call"])
         assert done == ["c", "a failed", "b"]
@@ -241,7 +255,7 @@ def test_progress_and_a_later_answer_show_that_a_request_is_served(
     simulate(backend, 0, main)
 
 
-def test_a_subscription_outlives_an_answer_that_belongs_to_nobody(backend: str) -> None:
+def test_a_subscription_outlives_an_unreadable_answer(backend: str) -> None:
     async def main() -> None:
         server = FakeServer(ONE_OF_EACH[1])
         async with connect(server, revision=server.revision) as client:
@@ -249,7 +263,7 @@ def test_a_subscription_outlives_an_answer_that_belongs_to_nobody(backend: str) 
                 tasks.start_soon(_acknowledge, server)
                 async with client.listen(tools=True) as changes:
                     await server.say(b'{"jsonrpc":"2.0","id":')
-                    await anyio.sleep(300)
+                    await anyio.sleep(2 * UNMATCHED_SECONDS)
                     await server.notify(
                         "notifications/tools/list_changed", {"_meta": _subscription(server)}
                     )
@@ -270,7 +284,7 @@ async def _acknowledge(server: FakeServer) -> None:
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 @pytest.mark.parametrize("answer", ["at once", "after a while"])
-def test_a_server_does_not_wait_for_ever_for_an_answer_to_its_request(
+def test_a_server_does_not_wait_for_ever_for_an_answer(
     revision: str, answer: str, backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server("asks")
@@ -359,7 +373,7 @@ OVER_HTTP = {
 @pytest.mark.parametrize("answer", OVER_HTTP.values(), ids=OVER_HTTP)
 @pytest.mark.parametrize("stream", [False, True], ids=["body", "stream"])
 @both_lifecycles
-async def test_over_http_the_error_says_what_came_and_nothing_is_sent_again(
+async def test_over_http_the_error_says_what_came_and_nothing_is_resent(
     answer: str, stream: bool, revision: str
 ) -> None:
     script = Script(revision)
