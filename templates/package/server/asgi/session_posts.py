@@ -445,8 +445,10 @@ class PostsInFlight:
 
 
 async def _fail_within_a_second(post: SessionPost, text: str) -> None:
-    with anyio.move_on_after(PARTING_SECONDS):
+    with anyio.move_on_after(PARTING_SECONDS) as waiting:
         await post.fail(text)
+    if waiting.cancelled_caught and post.carrier is not None:
+        post.carrier.sse.abort()
 
 
 async def _log_failures(function: Callable[..., Awaitable[None]], *arguments: object) -> None:
