@@ -24,7 +24,7 @@ import inspect
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import anyio
 import msgspec

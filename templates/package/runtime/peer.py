@@ -401,9 +401,8 @@ class Peer:
             await anyio.sleep_until(until)
             if self._doubtful.pop(identifier, None) is not None:
                 seconds = self._unmatched_seconds
-                error = RemoteProtocolError(
-                    f"no response within {seconds:g} s after one that belongs to no request: {reason}"
-                )
+                text = f"no response within {seconds:g} s after one that belongs to no request"
+                error = RemoteProtocolError(f"{text}: {reason}")
                 for event in self.connection.request_lost(identifier, error):
                     await self._handle(event)
 
