@@ -45,7 +45,9 @@ BATCH_MESSAGES = 100
 BROKEN_BYTES = 1024 * 1024
 """Longest message that is not JSON, in bytes, whose id is looked for."""
 
-_BRACE, _NULL = ord("{"), Raw(b"null")
+_BRACE, _NULL = ord("{"), ord("n")
+"""The first bytes of an object and of null."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What is replaced to read the envelope of a message that is not JSON.
@@ -151,32 +153,47 @@ def parse(data: bytes | Raw) -> Message:
         if data[:3] == _BYTE_ORDER_MARK != data[3:6]:
             return parse(data[3:])
         return _explain_non_json(bytes(data), error_text(broken))
+    return _message(envelope) or _message(_without_null(envelope)) or _explain_malformed(envelope)
+
+
+def _message(envelope: _Envelope) -> Message | None:
+    """The message in an envelope; `None` if its members fit no kind of message."""
     identifier = _whole(envelope.id) if type(envelope.id) is float else envelope.id
     readable = (type(identifier) is int and _LEAST <= identifier <= _MOST) or (
         type(identifier) is str and len(identifier) <= ID_CHARACTERS
     )
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
-        params = None if envelope.params is UNSET else envelope.params
+        params = envelope.params
+        if isinstance(params, UnsetType) or _is_null(params):
+            params = None
         if readable:
             return Request(identifier, envelope.method, params)
         if identifier is UNSET:
             return Notification(envelope.method, params)
-    elif envelope.jsonrpc == JSONRPC and readable:
-        if envelope.method is None:
-            envelope.method = UNSET
+    elif envelope.jsonrpc == JSONRPC and readable and envelope.method is UNSET:
         result, error = envelope.result, envelope.error
-        if envelope.method is not UNSET:
-            pass
-        elif not isinstance(result, UnsetType) and _is_absent(error):
+        if not isinstance(result, UnsetType) and error is UNSET:
             return _result(identifier, result)
-        elif not isinstance(error, UnsetType) and _is_absent(result):
+        if not isinstance(error, UnsetType) and result is UNSET:
             return _failure(identifier, error)
-    return _explain_malformed(envelope, identifier if readable else None)
+    return None
 
 
-def _is_absent(member: Raw | UnsetType) -> bool:
-    """Whether a member of a response is absent; null counts as absent beside the other member."""
-    return isinstance(member, UnsetType) or member == _NULL
+def _is_null(raw: Raw) -> bool:
+    return memoryview(raw)[0] == _NULL
+
+
+def _without_null(envelope: _Envelope) -> _Envelope:
+    """An envelope in which members that are null, but for the id, are absent."""
+    raw = {"result": envelope.result, "error": envelope.error}
+    absent: dict[str, Any] = {
+        name: UNSET
+        for name, value in raw.items()
+        if not isinstance(value, UnsetType) and _is_null(value)
+    }
+    if envelope.method is None:
+        absent["method"] = UNSET
+    return msgspec.structs.replace(envelope, **absent) if absent else envelope
 
 
 def _whole(number: float) -> Any:
@@ -337,8 +354,9 @@ def _failure(identifier: RequestId | None, raw: Raw) -> Failure | InvalidMessage
     return Failure(identifier, failure.code, failure.message, failure.data)
 
 
-def _explain_malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
+def _explain_malformed(envelope: _Envelope) -> Message:
     """The message for a malformed envelope: invalid, or an error response without an id."""
+    identifier = read_id(envelope.id)
     has_method = envelope.method is not UNSET
     looks_like_response = not has_method and (
         envelope.result is not UNSET or envelope.error is not UNSET

@@ -518,8 +518,6 @@ def _decode_params(method: Method, params: Raw | None) -> Any:
     try:
         return method.decode_params(b"{}" if params is None else params)
     except UNREADABLE as error:
-        if params is not None and bytes(params) == b"null":
-            return _decode_params(method, None)
         raise InvalidParamsError(f"{method.name}: params: {error_text(error)}") from None
 
 
@@ -529,7 +527,8 @@ def _check_result_type(request: OutboundRequest, result: Any) -> None:
     A draft may have results without this member.
     """
     known = () if request.method.result is Any else request.revision.result_types
-    if known and (got := getattr(result, "result_type", known[0])) not in known:
+    got = getattr(result, "result_type", None)
+    if known and got is not None and got not in known:
         added = request.method.facts.extension_results
         if added and any(base.__name__ in added for base in type(result).__mro__):
             return

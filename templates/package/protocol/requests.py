@@ -11,6 +11,7 @@ basic/utilities or basic/patterns (cancellation, progress), server/utilities/log
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,8 @@ LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert"
 
 _RESERVED_CODES = range(-32099, -32019)
 """Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
+
+_logger = logging.getLogger(__name__)
 
 
 class InboundRequest(msgspec.Struct):
@@ -468,6 +471,15 @@ def error_response(
     if identifier is None and facts.behaviour.unreadable_id == "omit":
         response_id = UNSET
     code = _code_of(error, facts)
+    if code is None:
+        code = INTERNAL_ERROR
+        _logger.warning(
+            "the error code %r is none of %s, so %d is sent in its place: %s",
+            error.code,
+            revision.name,
+            code,
+            safe_text(str(error.message)),
+        )
     data = jsonrpc.encode_error(response_id, code, str(error.message), error.data)
     return OutgoingMessage(data, "error", identifier, "", revision, identifier, error_code=code)
 
@@ -521,8 +533,8 @@ def _check_input_requests(
         check_required_capabilities(method, revision, wire.get("params"), peer_capabilities)
 
 
-def _code_of(error: ProtocolError, facts: Facts) -> int:
-    """The code of a revision for an error; -32603 in place of a code that must not be sent."""
+def _code_of(error: ProtocolError, facts: Facts) -> int | None:
+    """The code of a revision for an error; `None` for a code that must not be sent."""
     if isinstance(error, ResourceNotFoundError):
         return facts.errors.resource_not_found
     if isinstance(error, HeaderMismatchError) and facts.errors.header_mismatch is not None:
@@ -531,9 +543,9 @@ def _code_of(error: ProtocolError, facts: Facts) -> int:
         return facts.errors.missing_capability
     code = error.code
     if type(code) is not int or code in facts.errors.retired:
-        return INTERNAL_ERROR
+        return None
     if facts.errors.defined is not None and code in _RESERVED_CODES:
-        return code if code in facts.errors.defined else INTERNAL_ERROR
+        return code if code in facts.errors.defined else None
     return code
 
 

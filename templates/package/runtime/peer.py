@@ -19,6 +19,7 @@ import anyio
 
 from ..channel import Channel, OutgoingMessage, RequestId, logger
 from ..errors import (
+    NOT_BEGUN,
     ConnectionClosedError,
     FrameError,
     InternalError,
@@ -327,7 +328,12 @@ class Peer:
             self.callers.handle_notification(event)
             return
         await self.callers.send(
-            self._error_response(event, InternalError(f"too much at once: {why}"))
+            self._error_response(
+                event,
+                InternalError(
+                    f"too much at once: {why}; the request was not begun", data=NOT_BEGUN
+                ),
+            )
         )
 
     async def _receive(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:

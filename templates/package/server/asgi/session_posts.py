@@ -18,7 +18,7 @@ import anyio
 from msgspec import Struct
 
 from ...channel import RequestId
-from ...errors import InternalError
+from ...errors import INTERRUPTED, InternalError
 from ...protocol import jsonrpc
 from ...protocol.handshake import FOLLOWING
 from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
@@ -191,7 +191,7 @@ class SessionPost:
         session = self._session
         for request in self._requests:
             if session.responses.get(request.id) is self.carrier:
-                message = session.peer.connection.fail(request.id, InternalError(text))
+                message = session.peer.connection.fail(request.id, InternalError(text, data=INTERRUPTED))
                 if message is not None:
                     try:
                         await session.send(message)
@@ -398,7 +398,7 @@ class PostsInFlight:
     async def expire_abandoned(self) -> None:
         """Cancel POSTs that have been abandoned for too long, until cancelled."""
         while True:
-            if not self._abandoned:
+            while not self._abandoned:  # a POST may end in the turn in which it was abandoned
                 self._added = anyio.Event()
                 await self._added.wait()
             post, first = next(iter(self._abandoned.items()))

@@ -91,6 +91,7 @@ class EventStream:
         self._last_id: str | None = None
         self._retry: int | None = None
         self._failed_attempts = 0
+        self._refused_for = 0.0  # seconds that the last refusal asked to wait
         self._break_reason = ""
 
     def mark_answered(self) -> None:
@@ -134,6 +135,7 @@ class EventStream:
                 failure = _reopening_error(error) if self.connected else error
                 if not _is_temporary(failure):
                     raise
+                self._refused_for = _seconds_after(error)
                 logger.debug("the stream of events is gone: %s", error)
                 self._failed_attempts += 1
                 if self.connected:
@@ -165,6 +167,7 @@ class EventStream:
                         f"and can't be taken up again: {error}"
                     ) from error
                 last = error
+                self._refused_for = _seconds_after(error)
             self._failed_attempts += 1
         reason = f"; the last one: {last}" if last is not None else ""
         raise ResponseLostError(
@@ -182,6 +185,7 @@ class EventStream:
         pause = times.first_pause
         if self._retry is not None:
             pause = min(max(self._retry / 1000, times.shortest_pause), times.longest_retry)
+        pause = max(pause, min(self._refused_for, times.refused))
         for attempts, first, longest in (
             (self._failed_attempts, times.first_pause, times.longest_pause),
             (self.idle, times.shortest_pause, times.longest_poll),
@@ -235,6 +239,11 @@ def _reopening_error(error: TransportError) -> TransportError:
     if isinstance(error, HttpStatusError) and error.status == _CONFLICT:
         return ResponseLostError(f"the server takes the lost stream for open: {error}")
     return error
+
+
+def _seconds_after(error: McpError) -> float:
+    """Seconds that a refusal asks to wait; 0 for other errors."""
+    return (error.retry_after or 0.0) if isinstance(error, HttpStatusError) else 0.0
 
 
 def _is_temporary(error: McpError) -> bool:
