@@ -42,6 +42,9 @@ ID_CHARACTERS = 1024
 BATCH_MESSAGES = 100
 """Most messages in one JSON array; a longer array is refused as a whole."""
 
+BROKEN_BYTES = 1024 * 1024
+"""Longest message that is not JSON, in bytes, whose id is looked for."""
+
 _BRACE = ord("{")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -291,15 +294,13 @@ def _explain_non_json(data: bytes, why: str) -> InvalidMessage:
     pair, a control character, a wrong escape or bytes that are no UTF-8, or if a number is `NaN`.
     These are replaced, to read the envelope and nothing else.
     """
-    plain = _ESCAPE.sub(b"_", data.translate(_PLAIN))
-    plain = _NO_NUMBER.sub(b"null", plain)
     try:
-        envelope = _decode_envelope(plain)
+        envelope = _decode_envelope(_plain_text(data) if len(data) <= BROKEN_BYTES else b"")
     except UNREADABLE:
         is_message = b'"jsonrpc"' in data and data.lstrip()[:1] == b"{"
         error = ParseError(f"expected JSON: {why}")
         return InvalidMessage(None, error, True, response=is_message)
-    if _HALF_PAIR.search(data):
+    if b"\\u" in data and _HALF_PAIR.search(data):
         why = "half a surrogate pair in a text"
     identifier = read_id(envelope.id)
     if type(identifier) is str and f'"{identifier}"'.encode() not in data:
@@ -309,6 +310,16 @@ def _explain_non_json(data: bytes, why: str) -> InvalidMessage:
     )
     error = ParseError(f"expected JSON: {why}")
     return InvalidMessage(identifier, error, not is_response, response=is_response)
+
+
+def _plain_text(data: bytes) -> bytes:
+    """A message without what is no JSON within texts and numbers; every text may have changed."""
+    plain = data.translate(_PLAIN)
+    if b"\\" in plain:
+        plain = _ESCAPE.sub(b"_", plain)
+    if b"NaN" in plain or b"Infinity" in plain:
+        plain = _NO_NUMBER.sub(b"null", plain)
+    return plain
 
 
 def _explain_non_object(data: bytes | Raw) -> InvalidMessage:
