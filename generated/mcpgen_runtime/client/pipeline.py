@@ -325,6 +325,9 @@ class RequestPipeline:
             page = {**fields, "cursor": cursor}
             params = typed_params(row, page, self.session.revision.name)
             result = await self._call(row, options, params)
+            if not hasattr(result, items):
+                expected = f"{method}: expected a page with {items}"
+                raise RemoteProtocolError(f"{expected}, got {type(result).__name__}")
             collected += getattr(result, items)
             cursor = getattr(result, "next_cursor", None)  # a revision may have no pagination
             if cursor is None:
@@ -486,6 +489,8 @@ class RequestPipeline:
 
     def _filter_tools(self, result: Any) -> Any:
         """Store the schemas of a page of tools; returns the page without unusable tools."""
+        if not hasattr(result, "tools"):  # another result of a draft
+            return result
         usable = self.state.store_tools(result.tools)
         if len(usable) < len(result.tools):
             result = replace(result, tools=usable)
