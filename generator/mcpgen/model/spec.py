@@ -187,13 +187,14 @@ class UnsetMember:
         definition: The object.
         wire: The member.
         by: The maker: `server`, `tools`, `prompts`, `resources`, `completions` or `client`.
-        why: The reason: the member is new, optional for users, or has changed its type.
+        why: The reason: the member is new, optional for users, has changed its type, or is gone, as
+            facts state.
     """
 
     definition: str
     wire: str
     by: str
-    why: Literal["new", "optional", "retyped"]
+    why: Literal["new", "optional", "retyped", "absent"]
 
 
 @dataclass(frozen=True)
@@ -355,9 +356,17 @@ class PackageSpec:
     @property
     def new_members(self) -> Mapping[str, tuple[str, ...]]:
         """Required members that a package does not set, such as `Tool.owner`, by maker."""
+        return self._unset_for("new")
+
+    @property
+    def absent_members(self) -> Mapping[str, tuple[str, ...]]:
+        """Members that a server needs and a revision lacks, by maker."""
+        return self._unset_for("absent")
+
+    def _unset_for(self, why: str) -> Mapping[str, tuple[str, ...]]:
         members: dict[str, tuple[str, ...]] = {}
         for each in (each for revision in self.revisions for each in revision.unset):
-            if each.why == "new":
+            if each.why == why:
                 members[each.by] = (*members.get(each.by, ()), f"{each.definition}.{each.wire}")
         return members
 

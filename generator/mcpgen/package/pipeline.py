@@ -152,7 +152,8 @@ def _spec_of(
     parts = {*request.selection.parts}
     if parts != {"types"}:
         peers = bool(parts - {"types", "protocol"})
-        core_check.expect_core(built, source.base, absent, peers=peers)
+        server = not parts or bool(parts & {"all", "server"})
+        core_check.expect_core(built, source.base, absent, peers=peers, server=server)
     for note in built.models.normal.notes:
         report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
     unset = tuple(core_check.unset_members(built, source.base))

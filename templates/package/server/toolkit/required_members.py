@@ -39,18 +39,24 @@ def expect_described(describe: Callable[[Revision], Description]) -> None:
             _expect_fit(result, revision, revision.client_requests.get(name), "Server")
 
 
-def expect_listed(registry: Registry[Any], unset: Collection[str] = ()) -> None:
+def expect_listed(
+    registry: Registry[Any], unset: Collection[str] = (), absent: Collection[str] = ()
+) -> None:
     """Check that the item that was registered last can be listed in each revision.
 
     Args:
         registry: The items.
         unset: Members of the items, and of results about the items, that nothing sets.
+        absent: Members of results that a server needs, and that the newest revision lacks.
 
     Raises:
-        TypeError: A revision requires a member that nothing sets.
+        TypeError: A revision requires a member that nothing sets, or lacks one.
     """
     for key, item in list(registry.items.items())[-1:]:
         what = f"{registry.row.kind} {safe_repr(key)}"
+        if absent:
+            name, members = safe_repr(REVISIONS.newest().name), ", ".join(absent)
+            raise TypeError(f"{what}: revision {name} has no {members}: answer by handlers instead")
         given = item.wire("any")
         if missing := [each for each in unset if _lacks(given, registry.row, each)]:
             raise _unset_error(what, REVISIONS.newest(), f"nothing sets {', '.join(missing)}")
@@ -76,18 +82,20 @@ class CheckedDispatcher(Dispatcher):
 
     Attributes:
         unset: Members that nothing sets, by the first part of a method's name.
+        absent: Members of results that the newest revision lacks, likewise.
 
     Raises:
         TypeError: (from registration) A revision requires a member that nothing sets.
     """
 
     unset: Mapping[str, Collection[str]] = {}
+    absent: Mapping[str, Collection[str]] = {}
 
     def _list_changed(self, row: ItemList) -> None:
-        unset = self.unset.get(row.request.partition("/")[0], ())
+        name = row.request.partition("/")[0]
         registry = self.registries[ITEM_LISTS.index(row)]
         try:
-            expect_listed(registry, unset)
+            expect_listed(registry, self.unset.get(name, ()), self.absent.get(name, ()))
         except TypeError:  # the list of all items would fail
             registry.remove(next(reversed(registry.items)))
             raise
