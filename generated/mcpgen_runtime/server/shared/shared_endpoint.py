@@ -403,8 +403,9 @@ class SharedEndpoint(SessionEndpoint):
         if isinstance(message, jsonrpc.Notification):
             if message.method == CANCELLED:
                 cancelled = _cancelled_id(message)
-                is_here = cancelled is None or cancelled in begun
-                return not (is_here or session.peer.connection.is_open(cancelled)), None
+                if cancelled is None or cancelled in begun:
+                    return False, None
+                return not session.peer.connection.is_open(cancelled), None
             if message.method == PROGRESS:
                 identifier = _read_id(message.params, PROGRESS_TOKEN)
         elif not isinstance(message, jsonrpc.Request):

@@ -1,4 +1,4 @@
-"""What each client has stored in an engine, in bytes, so that no client fills the engine.
+"""Ledgers of the bytes that each client has stored in an engine, so that none fills the engine.
 
 A ledger counts the entries of one kind: sessions, events, tasks. The scripts that write an entry
 change its ledger too, so processes that write concurrently exceed no limit. A client may store an
