@@ -75,6 +75,7 @@ COSTLY = (
                 "extensions",
                 "fitting",
                 "formatting",
+                "install_line",
                 "installed_runtime",
             ),
             *("list_requests", "live_server", "mirror_lists", "new_project", "overrides"),

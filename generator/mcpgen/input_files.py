@@ -1,6 +1,6 @@
 """Reading files of users within limits: text as it is, JSON as JSON values.
 
-JSON that only Python accepts, or that could exhaust memory or the stack of a later step, is refused
+A byte order mark is no part of a text. JSON that only Python accepts, or that could exhaust memory or the stack of a later step, is refused
 with its place in the file.
 """
 
@@ -38,6 +38,10 @@ _LONGEST_INTEGER = 20
 _REPEATED = object()
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
 
+_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"?'
+_COMMENT = re.compile(rf"{_STRING}|//[^\r\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+_COMMA = re.compile(rf"{_STRING}|[\[{{]\s*,|,(?=\s*[\]}}])", re.DOTALL)
+
 _Path: TypeAlias = tuple[object, ...]
 """Member names and array indices from the root to a value."""
 
@@ -71,7 +75,7 @@ def read_text(path: Path, kind: type[InputError], form: str, limit: int = MAX_BY
     if len(data) > limit:
         raise kind(source, "", f"a file of {limit} bytes at most", "a larger one")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise kind(source, "", f"{form} in UTF-8", str(error)) from error
 
@@ -86,8 +90,33 @@ def read_json(path: Path, kind: type[InputError]) -> Json:
             `MAX_NAME` characters, text with half a surrogate pair, or a number that does not fit
             64 bits.
     """
-    source = paths.shown_path(path)
+    return parse_json(read_text(path, kind, "JSON text"), paths.shown_path(path), kind)
+
+
+def read_jsonc(path: Path, kind: type[InputError]) -> Json:
+    """The JSON value in a file with comments, and with commas after the last item.
+
+    Raises:
+        InputError: As for `read_json`.
+    """
     text = read_text(path, kind, "JSON text")
+    text = _COMMA.sub(_blank, _COMMENT.sub(_blank, text))
+    return parse_json(text, paths.shown_path(path), kind)
+
+
+def _blank(match: re.Match[str]) -> str:
+    """A comment or a comma as blanks, so that places in the text stay; other text unchanged."""
+    text = match[0]
+    is_comment = text.startswith("//") or (text.startswith("/*") and text[2:].endswith("*/"))
+    return re.sub(r"[^\r\n]", " ", text) if is_comment or text == "," else text
+
+
+def parse_json(text: str, source: str, kind: type[InputError]) -> Json:
+    """The value of JSON text.
+
+    Raises:
+        InputError: As for `read_json`.
+    """
     signs = sum(text.count(sign) for sign in "[{,")
     if signs > MAX_SIGNS:
         expected = f"at most {MAX_SIGNS} brackets, braces and commas"

@@ -1,6 +1,7 @@
 """Where the data of mcpgen lies: in a source checkout, or inside the installed wheel.
 
-A wheel carries `schema/` and `templates/` as `mcpgen/_data/`; a checkout has them at its top.
+A wheel carries `schema/`, `templates/` and one file of `generated/` as `mcpgen/_data/`; a checkout
+has them at its top.
 Users may have a folder of revisions of their own beside these, which has the form of `schema/`.
 """
 
@@ -67,6 +68,11 @@ def revision_dir(name: str) -> Path:
 def templates_dir() -> Path:
     """The directory with the templates of packages and models."""
     return data_root() / "templates"
+
+
+def interface_file() -> Path:
+    """The list of the names that packages on an installed runtime use of it."""
+    return data_root() / "generated" / "interface.txt"
 
 
 def relative_path(path: Path, directory: Path) -> str:

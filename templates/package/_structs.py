@@ -22,10 +22,11 @@ from ._unions import (
     UntaggedType,
     Variant,
     format_text,
-    has_integers,
     is_many,
     is_object,
+    is_tolerant,
     with_integers,
+    without_null,
 )
 
 __all__ = [
@@ -82,8 +83,14 @@ UNWRITABLE = (
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
+_NULL = ord("n")
+"""The first byte of null, and of no other JSON."""
+
 _GOT_FLOAT = "got `float`"
 """Part of msgspec's error for a number such as `1.0` in place of an integer."""
+
+_GOT_NULL = "got `null`"
+"""Part of msgspec's error for null in place of any other value."""
 
 # Bytes of JSON to sample, and the numbers of quotes and commas in them that a long text lacks.
 _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
@@ -179,6 +186,11 @@ def error_text(error: Exception) -> str:
         return "nested too deep"
     what, at, path = str(error).rpartition(" - at `")
     return f"{format_text(what)}{at}{format_text(path)}"
+
+
+def is_null(value: Raw) -> bool:
+    """Whether raw JSON is null."""
+    return memoryview(value)[0] == _NULL
 
 
 def _decode_untagged(kind: type[Any], value: Any) -> Any:
@@ -313,18 +325,18 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
         kind, dec_hook=_decode_untagged
     ).decode
-    if not has_integers(kind, _types_of):
+    if not is_tolerant(kind, _types_of):
         return decode
 
-    def decode_with_integers(data: bytes | Raw) -> Any:
+    def decode_tolerantly(data: bytes | Raw) -> Any:
         try:
             return decode(data)
         except ValidationError as error:
-            if _GOT_FLOAT not in str(error):
+            if not _is_tolerable(error):
                 raise
         return convert(msgspec.json.decode(data), kind)
 
-    return decode_with_integers
+    return decode_tolerantly
 
 
 def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
@@ -353,7 +365,11 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
 
     def decode(data: bytes | Raw) -> Any:
         members = zip(names, msgspec.structs.astuple(look(data)), strict=True)
-        seen = {name: value for name, value in members if value is not UNSET}
+        seen = {
+            name: None if isinstance(value, Raw) and is_null(value) else value
+            for name, value in members
+            if value is not UNSET
+        }
         for variant in tests:
             if variant.fits(seen):
                 return decoder(variant.type)(data)
@@ -408,9 +424,10 @@ def convert(value: Any, kind: Any) -> Any:
         try:
             return msgspec.convert(value, kind, dec_hook=_decode_untagged)
         except ValidationError as error:
-            if _GOT_FLOAT not in str(error):
+            if not _is_tolerable(error):
                 raise
-        return msgspec.convert(with_integers(value), kind, dec_hook=_decode_untagged)
+        value = without_null(with_integers(value), kind, _members_of)
+        return msgspec.convert(value, kind, dec_hook=_decode_untagged)
     except ValidationError:
         raise
     except UNWRITABLE as error:  # half of a surrogate pair, nesting without end
@@ -432,6 +449,19 @@ class Untagged(metaclass=UntaggedType):
     """
 
     variants: ClassVar[tuple[Variant, ...]] = ()
+
+
+def _is_tolerable(error: ValidationError) -> bool:
+    """Whether the JSON may be valid as JSON Schema counts integers, or without null in a map."""
+    text = str(error)
+    return _GOT_FLOAT in text or _GOT_NULL in text
+
+
+def _members_of(kind: Any, value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The types of the members of a Struct, by wire name; `None` if the object is no such Struct."""
+    types = _types_of(kind)
+    tag = None if types is None else tag_of(kind)
+    return types if tag is None or value.get(tag[0], tag[1]) == tag[1] else None
 
 
 @lru_cache(maxsize=4096)

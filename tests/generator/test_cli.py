@@ -197,6 +197,16 @@ def test_a_revision_may_not_come_twice(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"revision {OLDEST} comes twice" in text
 
 
+def test_files_with_a_byte_order_mark_are_read(root: Path, tmp_path: Path) -> None:
+    schema = root / "schema" / OLDEST / "schema.json"
+    for name, text in (("draft.json", schema.read_text("utf-8")), ("tools.json", '{"tools": []}')):
+        (tmp_path / name).write_text(text, "utf-8-sig")
+    words = ["-q", "--schema", "draft.json", "--parts", "types", "-o", "pkg"]
+    assert run(*words, cwd=tmp_path) == Done(0, "", "")
+    words = ["new", "client", "weather", "-q", "-r", OLDEST, "--from", "tools.json"]
+    assert run(*words, cwd=tmp_path) == Done(0, "", "")
+
+
 def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_1(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps({"$defs": {"X": {"$ref": "#/$defs/Y"}}}))
@@ -255,7 +265,7 @@ def test_generating_says_what_was_written_and_what_to_do_next(tmp_path: Path) ->
     assert first.code == 0
     assert first.out == (
         f"out/pkg: {files} files created ({OLDEST})\n"
-        "install: pip install msgspec anyio\n"
+        "install: pip install msgspec anyio uritemplate\n"
         "for HTTP also: pip install aiohttp httpx2 uvicorn\n"
         "next: cd out && python -m pkg --help\n"
     )

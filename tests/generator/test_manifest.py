@@ -40,6 +40,7 @@ def test_a_manifest_is_ordered_and_has_no_time_and_no_place() -> None:
         ({"models": "pydantic"}, {"models"}),
         ({"features": ()}, {"features"}),
         ({"gitattributes": False}, {"gitattributes"}),
+        ({"sources": ("../src",), "words": ("used",)}, {"sources", "words"}),
         ({"runtime": "installed"}, {"runtime"}),
     ],
 )
@@ -57,7 +58,9 @@ def test_a_manifest_names_options_that_are_not_the_default(
 
 FULL = manifest.new(
     "pkg.inner",
-    manifest.Options(False, ("client",), ("stdio",), "pydantic", (), False, "installed"),
+    manifest.Options(
+        False, ("client",), ("stdio",), "pydantic", (), False, "installed", ("../src",), ("used",)
+    ),
     {"2031-02-03": manifest.Origin("file", "structure", "inputs", "../a.json", "../b.toml")},
     FILES,
     manifest.Templates("../templates", {"x.jinja": "0"}),

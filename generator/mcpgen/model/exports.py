@@ -89,6 +89,7 @@ EXPORTS = (
     _export(".client.served_tasks", "tasks+mutual+client", "ClientTasks"),
     _export(".client.client_settings", "restart", "Restart"),
     _export(".client.client_settings", "groups", "ConfigInput"),
+    _export(".client.client_settings", "cards+client groups", "ServerDocument"),
     _export(".client.card_reader", "cards+client", "read_server_card"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),

@@ -458,7 +458,14 @@ class PackageSpec:
             "package": runtime.PACKAGE,
             "minor": runtime.minor(),
             "range": runtime.version_range(),
+            "interface": runtime.interfaces()[-1],
+            "sources": runtime.SOURCES,
         }
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The interfaces of a package that others import as their runtime."""
+        return runtime.interfaces()
 
     @property
     def version(self) -> str:

@@ -241,7 +241,7 @@ def _row(method: Method, twice: Counter[str], normal: NormalizedSchema, facts: F
         result=method.result,
         capability=method.capability,
         items=_items(method, normal),
-        facts=_changed_facts(facts.method(method.name)),
+        facts=_changed_facts(replace(facts.method(method.name), positional=())),
         python_name=method.python_name,
     )
 
@@ -267,7 +267,7 @@ def _extension_fact_rows(facts: Facts, methods: Methods) -> tuple[FactRow, ...]:
     """The facts about methods that an extension adds to those of the schema."""
     known = {method.name for method in (*methods.all, *methods.inputs)}
     return tuple(
-        _fact_row(name, stated)
+        _fact_row(name, replace(stated, positional=()))
         for name, stated in sorted(facts.methods.items())
         if name not in known and facts.method(name).extension
     )

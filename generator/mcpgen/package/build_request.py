@@ -34,6 +34,7 @@ from mcpgen.paths import relative_path
 if TYPE_CHECKING:
     from mcpgen.model.extension_files import ExtensionFile
     from mcpgen.package.patches import Patch
+    from mcpgen.package.used_features import Use
 
 RUNTIME = frozenset(
     {
@@ -55,6 +56,21 @@ RUNTIME = frozenset(
 
 
 @dataclass(frozen=True)
+class UsedBy:
+    """A program whose used features a package has.
+
+    Attributes:
+        sources: Its files and folders, from the package's directory.
+        words: The words of `--features`, with `used`.
+        uses: The uses.
+    """
+
+    sources: tuple[str, ...]
+    words: tuple[str, ...]
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True)
 class BuildRequest:
     """One package to build.
 
@@ -73,6 +89,7 @@ class BuildRequest:
         patch: The hand edits that are applied to the rendered files, if any.
         gitattributes: Whether a file tells Git that the package is generated.
         old_revisions: The manifest's record of removed revisions; see `Manifest`.
+        used_by: The program whose used features the package has, if they were not named.
     """
 
     package: str
@@ -90,6 +107,7 @@ class BuildRequest:
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
     gitattributes: bool = True
     old_revisions: Mapping[str, str] = field(default_factory=dict[str, str])
+    used_by: UsedBy | None = None
 
     @property
     def options(self) -> Options:
@@ -103,6 +121,7 @@ class BuildRequest:
             chosen.features,
             self.gitattributes,
             chosen.runtime,
+            *(() if self.used_by is None else (self.used_by.sources, self.used_by.words)),
         )
 
     @property

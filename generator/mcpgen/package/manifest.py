@@ -71,6 +71,9 @@ class Options:
             have them.
         gitattributes: Whether a file tells Git that the package is generated; no member if so.
         runtime: The form of the package; no member if it is vendored.
+        sources: Files and folders of the program whose used features the package has, from the
+            package's directory; no member if features were named.
+        words: The words of `--features` with `used`; no member likewise.
     """
 
     errata: bool
@@ -80,6 +83,8 @@ class Options:
     features: tuple[str, ...] = EVERYTHING.features
     gitattributes: bool = True
     runtime: Runtime = EVERYTHING.runtime
+    sources: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     def selection(self) -> Selection:
         """The parts, the transports, the library of the models, the features and the form.
@@ -188,6 +193,8 @@ class Manifest:
             del document["options"]["gitattributes"]
         if self.options.runtime == EVERYTHING.runtime:
             del document["options"]["runtime"]
+        if not self.options.sources:
+            del document["options"]["sources"], document["options"]["words"]
         for extension in document["extensions"].values():
             if not extension["schema"]:
                 del extension["schema"]
@@ -269,6 +276,9 @@ def _check_texts(record: Manifest, place: Place) -> None:
         raise place.at("mcpgen").error("a version", record.mcpgen)
     if not all(part.isidentifier() for part in record.package.split(".")):
         raise place.at("package").error("a name that Python can import", record.package)
+    for path in record.options.sources:
+        if not _is_relative(path):
+            raise place.at("options").at("sources").error("relative paths", path)
     try:
         record.options.selection()
     except UsageError as error:
@@ -333,6 +343,7 @@ def generator_fingerprint() -> str:
     roots = {"mcpgen": paths.PACKAGE, "templates": paths.templates_dir()}
     files = [row for name, root in roots.items() for row in _files(name, root)]
     files += [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
+    files.append(("interface.txt", paths.interface_file()))
     return _fingerprint_as_of(tuple((name, path, _state(path)) for name, path in files))
 
 

@@ -16,6 +16,7 @@ from mcpgen.model import (
     core_check,
     exports,
     extensions,
+    fact_checks,
     methods,
     normalize,
     rpc_api,
@@ -147,6 +148,7 @@ def _spec_of(
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
         absent = schema_facts.absent_methods(stated)
+    fact_checks.expect_fitting(built.models.normal, fitted.facts, stated)
     parts = {*request.selection.parts}
     if parts != {"types"}:
         peers = bool(parts - {"types", "protocol"})
@@ -251,5 +253,6 @@ def facts_text(source: Source) -> str:
     plain = normalize.normalize(
         loaded, fitted.facts, schema_sources.newer_than(source.base, loaded)
     )
+    fact_checks.expect_fitting(plain, fitted.facts, stated)
     by_rule = methods.results_by_rule(plain, fitted.facts)
     return schema_facts.text_of(fitted, loaded, source.base, stated, by_rule)

@@ -338,7 +338,12 @@ class Subscription(ChangeIterator):
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
-        await self._open(self._timeout)
+        try:
+            await self._open(self._timeout)
+        except HttpStatusError as error:
+            if not error.is_outage:
+                raise
+            await self._reopen(error)
         missing = self.agreed.missing(self._requested)
         if missing:
             _logger.warning("the server does not tell of %s", ", ".join(missing))
@@ -356,7 +361,7 @@ class Subscription(ChangeIterator):
             elif self._inbox.failure is None:
                 break
             else:
-                await self._reopen(self._inbox.failure)
+                await self._reopen_lost(self._inbox.failure)
         raise StopAsyncIteration
 
     async def close(self) -> None:
@@ -373,7 +378,7 @@ class Subscription(ChangeIterator):
             return
         failure = await self._check_liveness()
         if failure is not None and not self._inbox.settled:
-            await self._reopen(failure)
+            await self._reopen_lost(failure)
 
     async def _check_liveness(self) -> McpError | None:
         """Send a liveness check; returns its failure, if any. An error response passes it."""
@@ -457,30 +462,42 @@ class Subscription(ChangeIterator):
         """Wake the iteration, which waits until the stream of the session is open again."""
         self._inbox.settle(failure=failure)
 
-    async def _reopen(self, failure: Exception) -> None:
-        """Reopen a lost stream.
+    async def _reopen_lost(self, failure: Exception) -> None:
+        """Reopen a lost stream, and yield that it was lost.
 
         Raises:
             Exception: The connection was lost, or the stream could not be reopened.
         """
-        shared = self._shared
-        if not _is_transient(failure) or shared.callers.gone is not None:
+        if not _is_transient(failure) or self._shared.callers.gone is not None:
             raise failure
         await self._unsubscribe()
         self._inbox.settle(failure=failure)
-        shared.requests.state.notifications_missed()
+        self._shared.requests.state.notifications_missed()
+        if await self._reopen(failure):
+            self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
+
+    async def _reopen(self, failure: Exception) -> bool:
+        """Open the stream after a failure; `False` if the subscription was closed meanwhile.
+
+        Raises:
+            Exception: The connection was lost, or the stream could not be opened.
+        """
         lived = 0.0 if self._since is None else anyio.current_time() - self._since
         if lived > max(self._retry_seconds, default=0.0):
             self._left = list(self._retry_seconds)
         self._since = None
+        latest: Exception | None = failure
         with anyio.move_on_after(self._reopening_seconds()):
             while self._left and not self._is_closed:
-                await anyio.sleep(self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR))
-                if await self._try_reopening():
-                    self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
-                    return
+                pause = self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR)
+                stated = latest.retry_after if isinstance(latest, HttpStatusError) else None
+                await anyio.sleep(max(pause, stated or 0.0))
+                latest = await self._try_reopening()
+                if latest is None:
+                    return True
         if not self._is_closed:
             raise failure
+        return False
 
     def _reopening_seconds(self) -> float | None:
         """Seconds for all attempts to reopen: the pauses, and one response of the server."""
@@ -489,24 +506,24 @@ class Subscription(ChangeIterator):
         answer = max(self._idle_seconds, self._timeout or 0.0)
         return _LONGEST_FACTOR * sum(self._left) + answer
 
-    async def _try_reopening(self) -> bool:
-        """Try to reopen a lost stream; returns whether the attempt succeeded.
+    async def _try_reopening(self) -> McpError | None:
+        """Try to reopen a lost stream; returns why the attempt failed, `None` if it succeeded.
 
         Raises:
             McpError: Further attempts are useless.
         """
         shared = self._shared
         listen = shared.session.revision.facts.behaviour.listen
-        if listen is None and await self._check_liveness():
+        if listen is None and (silence := await self._check_liveness()):
             shared.callers.check_open()
-            return False
+            return silence
         try:
             await self._open(self._idle_seconds if self._timeout is None else self._timeout)
         except (TransportError, RequestTimeoutError) as error:
             if not _is_transient(error) or shared.callers.gone is not None:
                 raise
-            return False
-        return True
+            return error
+        return None
 
 
 class ListenCalls(Generic[AnySubscription]):

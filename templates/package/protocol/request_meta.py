@@ -107,17 +107,17 @@ def lacks_meta(params: bytes) -> bool:
 
 
 def raw_meta(params: Raw | None) -> bytes | None:
-    """The JSON of `_meta`; `None` if absent."""
+    """The JSON of `_meta`; `None` if it is absent or null."""
     if params is None:
         return None
     raw = bytes(params)
-    if raw == b"null" or lacks_meta(raw):
+    if lacks_meta(raw):
         return None
     try:
         meta = _find_meta(raw).meta
     except UNREADABLE as error:
         raise InvalidParamsError(f"params: {error_text(error)}") from None
-    return None if meta is UNSET else bytes(meta)
+    return None if meta is UNSET or (found := bytes(meta)) == b"null" else found
 
 
 def decode_meta(raw: bytes | None) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ until one has ended. `Connection` implements the rules of the protocol. Runs on 
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property
@@ -18,12 +19,14 @@ import anyio
 
 from ..channel import Channel, OutgoingMessage, RequestId, logger
 from ..errors import (
+    NOT_BEGUN,
     ConnectionClosedError,
     FrameError,
     InternalError,
     McpError,
     ParseError,
     ProtocolError,
+    RemoteProtocolError,
     RequestLost,
     ServerStartError,
     TransportError,
@@ -44,6 +47,7 @@ from ..protocol.receiver import (
     RequestReceived,
     ResponseReceived,
     Send,
+    UnmatchedResponse,
 )
 from .concurrency import check_own_failure, run_eagerly
 from .pending_requests import PARTING_SECONDS, PendingRequests
@@ -54,6 +58,10 @@ if TYPE_CHECKING:
 
 CONCURRENT_REQUESTS = 256
 """Most suspended handlers of a connection, by default."""
+
+UNMATCHED_SECONDS = 60.0
+"""Seconds after which open requests fail, by default, if a response came that may be theirs and
+that nobody can read or match."""
 
 _IN_A_ROW = 64  # messages read before other tasks may run
 
@@ -96,6 +104,8 @@ class Peer:
         planned: Parses a call that is served by a plan; `None` if there are no plans.
         longest_hold: Most seconds for which reading stops; only reading detects the end of a
             connection.
+        unmatched_seconds: Seconds after which open requests fail if a response came that nobody can
+            read or match.
 
     Attributes:
         connection: As passed.
@@ -112,6 +122,7 @@ class Peer:
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
         planned: Callable[[bytes, Peer], PlannedCall | None] | None = None,
         longest_hold: float = 60.0,
+        unmatched_seconds: float = UNMATCHED_SECONDS,
     ) -> None:
         self.connection = connection
         self.callers = PendingRequests(connection, channel)
@@ -120,6 +131,9 @@ class Peer:
         self._drain = drain
         self._limit = max_concurrent_requests
         self._longest_hold = longest_hold
+        self._unmatched_seconds = unmatched_seconds
+        self._doubtful: dict[RequestId, tuple[float, str]] = {}  # until when they wait, and why
+        self._quiet_until = -math.inf  # for further warnings of responses without a request
         self._suspended = 0  # handlers
         self._room: anyio.Event | None = (
             None  # set when reading, stopped at the limit, may continue
@@ -290,7 +304,12 @@ class Peer:
             self.callers.handle_notification(event)
             return
         await self.callers.send(
-            self._error_response(event, InternalError(f"too much at once: {why}"))
+            self._error_response(
+                event,
+                InternalError(
+                    f"too much at once: {why}; the request was not begun", data=NOT_BEGUN
+                ),
+            )
         )
 
     async def _receive(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
@@ -337,7 +356,37 @@ class Peer:
                 self.callers.handle_response(event)
             elif isinstance(event, RequestFailed):
                 self.callers.handle_failure(event.id, event.error)
+            elif isinstance(event, UnmatchedResponse):
+                self._handle_unmatched(event)
         return True
+
+    def _handle_unmatched(self, event: UnmatchedResponse) -> None:
+        """Log a response that may be that of any open request, and limit the time of all these."""
+        now = anyio.current_time()
+        level = logging.WARNING if now >= self._quiet_until else logging.DEBUG
+        self._quiet_until = until = now + self._unmatched_seconds
+        waiting = f" (open requests: {len(event.ids)})" if event.ids else ""
+        logger.log(level, "a response that belongs to no request: %s%s", event.reason, waiting)
+        if self._tasks is None:  # each message comes by HTTP, whose response says what is wrong
+            return
+        is_watching = bool(self._doubtful)
+        for identifier in event.ids:
+            self._doubtful.setdefault(identifier, (until, event.reason))
+        if self._doubtful and not is_watching:
+            self._tasks.start_soon(self._fail_doubtful)
+
+    async def _fail_doubtful(self) -> None:
+        """Fail requests that got no response since one came that nobody can match."""
+        while self._doubtful:
+            identifier, (until, reason) = next(iter(self._doubtful.items()))
+            await anyio.sleep_until(until)
+            if self._doubtful.pop(identifier, None) is not None:
+                seconds = self._unmatched_seconds
+                error = RemoteProtocolError(
+                    f"no response within {seconds:g} s after one that belongs to no request: {reason}"
+                )
+                for event in self.connection.request_lost(identifier, error):
+                    await self._handle(event)
 
     async def _serve(
         self,
@@ -417,6 +466,7 @@ class Peer:
             case Send(message=message):
                 await self.callers.send(message)
             case ProgressReceived():
+                self._doubtful.pop(event.id, None)  # its response is still to come
                 self.callers.handle_progress(event)
             case RequestFailed(id=identifier, error=error):
                 self.callers.handle_failure(identifier, error)
@@ -425,6 +475,8 @@ class Peer:
                 logger.debug("request %s was cancelled: %s", safe_repr(identifier), why)
                 if (scope := self._scopes.pop(identifier, None)) is not None:
                     scope.cancel()
+            case UnmatchedResponse():
+                self._handle_unmatched(event)
             case Ignored(reason=reason):
                 logger.debug("ignored: %s", reason)
             case RequestReceived() | NotificationReceived() | ResponseReceived():

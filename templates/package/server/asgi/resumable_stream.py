@@ -69,7 +69,7 @@ class ResumableStream:
         self._writing: anyio.CancelScope | None = None
         self._last_id: str | None = None
         self._is_finished = False  # in the store
-        self._lock = anyio.Lock()
+        self._lock = anyio.Lock(fast_acquire=True)
 
     @property
     def connected(self) -> bool:

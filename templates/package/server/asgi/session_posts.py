@@ -18,7 +18,7 @@ import anyio
 from msgspec import Struct
 
 from ...channel import RequestId
-from ...errors import InternalError
+from ...errors import INTERRUPTED, InternalError
 from ...protocol import jsonrpc
 from ...protocol.handshake import FOLLOWING
 from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
@@ -91,7 +91,11 @@ class SessionPost:
     def receive_messages(self) -> None:
         """Pass the messages to the protocol, unless the POST is refused."""
         message = self._messages[0]
-        fails_our_request = isinstance(message, jsonrpc.InvalidMessage) and message.response
+        fails_our_request = (
+            isinstance(message, jsonrpc.InvalidMessage)
+            and message.response
+            and message.id is not None
+        )
         if self.response is not None and not fails_our_request:
             return
         peer = self._session.peer
@@ -187,7 +191,7 @@ class SessionPost:
         session = self._session
         for request in self._requests:
             if session.responses.get(request.id) is self.carrier:
-                message = session.peer.connection.fail(request.id, InternalError(text))
+                message = session.peer.connection.fail(request.id, InternalError(text, data=INTERRUPTED))
                 if message is not None:
                     try:
                         await session.send(message)
@@ -378,7 +382,7 @@ class PostsInFlight:
     async def expire_abandoned(self) -> None:
         """Cancel POSTs that have been abandoned for too long, until cancelled."""
         while True:
-            if not self._abandoned:
+            while not self._abandoned:  # a POST may end in the turn in which it was abandoned
                 self._added = anyio.Event()
                 await self._added.wait()
             post, first = next(iter(self._abandoned.items()))

@@ -33,7 +33,7 @@ from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, PRINCIPAL, Identity
-from ...runtime.task_scope import TaskScope
+from ...runtime.task_scope import TaskScope, keep_running
 from ..asgi import http_response
 from ..asgi import request as http
 from ..asgi.event_store import MemoryEventStore, StoredEvents
@@ -109,7 +109,7 @@ class SharedEndpoint(SessionEndpoint):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(super().watch)
             if self._idle is not None:
-                tasks.start_soon(self._keep_used, self._idle / _TOUCHES)
+                tasks.start_soon(keep_running, self._keep_used, self._idle / _TOUCHES)
 
     async def post(
         self,
@@ -336,10 +336,10 @@ class SharedEndpoint(SessionEndpoint):
         if added is not None:  # another request added it meanwhile
             session.release_memory(session.kept)
             return added
-        if not await self.registry.add(session):
+        refused = await self.registry.add(session)
+        if refused is not None:
             session.release_memory(session.kept)
-            return http_response.over_limit("sessions")
-        return session
+        return refused or session
 
     async def _reload_session(self, session: SharedSession) -> None:
         if not session.is_stored:

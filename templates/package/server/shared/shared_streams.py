@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import anyio
 
 from ...channel import RequestId
-from ...errors import InternalError
+from ...errors import INTERRUPTED, InternalError
 from ...facts import Revision
 from ...protocol.requests import error_response
 from ..asgi.event_store import EventStore, StoredEvents
@@ -57,7 +57,7 @@ def is_listening(name: str) -> bool:
 
 def lost_message(requests: Sequence[RequestId], revision: Revision) -> bytes:
     """The error responses to requests whose worker is gone; empty without requests."""
-    error = InternalError(_LOST)
+    error = InternalError(_LOST, data=INTERRUPTED)
     errors = [error_response(each, error, revision).data for each in requests]
     return errors[0] if len(errors) == 1 else b"[%b]" % b",".join(errors) if errors else b""
 

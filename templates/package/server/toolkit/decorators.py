@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
+from ...foreign_text import safe_repr
 from ...revisions import REVISIONS
 from ...runtime.request_context import checked_scopes
-from .content import Icon, ToolAnnotations, present_members, wire_of
+from .content import Icon, ToolAnnotations, expect, present_members, wire_of
 from .dispatcher import Dispatcher
 from .registry import checked_tags
 from .signatures import local_names
@@ -195,7 +196,16 @@ def wire_members(
     meta: Mapping[str, Any] | None,
     annotations: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The members of a wire object that tools, resources and prompts have in common."""
+    """The members of a wire object that tools, resources and prompts have in common.
+
+    Raises:
+        TypeError: One has another type.
+    """
+    for name, text in (("title", title), ("description", description)):
+        if text is not None:
+            expect(text, str, name)
+    if meta and not all(isinstance(name, str) for name in meta):
+        raise TypeError(f"meta: expected texts as names, got {safe_repr(meta)}")
     return present_members(
         title=title,
         description=description or None,

@@ -293,6 +293,8 @@ class ResourceDecorator:
             cache = CacheHint(cache.ttl_ms, "private")
         notes = wire_of(annotations, Annotations, "annotations") if annotations else None
         members = wire_members(title, description, icons, meta, notes)
+        if size is not None:
+            expect(size, int, "size")
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:

@@ -417,6 +417,24 @@ async def test_new_posts_are_looked_at_four_times_a_second() -> None:
 
 
 @on_virtual_clock
+async def test_a_call_that_ends_as_it_is_abandoned_does_not_end_the_watching() -> None:
+    posts, _ = count_posts(abandoned_seconds=5)
+    session = open_session(NEWEST)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(posts.expire_abandoned)
+        await anyio.wait_all_tasks_blocked()
+        ended = count_post(posts, session)
+        posts.abandon(ended)
+        posts.end(ended)  # in the same turn
+        await anyio.wait_all_tasks_blocked()
+        late = count_post(posts, session)
+        posts.abandon(late)
+        assert posts.cancel_first_abandoned("abandoned")  # not cancelled yet
+        posts.end(late)
+        tasks.cancel_scope.cancel()
+
+
+@on_virtual_clock
 async def test_a_batch_takes_as_many_places_as_it_has_requests() -> None:
     posts, quotas = count_posts()
     quotas.in_flight = 1  # counted by the caller
