@@ -541,9 +541,16 @@ class RedisSessionStore:
         if not await self._run(_CREATE_SESSION, identifier, record, expiry):
             raise _full_error()
 
-    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
-        """Get a string, and set its expiry."""
+    async def load(
+        self, identifier: str, seconds: float | None, before: SessionRecord | None = None
+    ) -> SessionRecord | None:
+        """Get a string, and set its expiry; or its version alone, if that is the one before."""
         key = self._engine.key("session", identifier)
+        if before is not None:
+            version = await self._engine.call("GETRANGE", key, 0, _VERSION.size - 1)
+            if version == _VERSION.pack(before.version):
+                await self.touch(identifier, seconds)
+                return before
         expiry = ("PERSIST",) if seconds is None else ("PX", _milliseconds(seconds))
         value = await self._engine.call("GETEX", key, *expiry)
         return None if value is None else decode_record(value[_VERSION.size :])

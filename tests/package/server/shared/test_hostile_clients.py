@@ -152,6 +152,27 @@ async def test_a_list_of_tasks_reads_little_of_each(engine: Engine) -> None:
         assert (wire, page.records[0].core_wire()["status"]) == ("why", "failed")
 
 
+@newest
+async def test_a_long_record_of_a_session_is_read_once(revision: str, engine: Engine) -> None:
+    async with run_workers(engine.url) as workers:
+        one, two, _ = workers.each
+        await one.initialize(revision, {"experimental": {"x": {"y": "z" * 50_000}}})
+        two.fields |= one.fields
+        for http in (one, two):
+            assert (await http.ask(revision, "ping")).status == 200
+        before = sent_bytes(engine)
+        for _ in range(20):
+            for http in (one, two):
+                assert (await http.ask(revision, "ping")).status == 200
+        assert sent_bytes(engine) - before < 50_000
+        assert (await one.ask(revision, "logging/setLevel", {"level": "error"})).status == 200
+        events = (await two.ask(revision, "tools/call", {"name": "logs", "arguments": {}})).events
+        assert "loud" in str(events)
+        assert "quiet" not in str(events)
+        assert (await one.delete()).status == 200
+        assert (await two.ask(revision, "ping")).status == 404
+
+
 async def test_a_task_that_is_waited_for_is_read_once(engine: Engine) -> None:
     async with opened(engine) as state:
         await state.tasks.create(task_of("t", size=1_000_000))
