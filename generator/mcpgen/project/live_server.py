@@ -202,6 +202,7 @@ async def _pages(
     """All entries of one list; none of a template list that a server does not know."""
     entries: list[Any] = []
     params: dict[str, str] = {}
+    cursors: set[str] = set()
     for _ in range(MAX_PAGES):
         try:
             answer = await request(method, params, timeout=SECONDS)
@@ -214,8 +215,9 @@ async def _pages(
         cursor = page.get("nextCursor")
         if len(entries) > MAX_ENTRIES:
             raise MirrorError(server.shown, f"/{kind}", f"{MAX_ENTRIES} entries at most", "more")
-        if not isinstance(cursor, str) or not cursor:
+        if not isinstance(cursor, str) or not cursor or cursor in cursors:
             return entries
+        cursors.add(cursor)
         params = {"cursor": cursor}
     raise MirrorError(server.shown, f"/{kind}", f"{MAX_PAGES} pages at most", "more")
 

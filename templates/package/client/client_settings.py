@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._wire import is_object
+from ..channel import OPEN_REQUESTS
 from ..foreign_text import safe_repr
 from ..json_schema import VALIDATION_SECONDS
-from ..runtime.peer import CONCURRENT_REQUESTS
+from ..runtime.peer import CONCURRENT_REQUESTS, UNMATCHED_SECONDS
 from ..runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
 
 
@@ -48,6 +49,8 @@ class Timeouts:
         connect: For an HTTP connection.
         silence: Between two parts of an HTTP response; event streams may be silent for longer.
         body: For the whole body of an HTTP response that is not an event stream.
+        unmatched: For open requests, after a response came that may be theirs and that nobody can
+            read, or match with a request; progress of a request ends this.
         restore: For each request that is repeated after the server has lost the session.
         retries: Pauses before each retry of an idempotent request whose response was lost.
         http: Further timeouts and pauses of the HTTP transports.
@@ -64,6 +67,7 @@ class Timeouts:
     connect: float = 10.0
     silence: float = 60.0
     body: float = 600.0
+    unmatched: float = UNMATCHED_SECONDS
     restore: float = 10.0
     retries: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
     http: HttpTimeouts = HTTP_TIMEOUTS
@@ -106,6 +110,7 @@ class ClientLimits:
         list_items: Items of a list, over all its pages.
         tools: Tools whose output schemas, parameter headers and annotations are stored.
         elicitations: URL mode elicitations that may be pending.
+        open_requests: Requests that may be open at a time over HTTP; further ones wait.
     """
 
     input_rounds: int = 16
@@ -113,6 +118,7 @@ class ClientLimits:
     list_items: int = 100_000
     tools: int = 10_000
     elicitations: int = 1000
+    open_requests: int = OPEN_REQUESTS
 
 
 @dataclass(frozen=True)

@@ -144,10 +144,10 @@ class AsgiApplication:
         if may_be_json is None:
             is_sse, route = self._find_route(request, state)
             refused = self._refuse(request, state, route, is_sse)
+        if refused is None and not state.background.running:
+            refused = await self._start_lifespan(state)  # opens the store of proofs
         if refused is None and state.authenticator is not None and (route is None or route.auth):
             refused = await state.authenticator.authenticate(request)
-        if refused is None and not state.background.running:
-            refused = await self._start_lifespan(state)
         if refused is not None:
             await state.bodies.refuse(refused, request, receive, send)
             return

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import anyio
 
-from ...errors import ListenFailedError, MissingExtraError
+from ...errors import INTERNAL_ERROR, INTERRUPTED, ListenFailedError, MissingExtraError
 from ..serving import leave_stuck_threads
+from . import http_response
 from .request import Receive, Scope, Send
 from .settings import Limits, ServerHttpSettings
 
@@ -40,7 +41,9 @@ _TRUSTED = "FORWARDED_ALLOW_IPS"  # uvicorn's variable: the proxies whose header
 _REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
 _SHUTDOWN_CHECK = 0.25  # seconds between two checks whether uvicorn shuts down
-_SHUTTING_DOWN = b'{"error":{"code":-32603,"message":"the server is ending"},"jsonrpc":"2.0"}'
+_SHUTTING_DOWN = http_response.refusal(
+    503, http_response.SHUTTING_DOWN, code=INTERNAL_ERROR, data=INTERRUPTED
+).body
 
 
 class DrainableApplication(Protocol):
