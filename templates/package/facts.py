@@ -9,7 +9,8 @@ import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
 
 from ._decoding import structs_of as structs_of
 from ._unions import UntaggedType, format_text
@@ -65,23 +66,25 @@ class Method(MethodRow[Params, Result]):
     @cached_property
     def wire_names(self) -> Mapping[str, str]:
         """Python name to wire name of each param."""
-        if self.params is None:
-            return {}
-        return {field.name: field.encode_name for field in fields(self.params)}
+        structs = self.params_structs
+        return {field.name: field.encode_name for each in structs for field in fields(each)}
 
     @cached_property
     def optional(self) -> frozenset[str]:
-        """Python names of the params that default to `None`."""
-        if self.params is None:
-            return frozenset()
-        return frozenset(f.name for f in fields(self.params) if f.default is None)
+        """Python names of the params that may be absent, and of which null is no value."""
+        structs = self.params_structs
+        members = [(f, f.required and len(structs) == 1) for each in structs for f in fields(each)]
+        return frozenset(
+            f.name
+            for f, required in members
+            if f.default is None or not (required or NoneType in (f.type, *get_args(f.type)))
+        )
 
     @cached_property
     def default_params(self) -> Mapping[str, Any]:
         """Params, by wire name, that the connection adds: `_meta` if it is required, or none."""
-        if self.params is None:
-            return {}
-        has_meta = any(f.required and f.name == "meta" for f in fields(self.params))
+        members = (f for each in self.params_structs for f in fields(each))
+        has_meta = any(f.required and f.name == "meta" for f in members)
         return {"_meta": {}} if has_meta else {}
 
     @cached_property

@@ -331,7 +331,7 @@ anyio.run(main)
 
 def test_a_client_and_a_server_speak_with_models_of_pydantic(tmp_path: Path) -> None:
     done = run("-r", NEWEST, "--models", "pydantic", "-o", str(tmp_path / "acme"))
-    assert "pip install pydantic msgspec anyio\n" in done.err + done.out
+    assert "pip install pydantic msgspec anyio uritemplate\n" in done.err + done.out
     called = subprocess.run(
         [sys.executable, "-c", CALL], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -93,9 +93,14 @@ class ClientPeer(Peer):
         application: ClientApplication,
         *,
         max_concurrent_requests: int,
+        unmatched_seconds: float,
     ) -> None:
         super().__init__(
-            connection, channel, application, max_concurrent_requests=max_concurrent_requests
+            connection,
+            channel,
+            application,
+            max_concurrent_requests=max_concurrent_requests,
+            unmatched_seconds=unmatched_seconds,
         )
         self.client_connection = connection
         self._opening = self.callers.waiter()
@@ -241,6 +246,7 @@ def new_peer(channel: Channel, revisions: Revisions, application: ClientApplicat
         trace_channel(channel, "client"),
         application,
         max_concurrent_requests=settings.max_concurrent_requests,
+        unmatched_seconds=settings.timeouts.unmatched,
     )
 
 
