@@ -18,7 +18,10 @@ export interface SkillResource {
   uri: string;
   /** SHA-256 of its bytes: `sha256:` and 64 lowercase hexadecimal digits. */
   digest: string;
-  /** Number of its bytes. */
+  /**
+   * Number of its bytes.
+   * @TJS-type integer
+   */
   size: number;
 }
 

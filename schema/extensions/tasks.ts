@@ -30,9 +30,16 @@ export interface Task {
   createdAt: string;
   /** When the state last changed, in ISO 8601. */
   lastUpdatedAt: string;
-  /** How many milliseconds after its beginning the server may forget the task; null for never. */
+  /**
+   * How many milliseconds after its beginning the server may forget the task; null for never.
+   * @TJS-type integer
+   * @nullable
+   */
   ttlMs: number | null;
-  /** How many milliseconds a client should wait between two polls. */
+  /**
+   * How many milliseconds a client should wait between two polls.
+   * @TJS-type integer
+   */
   pollIntervalMs?: number;
 }
 

@@ -9,11 +9,12 @@ import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
 
+from ._decoding import structs_of as structs_of
 from ._unions import UntaggedType, format_text
-from ._wire import STRUCTS, MethodRow, StructType, fields
+from ._wire import STRUCTS, MethodRow, Params, Result, StructType, fields
 from ._wire import Role as Role
 from .errors import RevisionError
 
@@ -59,44 +60,31 @@ class MergedClass(type):
         raise NotImplementedError
 
 
-def structs_of(kind: Any) -> frozenset[StructType]:
-    """The Structs that a value of a type may be."""
-    if hasattr(kind, "__value__"):  # a named alias
-        return structs_of(kind.__value__)
-    if isinstance(kind, UntaggedType):
-        return frozenset(each for variant in kind.variants for each in structs_of(variant.type))
-    if isinstance(kind, type) and issubclass(kind, STRUCTS):
-        return frozenset({kind})
-    if get_origin(kind) is Annotated:
-        return structs_of(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return frozenset(each for member in get_args(kind) for each in structs_of(member))
-    return frozenset()
-
-
-class Method(MethodRow):
+class Method(MethodRow[Params, Result]):
     """One request or notification of a revision, with properties for connections."""
 
     @cached_property
     def wire_names(self) -> Mapping[str, str]:
         """Python name to wire name of each param."""
-        if self.params is None:
-            return {}
-        return {field.name: field.encode_name for field in fields(self.params)}
+        structs = self.params_structs
+        return {field.name: field.encode_name for each in structs for field in fields(each)}
 
     @cached_property
     def optional(self) -> frozenset[str]:
-        """Python names of the params that default to `None`."""
-        if self.params is None:
-            return frozenset()
-        return frozenset(f.name for f in fields(self.params) if f.default is None)
+        """Python names of the params that may be absent, and of which null is no value."""
+        structs = self.params_structs
+        members = [(f, f.required and len(structs) == 1) for each in structs for f in fields(each)]
+        return frozenset(
+            f.name
+            for f, required in members
+            if f.default is None or not (required or NoneType in (f.type, *get_args(f.type)))
+        )
 
     @cached_property
     def default_params(self) -> Mapping[str, Any]:
         """Params, by wire name, that the connection adds: `_meta` if it is required, or none."""
-        if self.params is None:
-            return {}
-        has_meta = any(f.required and f.name == "meta" for f in fields(self.params))
+        members = (f for each in self.params_structs for f in fields(each))
+        has_meta = any(f.required and f.name == "meta" for f in members)
         return {"_meta": {}} if has_meta else {}
 
     @cached_property

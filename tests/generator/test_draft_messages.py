@@ -64,7 +64,7 @@ server = Server("sums", handlers=[Handlers()])
 
 async def main() -> None:
     async with connected(server) as pair:
-        result = await pair.client.echo("hello")
+        result = await pair.client.echo(meta__="hello")
         assert result.text == "hello", result
 
 anyio.run(main)

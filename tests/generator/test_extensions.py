@@ -376,7 +376,7 @@ def test_typescript_may_import_revision_types_under_own_names(tmp_path: Path) ->
     assert "from ..models import ContentBlock, Error\n" in models
     assert "about: ContentBlock | None = None" in models
     assert "after: Error | None = None" in models
-    assert "weight: int | None\n" in models
+    assert "weight: int | float | None\n" in models
     assert "answer: str" in models.partition("class AskResult(")[2].partition("class ")[0]
 
 

@@ -344,6 +344,7 @@ def test_notes_of_an_all_of_point_at_the_part_they_are_about() -> None:
     assert note.pointer == "/$defs/B/allOf/1/properties/b/uniqueItems"
 
 
+DECLARED = "declares further members, kept as a map of JSON values"
 LOST = "not checked"
 TUPLE = "a tuple, taken as a list of JSON values"
 UNLISTED = "values that no type lists, not checked"
@@ -389,6 +390,11 @@ UNLISTED = "values that no type lists, not checked"
         ({"type": "object", "required": ["a"]}, {"/required": LOST}),
         ({"type": "object", "additionalProperties": False}, {"/additionalProperties": LOST}),
         ({"type": "object", "additionalProperties": True}, {}),
+        ({**obj(a=TEXT), "additionalProperties": TEXT}, {"": DECLARED}),
+        (
+            {"type": "array", "items": {**obj(a=TEXT), "additionalProperties": TEXT}},
+            {"/items": DECLARED},
+        ),
         ({"type": "object", "maxProperties": 2}, {}),
         (
             {"type": "array", "items": {"type": "object", "maxProperties": 2}},
@@ -433,6 +439,28 @@ def test_each_deviation_from_a_schema_is_noted_at_its_place(
     without_loss = ("taken as anyOf", "no type, ")
     for note in normal.notes:
         assert note.is_lossy is not note.text.startswith(without_loss)
+
+
+def test_declared_further_members_are_kept_but_for_params_and_what_packages_make() -> None:
+    some = {**obj(a=TEXT), "additionalProperties": TEXT}
+    normal = normal_of(
+        Some=some,
+        Tool=some,
+        A=obj(one=ref("Some"), all={"type": "array", "items": ref("Some")}, tool=ref("Tool")),
+        AskRequest=obj("method", method=const("ask"), params=ref("Some")),
+    )
+    members = normal.definitions["A"].properties
+    assert members["one"] == ANY_MAP
+    assert members["all"] == {"type": "array", "items": ANY_MAP}
+    assert members["tool"] == ref("Tool")
+    assert normal.definitions["AskRequest"].properties["params"] == ref("Some")
+    texts = {note.pointer: note.text for note in normal.notes}
+    assert texts == {
+        "/$defs/Some/additionalProperties": "further members, dropped unless extra=True is given",
+        "/$defs/Tool/additionalProperties": "further members, dropped unless extra=True is given",
+        "/$defs/A/properties/one": f"{DECLARED}, which Some can read",
+        "/$defs/A/properties/all/items": f"{DECLARED}, which Some can read",
+    }
 
 
 @pytest.mark.parametrize(

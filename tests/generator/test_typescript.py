@@ -12,11 +12,12 @@ from typing import Any, get_args
 
 import pytest
 from click.testing import CliRunner
+from jsonschema import Draft202012Validator
 
 from generator.typescript_text import DECLARED, SMALL, member, read, save_text, typescript_of
 from mcpgen import schema
 from mcpgen.cli import cli
-from mcpgen.errors import SchemaError
+from mcpgen.errors import SchemaError, TypeScriptError
 from mcpgen.schema import facts
 from mcpgen.schema.typescript import Fidelity, document, syntax
 from mcpgen.schema.typescript.comments import read_comment
@@ -300,8 +301,6 @@ TAGS: dict[str, dict[str, Any]] = {
     "@format uri": {"format": "uri"},
     "@pattern ^[a-z]{2}$": {"pattern": "^[a-z]{2}$"},
     "@default low": {"default": "low"},
-    '@default {"a": [1, null]}': {"default": {"a": [1, None]}},
-    "@default true": {"default": True},
     "@default NaN": {"default": "NaN"},
     "@additionalProperties false": {"additionalProperties": False},
     "@uniqueItems true": {"uniqueItems": True},
@@ -319,6 +318,47 @@ TAGS: dict[str, dict[str, Any]] = {
 def test_tags_that_name_a_keyword_set_it_and_others_do_not(comment: str) -> None:
     definitions = read(f"interface It {{\n /**\n * Words.\n *\n * {comment}\n */\n it: string }}")
     assert definitions["It"]["properties"]["it"] == {**STRING, **TAGS[comment]}
+
+
+DEFAULTS = {
+    "unknown": ('{"a": [1, null]}', {"default": {"a": [1, None]}}),
+    "boolean": ("true", {"default": True, "type": "boolean"}),
+    "Level": ("low", {"default": "low", "$ref": "#/$defs/Level"}),
+    "number": ("3", {"default": 3, "type": "integer"}),
+    "string | null": ("null", {"default": None, "type": ["string", "null"]}),
+}
+
+
+@pytest.mark.parametrize("type_", DEFAULTS)
+def test_a_default_is_a_value_of_the_type(type_: str) -> None:
+    value, expected = DEFAULTS[type_]
+    definitions = read(f"{DECLARED}interface It {{\n /** @default {value} */\n it?: {type_} }}")
+    assert definitions["It"]["properties"]["it"] == expected
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"), [("number", "many"), ("number", "9.99"), ("Level", "none"), ("Cat", "{}")]
+)
+def test_a_default_that_is_no_value_of_the_type_is_refused(type_: str, value: str) -> None:
+    text = f"{DECLARED}interface It {{\n /** @default {value} */\n it?: {type_} }}"
+    with pytest.raises(TypeScriptError, match="a default of it that is a value of its type"):
+        read(text)
+
+
+WHOLE = {"price: number": 9.99, "prices: number[]": [9.99], "total: number | null": 9.5}
+"""Members that no revision has, or that are whole elsewhere, with a value of each."""
+
+
+@pytest.mark.parametrize("declared", WHOLE)
+def test_a_number_that_is_not_of_the_specification_need_not_be_whole(
+    declared: str, tmp_path: Path
+) -> None:
+    text = f"{SMALL}export interface Item {{ {declared}; ttlMs: number }}\n"
+    loaded = schema.load_file(save_text(tmp_path, text))
+    item = Draft202012Validator({**loaded.definitions["Item"], "$defs": {**loaded.definitions}})
+    name = declared.partition(":")[0]
+    assert item.is_valid({name: WHOLE[declared], "ttlMs": 3})
+    assert not item.is_valid({name: WHOLE[declared], "ttlMs": 3.5})
 
 
 TYPE_TAGS = {

@@ -75,6 +75,10 @@ TEXTS = {
         "interface A { a: string;\n a: string }",
         '2:2: expected each member once, got "a"',
     ),
+    "a member without a value": (
+        "interface A { a: never }",
+        "1:15: expected a type with values for the required a, or a?: never, got \"never\"",
+    ),
     "a method": ("interface A { f(): void }", "1:15: expected a member with a type, or an index"),
     "a call": ("interface A { (): void }", "1:15: expected a member with a type, or an index"),
     "a constructor": ("interface A { new (): A }", "1:15: expected a member with a type, or an"),

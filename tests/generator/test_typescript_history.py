@@ -21,8 +21,15 @@ from mcpgen.schema.typescript import Fidelity, document, read
 
 NAMES = [row.name for row in schema.revisions()]
 
+_NEVER = "the TypeScript requires structuredContent, for which it has no value"
 REFUSED = {
-    "2025-06-10-ace88165-draft": "the TypeScript names ResourceReference, which it does not declare"
+    "2025-05-06-405fc641-draft": _NEVER,
+    "2025-05-08-78251646-draft": _NEVER,
+    "2025-05-19-37c6dbef-draft": _NEVER,
+    "2025-05-19-cf3c0583-draft": _NEVER,
+    "2025-06-10-ace88165-draft": (
+        "the TypeScript names ResourceReference, which it does not declare"
+    ),
 }
 """States whose TypeScript is no complete schema, and why."""
 

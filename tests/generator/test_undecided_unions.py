@@ -68,15 +68,28 @@ def published_definitions(name: str) -> tuple[dict[str, Any], str]:
 
 
 def write_package(
-    folder: Path, key: str, definitions: dict[str, Any], parts: tuple[str, ...]
+    folder: Path,
+    key: str,
+    definitions: dict[str, Any],
+    parts: tuple[str, ...],
+    stated: str = "",
+    more: tuple[str, ...] = (),
 ) -> str:
-    """Write the package of a schema of these definitions; what was reported."""
+    """Write the package of a schema of these definitions; what was reported.
+
+    Args:
+        stated: The text of a facts file.
+        more: Features of the package.
+    """
     path = folder / "draft.json"
     path.write_text(json.dumps({key: definitions}))
     reported: list[str] = []
     features = ("methods",) if not parts or "server" in parts else ()
-    chosen = selection(parts, (), features=features)
-    request = build_request.BuildRequest("pkg", (schema_sources.of_file(path),), selection=chosen)
+    chosen = selection(parts, (), features=(*features, *more))
+    facts = folder / "facts.toml"
+    facts.write_text(stated)
+    source = schema_sources.of_file(path, facts if stated else None)
+    request = build_request.BuildRequest("pkg", (source,), selection=chosen)
     output.write(folder / "pkg", pipeline.build(request, reported.append, form=dict))
     return "\n".join(reported)
 

@@ -19,7 +19,7 @@ from mcpgen.diff.compare import Diff, compare
 from mcpgen.diff.protocol import of_schema
 from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Node
-from mcpgen.model import fitting, schema_facts
+from mcpgen.model import fact_checks, fitting, schema_facts
 from mcpgen.model.fitting import FittedFacts
 from mcpgen.model.spec import RevisionSpec
 from mcpgen.package import pipeline
@@ -93,6 +93,7 @@ def addition(path: Path, name: str, status: Status, stated: Path | None = None) 
     texts = docs.load()
     fitted = _facts(loaded, base, stated)
     built = pipeline.revision_spec(loaded, fitted.facts, texts)
+    fact_checks.expect_fitting(built.models.normal, fitted.facts, stated)
     to_review = reviews(fitted, loaded, texts)
     unmatched = tuple(erratum for erratum in known if erratum not in errata)
     document = schema.structure(file.document)

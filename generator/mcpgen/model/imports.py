@@ -70,7 +70,7 @@ def of_client_sync(sent: Messages) -> Imports:
 def of_connect_sync(sent: Messages, handled: Messages) -> Imports:
     """Imports of the module that has `connect_sync`."""
     used = {"Any", "Awaitable", "Literal", "Mapping", "overload", *_client(sent, handled)}
-    return _imports(used - {"to_builtins"})
+    return _imports(used)
 
 
 def of_group(sent: Messages) -> Imports:
@@ -131,8 +131,6 @@ def _client(sent: Messages, handled: Messages) -> set[str]:
     }
     if sent.requests:
         used |= {"Mapping", "OnProgress"}
-    if any(call.whole for call in sent.requests):
-        used.add("to_builtins")
     return used
 
 
@@ -144,7 +142,7 @@ def _imports(used: set[str]) -> Imports:
         abc=pick("Awaitable", "Mapping", "Sequence"),
         typing=pick("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
         stubs=pick("HandlersBase", "SessionBase", "Value"),
-        wire=pick("UNSET", "UnsetType", "to_builtins"),
+        wire=pick("UNSET", "UnsetType"),
         errors=pick("MethodNotFoundError"),
         request_context=pick("RequestContext"),
         pending_requests=pick("OnProgress"),

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
-from mcpgen import names
+from mcpgen import names, schema
 from mcpgen.errors import format_value
-from mcpgen.json_types import Json, Node
+from mcpgen.json_types import Json, Node, is_object
 from mcpgen.model.core_names import core_names
 from mcpgen.model.normalized import Definition, NormalizedSchema, reference, target
 from mcpgen.model.unions import member_names
@@ -50,6 +51,7 @@ class Method:
         kind: Request or notification.
         sender: The role of the sender.
         type: The definition of the whole message.
+        python_name: Its name in Python: `call_tool`.
         params: The definition of its params; `None` for params without a named definition.
         has_params: Whether the message may have params.
         params_required: Whether the message must have params.
@@ -59,6 +61,7 @@ class Method:
         items: Wire name of the list in the result of a list request.
         item: Definition of the items of that list.
         runs_tool: Whether it runs a tool, whose result has a value.
+        positional: Wire names of the params that are taken by position, in this order.
         for_groups: Whether a client of several servers can send it.
     """
 
@@ -66,6 +69,7 @@ class Method:
     kind: Kind
     sender: Role
     type: str
+    python_name: str
     params: str | None
     has_params: bool
     params_required: bool
@@ -75,12 +79,8 @@ class Method:
     items: str | None
     item: str | None
     runs_tool: bool
+    positional: tuple[str, ...]
     for_groups: bool
-
-    @property
-    def python_name(self) -> str:
-        """Its name in Python: `call_tool`."""
-        return names.message_name(self.type)
 
 
 @dataclass(frozen=True)
@@ -200,6 +200,22 @@ def _messages(normal: NormalizedSchema, union: str) -> Sequence[Definition]:
     return [message for message in messages if message is not None]
 
 
+@cache
+def _known_types(revision: str) -> Mapping[str, str]:
+    """The definition of each message of a known revision, by method; of the latest for others.
+
+    A draft may call a definition otherwise: users know the message by its method.
+    """
+    known = {row.name for row in schema.revisions()}
+    definitions = schema.load(revision if revision in known else schema.latest().name).definitions
+    methods = {name: node.get("properties", {}).get("method") for name, node in definitions.items()}
+    return {
+        node["const"]: name
+        for name, node in methods.items()
+        if is_object(node) and "const" in node and name not in _UNIONS
+    }
+
+
 class _Table:
     def __init__(self, normal: NormalizedSchema, facts: Facts, without_result: str = "") -> None:
         self.normal = normal
@@ -207,6 +223,7 @@ class _Table:
         self.without_result = without_result
         self.notes: list[Note] = []
         self.added: dict[str, Definition] = {}
+        self.known_types = _known_types(facts.revision)
 
     def method(self, message: Definition, sender: Role, kind: Kind) -> Method:
         properties = message.properties
@@ -238,6 +255,7 @@ class _Table:
             kind=kind,
             sender=sender,
             type=message.name,
+            python_name=names.message_name(self.known_types.get(name, message.name)),
             params=params,
             has_params=node is not None,
             params_required="params" in message.required,
@@ -247,8 +265,13 @@ class _Table:
             items=items,
             item=item,
             runs_tool=self.facts.method(name).runs_tool,
+            positional=self._positional(name, pages=_CURSOR in self._properties(params)),
             for_groups=self._is_for_groups(name),
         )
+
+    def _positional(self, name: str, *, pages: bool) -> tuple[str, ...]:
+        """The params that facts take by position; the cursor of a list request without such facts."""
+        return self.facts.method(name).positional or ((_CURSOR,) if pages else ())
 
     def _is_for_groups(self, name: str) -> bool:
         """Whether a client of several servers can find the server of a message."""

@@ -21,6 +21,7 @@ from mcpgen import names
 from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.model import schema_queries
+from mcpgen.model.core_names import core_names
 from mcpgen.model.normalized import (
     ANY_MAP,
     OWN_DEFAULT,
@@ -40,7 +41,8 @@ from mcpgen.schema.structure import escape
 DIRECTIONS = ("ClientRequest", "ClientNotification", "ServerRequest", "ServerNotification")
 """The unions that tell the sender of each message."""
 
-_VERSION = "protocolVersion"
+_VERSION, _PARAMS = "protocolVersion", "params"
+_REST = "additionalProperties"
 _NO_FIELD = re.compile(r'[\x00-\x1f"\\]')
 """Characters that msgspec refuses in the name of a field."""
 _SCALARS = frozenset({"string", "integer", "boolean", "null"})
@@ -191,6 +193,7 @@ class _Walk:
 
     def run(self) -> dict[str, Definition]:
         published = self.schema.definitions
+        self.made = frozenset(name for group in core_names().owners.values() for name in group)
         self.anything = frozenset(
             name
             for name, node in published.items()
@@ -259,7 +262,7 @@ class _Walk:
         return node
 
     def object(self, node: Node, place: _Place, name: str) -> tuple[Node, list[Check]]:
-        self.account(node, place, *_WITH_MEMBERS)
+        self.account_members(node, place)
         checks: list[Check] = []
         members: dict[str, Node] = {}
         required: list[str] = []
@@ -273,7 +276,8 @@ class _Walk:
                 self.note(at, "a name that no field can have, left out: encoding drops the member")
                 continue
             plain = self.member_type(child, at, checks)
-            default = self.default(name, wire) if wire in demanded else {}
+            has_default = wire in demanded or wire in self.facts.defaults.get(name, {})
+            default = self.default(name, wire) if has_default else {}
             if wire in demanded and not default:
                 required.append(wire)
             members[wire] = {**plain, **default}
@@ -313,7 +317,7 @@ class _Walk:
         return replace(at, pointer=self.origins.get((place.pointer, wire), at.pointer))
 
     def default(self, name: str, wire: str) -> Node:
-        """The default of a required member that peers leave out."""
+        """The default of a member that peers leave out, or that a package sends."""
         default = self.facts.default(name, wire)
         if default is None:
             return {}
@@ -331,12 +335,28 @@ class _Walk:
                 text = f"declared open, kept as a map of JSON values, which {target(node)} can read"
                 self.note(place, text)
             return ANY_MAP
+        if place.path != (_PARAMS,) and (kept := self.with_further_members(node, place)):
+            return kept
         if place.path[-1] == _VERSION and schema_queries.is_number(node):
             self.note(
                 place, "the number of a version, taken as a number or a text: it may be a date"
             )
             return {"anyOf": [{"type": "integer"}, {"type": "string"}]}
         return self.plain(node, place)
+
+    def with_further_members(self, node: Json, place: _Place) -> Node | None:
+        """A map for an object whose further members are data; `None` for any other schema.
+
+        Objects that a package makes itself have types: their further members are dropped.
+        """
+        name = target(node) if is_object(node) and "$ref" in node else ""
+        whole = self.schema.definitions[name] if name else node
+        if name in self.made or not schema_queries.declares_members(whole):
+            return None
+        reader = f", which {name} can read" if name else ""
+        text = f"declares further members, kept as a map of JSON values{reader}"
+        self.note(place, text)
+        return ANY_MAP
 
     def name_meta(self, node: Json, place: _Place) -> None:
         """Define a type for the keys of a `_meta` object, if there is a name for it."""
@@ -461,7 +481,11 @@ class _Walk:
             return {"type": "array", "items": {}}
         if keywords.is_impossible(items):
             return {"type": "array", "items": {}, "maxItems": 0}
-        return {"type": "array", "items": self.plain(items, place.below("items"))}
+        at = place.below("items")
+        return {
+            "type": "array",
+            "items": self.with_further_members(items, at) or self.plain(items, at),
+        }
 
     def map(self, node: Node, place: _Place) -> Node:
         if schema_queries.properties(node):
@@ -479,7 +503,8 @@ class _Walk:
             self.note(place.below("additionalProperties"), "not checked")
         if not is_object(extra) or not extra:
             return {**ANY_MAP, **bounds}
-        inner = self.plain(extra, place.below("additionalProperties"))
+        at = place.below("additionalProperties")
+        inner = self.with_further_members(extra, at) or self.plain(extra, at)
         return {"type": "object", "additionalProperties": inner, **bounds}
 
     def name_inline(self, node: Node, place: _Place) -> Node:
@@ -508,6 +533,14 @@ class _Walk:
         """Note each restricting keyword of a schema that its type does not express."""
         for key in keywords.lost_keywords(node, carried):
             self.note(place.below(escape(key)), "not checked")
+
+    def account_members(self, node: Node, place: _Place) -> None:
+        """Note what a type with members does not express of an object."""
+        declared: tuple[str, ...] = ()
+        if schema_queries.declares_members(node):
+            declared = (_REST,)
+            self.note(place.below(_REST), "further members, dropped unless extra=True is given")
+        self.account(node, place, *_WITH_MEMBERS, *declared)
 
     def note(self, place: _Place, text: str, *, lossy: bool = True) -> None:
         """Record a note about a place, once."""
@@ -544,7 +577,7 @@ class _Walk:
             whole, at = self.take_in(part, at)
             if whole.keys() & _NO_OBJECT or whole.get("type", "object") != "object":
                 return self.any_value(place, "an allOf of what is no object")
-            self.account(whole, at, *_WITH_MEMBERS)
+            self.account_members(whole, at)
             for wire, child in schema_queries.properties(whole).items():
                 if not _is_wider(members.get(wire, {}), child):
                     self.note(self.member(place, wire), "another part of the allOf replaces it")

@@ -17,14 +17,16 @@ from mcpgen.model.methods import Method, Methods
 from mcpgen.model.normalized import ANY_MAP, Definition, NormalizedSchema, reference
 from mcpgen.model.schema_queries import META
 from mcpgen.model.type_hints import GIVEN, Containers, annotation, union
-from mcpgen.model.unions import holds_object
+from mcpgen.model.unions import holds_object, member_names
 
 CURSOR = "cursor"
+WHOLE = "*"
+"""The field of an argument that is the params as a whole."""
 _ANSWER_TO = {"inputResponses": "inputRequests", "requestState": "inputRequests", "task": "task"}
 """Params without an argument, and the member of a result that requests each."""
 _TAKEN = (
     *("fields", "in_thread", "meta", "on_progress", "read", "result", "returns", "self"),
-    *("timeout", "to_builtins"),
+    "timeout",
 )
 """Names that the rendered methods use themselves."""
 _RETURNS = (
@@ -40,12 +42,13 @@ class Argument:
 
     Attributes:
         name: Its name.
-        field: Python name of the member.
+        field: Python name of the member; `WHOLE` for all of them.
         type: Its type, without the mark of an optional one; an object may be given as a wire
             object too.
         required: Whether it must be given.
         nullable: Whether null is a value of it, so that absence is UNSET and not `None`.
         doc: Its meaning; may be empty.
+        positional: Whether it may be given by position, and not by keyword alone.
     """
 
     name: str
@@ -54,6 +57,7 @@ class Argument:
     required: bool
     nullable: bool
     doc: str
+    positional: bool = False
 
 
 @dataclass(frozen=True)
@@ -227,8 +231,10 @@ class _Maker:
     def call(self, method: Method) -> Call:
         message = self.normal.definitions[method.type]
         params = self.normal.definition(method.params)
-        whole = params is not None and not params.is_object
-        arguments = self._whole(params) if params and whole else self._arguments(params, method)
+        parts = self._parts(params, method)
+        whole = params is not None and not parts
+        each = [self._arguments(part, method) for part in parts]
+        arguments = self._whole(params) if params and whole else _merge_arguments(each)
         result = union(map(self.types.type_named, method.results)) or "None"
         answers = self._answers(method)
         answer = union(map(self.types.type_named, answers)) or "None"
@@ -245,7 +251,7 @@ class _Maker:
                 whole=whole,
                 result=result,
                 answer=answer,
-                item=self.types.type_named(method.item) if method.item else None,
+                item=self.types.type_named(method.item) if method.item and not whole else None,
                 values=tuple(answers) if typed else (),
                 summary=self.texts.summary(message),
                 source=self.texts.source(message),
@@ -258,14 +264,22 @@ class _Maker:
             return "None"
         return self.types.type_named(method.params) + ("" if method.params_required else " | None")
 
+    def _parts(self, params: Definition | None, method: Method) -> Sequence[Definition]:
+        """The objects that params may be, if each has what is positional; empty for none."""
+        if params is None or params.is_object:
+            return [params] if params is not None else ()
+        objects = [self.normal.definition(name) for name in member_names(self.normal, params)]
+        parts = [each for each in objects if each is not None and each.is_object]
+        has_all = all({*method.positional} <= each.properties.keys() for each in parts)
+        return parts if method.positional and has_all and len(parts) == len(objects) else ()
+
     def _whole(self, params: Definition) -> tuple[Argument, ...]:
         kind = annotation(_with_wire(self.normal, reference(params.name)), self.types)
-        return (Argument("params", "params", kind, True, False, self.texts.summary(params)),)
+        doc = self.texts.summary(params)
+        return (Argument("params", WHOLE, kind, True, False, doc, positional=True),)
 
-    def _arguments(self, params: Definition | None, method: Method) -> tuple[Argument, ...]:
-        """The params one by one, required ones first."""
-        if params is None:
-            return ()
+    def _arguments(self, params: Definition, method: Method) -> tuple[Argument, ...]:
+        """The params one by one, those that are taken by position first."""
         left_out = {META, *self._omitted_params(method)}
         python = names.members(params.properties)
         free = names.members((*_TAKEN, *python.values()))
@@ -281,7 +295,7 @@ class _Maker:
             for wire, node in params.properties.items()
             if wire not in left_out
         ]
-        return tuple(sorted(members, key=lambda argument: not argument.required))
+        return _order(members, [free[python[w]] for w in method.positional if w in python])
 
     def _answers(self, method: Method) -> list[str]:
         """The results that are possible without the omitted params."""
@@ -357,28 +371,45 @@ def _merge_call(calls: Sequence[Call], revisions: Sequence[str]) -> Call:
     merged = replace(
         newest,
         params=union(call.params for call in calls),
-        arguments=whole.arguments if whole else _merge_arguments(calls),
+        arguments=whole.arguments if whole else _merge_arguments([c.arguments for c in calls]),
         whole=whole is not None,
         result=union(call.result for call in calls),
         answer=union(call.answer for call in calls),
-        item=union(items) if items else None,
+        item=union(items) if items and not whole else None,
         values=tuple(dict.fromkeys(name for call in calls for name in call.values)),
     )
     return _add_docstrings(merged, revisions)
 
 
-def _merge_arguments(calls: Sequence[Call]) -> tuple[Argument, ...]:
+def _merge_arguments(groups: Sequence[Sequence[Argument]]) -> tuple[Argument, ...]:
     by_name: dict[str, list[Argument]] = {}
-    for call in calls:
-        for argument in call.arguments:
+    for group in groups:
+        for argument in group:
             by_name.setdefault(argument.name, []).append(argument)
     merged = [
         replace(
             same[0],
             type=union(argument.type for argument in same),
-            required=len(same) == len(calls) and all(argument.required for argument in same),
+            required=len(same) == len(groups) and all(argument.required for argument in same),
             nullable=any(argument.nullable for argument in same),
         )
         for same in by_name.values()
     ]
-    return tuple(sorted(merged, key=lambda argument: not argument.required))
+    positional = [a.name for group in groups for a in group if a.positional]
+    return _order(merged, list(dict.fromkeys(positional)))
+
+
+def _order(arguments: Sequence[Argument], positional: Sequence[str]) -> tuple[Argument, ...]:
+    """Arguments with those first that are taken by position, then the required ones.
+
+    A required argument after an optional one is taken by keyword, and so are all after it.
+    """
+    by_name = {argument.name: argument for argument in arguments}
+    first: list[Argument] = []
+    for argument in (by_name[name] for name in positional if name in by_name):
+        if argument.required and first and not first[-1].required:
+            break
+        first.append(replace(argument, positional=True))
+    taken = {argument.name for argument in first}
+    others = (replace(a, positional=False) for a in arguments if a.name not in taken)
+    return (*first, *sorted(others, key=lambda argument: not argument.required))

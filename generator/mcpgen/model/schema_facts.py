@@ -36,6 +36,8 @@ _BY_METHOD = (("methods",), ("capabilities",), ("results", "client"), ("results"
 """Tables whose keys are methods."""
 _BY_NAME = ("/methods", "/capabilities", "/results/client", "/results/server", "/renamed")
 """Tables from which a file can remove a row."""
+_POSITIONAL = "/positional"
+"""The end of the pointer of facts about packages, of which no revision states anything."""
 
 
 def facts_for(loaded: schema.Schema, base: str, stated: Path | None) -> FittedFacts:
@@ -280,6 +282,8 @@ def carried_facts(
     """
     before = dict(_leaves(as_table(base)))
     for pointer, value in _leaves(_whole(facts, Results(), methods)):
+        if pointer.endswith(_POSITIONAL):
+            continue
         if pointer not in settled and before.get(pointer, False) == value:
             yield Guess(pointer, value, base.revision, "")
 
@@ -348,7 +352,7 @@ class _Origins:
         if pointer in self._carried_pointers:
             return f"carried over from {self.base.revision}"
         before = self._before.get(pointer, False)
-        if self.own and before == value:
+        if before == value and (self.own or pointer.endswith(_POSITIONAL)):
             return f"from {self.base.revision}"
         if before == value or pointer.startswith("/results/"):
             return "from the schema"

@@ -72,6 +72,13 @@ def refers_to_open(node: Json, definitions: Mapping[str, Node]) -> bool:
     return is_object(node) and "$ref" in node and is_open(definitions[target(node)])
 
 
+def declares_members(node: Json) -> bool:
+    """Whether an object with named members declares what its further members are."""
+    if not is_object(node) or not properties(node):
+        return False
+    return is_object(node.get("additionalProperties")) and not is_open(node)
+
+
 def says_nothing(node: Node) -> bool:
     """Whether an object is declared open, and has no named member except `_meta`."""
     return is_open(node) and set(properties(node)) <= {META}

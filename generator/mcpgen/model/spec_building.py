@@ -77,7 +77,7 @@ def of_revision(
         facts=facts,
         fact_rows=_fact_rows(facts),
         extension_fact_rows=_extension_fact_rows(facts, methods),
-        result_types=_result_types(facts),
+        result_types=_result_types(facts, normal),
         models=ModelsSpec(
             normal,
             tests,
@@ -241,7 +241,7 @@ def _row(method: Method, twice: Counter[str], normal: NormalizedSchema, facts: F
         result=method.result,
         capability=method.capability,
         items=_items(method, normal),
-        facts=_changed_facts(facts.method(method.name)),
+        facts=_changed_facts(replace(facts.method(method.name), positional=())),
         python_name=method.python_name,
     )
 
@@ -267,7 +267,7 @@ def _extension_fact_rows(facts: Facts, methods: Methods) -> tuple[FactRow, ...]:
     """The facts about methods that an extension adds to those of the schema."""
     known = {method.name for method in (*methods.all, *methods.inputs)}
     return tuple(
-        _fact_row(name, stated)
+        _fact_row(name, replace(stated, positional=()))
         for name, stated in sorted(facts.methods.items())
         if name not in known and facts.method(name).extension
     )
@@ -287,8 +287,9 @@ def _changed_facts(stated: Any) -> Mapping[str, Any]:
     }
 
 
-def _result_types(facts: Facts) -> tuple[str, ...]:
+def _result_types(facts: Facts, normal: NormalizedSchema) -> tuple[str, ...]:
     values: list[Json] = [table.get(_RESULT_TYPE) for table in facts.defaults.values()]
+    values += [each.properties.get(_RESULT_TYPE, {}).get("const") for each in normal.definitions.values()]
     return tuple(sorted({value for value in values if isinstance(value, str)}))
 
 

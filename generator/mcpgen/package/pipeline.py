@@ -16,6 +16,7 @@ from mcpgen.model import (
     core_check,
     exports,
     extensions,
+    fact_checks,
     methods,
     normalize,
     rpc_api,
@@ -147,10 +148,12 @@ def _spec_of(
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
         absent = schema_facts.absent_methods(stated)
+    fact_checks.expect_fitting(built.models.normal, fitted.facts, stated)
     parts = {*request.selection.parts}
     if parts != {"types"}:
         peers = bool(parts - {"types", "protocol"})
-        core_check.expect_core(built, source.base, absent, peers=peers)
+        server = not parts or bool(parts & {"all", "server"})
+        core_check.expect_core(built, source.base, absent, peers=peers, server=server)
     for note in built.models.normal.notes:
         report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
     unset = tuple(core_check.unset_members(built, source.base))
@@ -162,7 +165,7 @@ def _spec_of(
     if carried := schema_facts.summary(fitted):
         report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
     _report_extensions(built, report)
-    return replace(built, unset=unset)
+    return replace(built, unset=unset, item_options=core_check.item_options(built))
 
 
 def _report_extensions(built: spec.RevisionSpec, report: Callable[[str], None]) -> None:
@@ -251,5 +254,6 @@ def facts_text(source: Source) -> str:
     plain = normalize.normalize(
         loaded, fitted.facts, schema_sources.newer_than(source.base, loaded)
     )
+    fact_checks.expect_fitting(plain, fitted.facts, stated)
     by_rule = methods.results_by_rule(plain, fitted.facts)
     return schema_facts.text_of(fitted, loaded, source.base, stated, by_rule)

@@ -92,8 +92,9 @@ class Facts(revision_facts.Facts):
         capabilities: Capability by method, as a dotted path: of the receiver for requests, of the
             sender itself for notifications. Methods without one are not listed.
         results: Result types that no rule finds.
-        defaults: Values of fields that the schema requires and a peer may leave out, by
-            definition name and wire name; the definition `*` stands for all others.
+        defaults: Values of fields that a peer may leave out, by definition name and wire name. A
+            package sends them. The definition `*` stands for all others, where the schema requires
+            the field.
         renamed: Definitions that a later revision calls otherwise: name here to later name.
         pages: What the pages state for readers.
         revision: The revision they were written for.

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -163,7 +163,7 @@ def read_extension(path: Path, core: Mapping[str, Node]) -> SchemaFile:
 
     module = typescript.read(path)
     whole = typescript.with_core(module, core)
-    document = typescript.document(whole, "$defs", typescript.Fidelity.TYPESCRIPT)
+    document = typescript.document(whole, "$defs", typescript.Fidelity.TYPESCRIPT, ())
     own = typescript.without_core(document, module, core)
     return SchemaFile(path, own, digest(own))
 
@@ -286,14 +286,39 @@ def _typescript_file(path: Path, module: Module) -> SchemaFile:
         container: digest(typescript.document(module, container, Fidelity.PUBLISHED))
         for container in _CONTAINERS
     }
-    container = next((name for name, value in published.items() if value in known), "$defs")
+    container = next((name for name, value in published.items() if value in known), None)
+    whole = _whole_names() if container is None else None
+    container = container or "$defs"
     constants = {
         name: constant.value
         for name, constant in module.constants.items()
         if constant.value is not None
     }
-    document = typescript.document(module, container, Fidelity.TYPESCRIPT)
+    document = typescript.document(module, container, Fidelity.TYPESCRIPT, whole)
     return SchemaFile(path, document, published[container], constants)
+
+
+@cache
+def _whole_names() -> frozenset[str]:
+    """The names of which the known revisions have integers, and no other numbers.
+
+    A name is that of a definition, of a member, or of a member within a definition, after a dot.
+    """
+    kinds: dict[str, set[str]] = {}
+    for row in revisions():
+        document = known_document(row)
+        definitions: Node = next(document[key] for key in _CONTAINERS if key in document)
+        for owner, definition in definitions.items():
+            kinds.setdefault(owner, set()).update(keywords.types(definition))
+            for _, inner in subschemas(definition):
+                for wire, node in inner.get("properties", {}).items():
+                    name = str(node.get("$ref", "")).rpartition("/")[2]
+                    found = keywords.types(definitions.get(name, node))
+                    kinds.setdefault(wire, set()).update(found)
+                    kinds.setdefault(f"{owner}.{wire}", set()).update(found)
+    return frozenset(
+        name for name, each in kinds.items() if "integer" in each and "number" not in each
+    )
 
 
 def _check_document(document: Node, source: str) -> None:

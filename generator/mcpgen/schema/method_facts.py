@@ -27,6 +27,8 @@ class MethodFacts:
         unchecked: Members of the params that are any JSON object, since the handler validates them.
         per_principal: Whether a server has it for authenticated clients alone.
         extension_results: Types of extensions that its result may be, where the package has them.
+        positional: Params that its methods take by position, in this order; all others are taken
+            by keyword alone. Only generation reads it.
     """
 
     extension: bool = False
@@ -44,6 +46,7 @@ class MethodFacts:
     unchecked: tuple[str, ...] = ()
     per_principal: bool = False
     extension_results: tuple[str, ...] = ()
+    positional: tuple[str, ...] = ()
 
 
 UNSTATED = MethodFacts()

@@ -45,10 +45,10 @@ from ..errors import (
     was_begun,
 )
 from ..facts import Method
-from ..foreign_text import safe_repr
 from ..method_facts import MethodFacts
 from ..protocol.client_connection import result_decoder
 from ..protocol.lifecycle import Session, is_declared
+from ..runtime.pages import pages_of
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
@@ -346,26 +346,20 @@ class RequestPipeline:
         if items is None:
             raise MethodNotFoundError(method)
         collected: list[Any] = []
-        cursors: set[int] = set()  # hashes, since a cursor may be long
-        cursor: str | None = None
-        while True:
-            page = {**fields, "cursor": cursor}
-            params = typed_params(row, page, self.session.revision.name)
+
+        async def request(cursor: str | None) -> tuple[list[Any], str | None]:
+            params = typed_params(row, {**fields, "cursor": cursor}, self.session.revision.name)
             result = await self._call(row, options, params)
-            collected += getattr(result, items)
-            cursor = getattr(result, "next_cursor", None)  # a revision may have no pagination
-            if cursor is None:
-                return collected
-            if hash(cursor) in cursors:
-                raise RemoteProtocolError(
-                    f"{method}: nextCursor: expected a new cursor, got {safe_repr(cursor)} again"
-                )
-            cursors.add(hash(cursor))
-            if len(cursors) >= limits.list_pages or len(collected) > limits.list_items:
-                raise RemoteProtocolError(
-                    f"{method}: expected a list of at most {limits.list_pages} pages and "
-                    f"{limits.list_items} items, got more; read it page by page"
-                )
+            if not hasattr(result, items):
+                expected = f"{method}: expected a page with {items}"
+                raise RemoteProtocolError(f"{expected}, got {type(result).__name__}")
+            # a revision may have no pagination
+            return getattr(result, items), getattr(result, "next_cursor", None)
+
+        bounds = {"pages": limits.list_pages, "items": limits.list_items}
+        async for page in pages_of(request, method, **bounds):
+            collected += page
+        return collected
 
     def _row(self, method: str) -> Method:
         revision = self.session.revision
@@ -541,6 +535,8 @@ class RequestPipeline:
 
     def _filter_tools(self, result: Any) -> Any:
         """Store the schemas of a page of tools; returns the page without unusable tools."""
+        if not hasattr(result, "tools"):  # another result of a draft
+            return result
         usable = self.state.store_tools(result.tools)
         if len(usable) < len(result.tools):
             result = replace(result, tools=usable)

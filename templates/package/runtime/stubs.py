@@ -64,11 +64,6 @@ class SessionBase:
         params = typed_params(method, fields, revision.name)
         return await self._context.request(name, params, timeout=timeout)
 
-    async def _request_whole(self, name: str, params: Any, timeout: float | None) -> Any:
-        """Send a request with its params as one value."""
-        method = method_named(self._context.revision.server_requests, name)
-        return await self._context.request(name, _convert_params(params, method), timeout=timeout)
-
     async def _notify(self, name: str, fields: Mapping[str, Any]) -> None:
         """Send a notification with params by Python name."""
         revision = self._context.revision
@@ -91,6 +86,8 @@ def method_named(rows: Mapping[str, Method], name: str) -> Method:
 def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> Any:
     """The params of a message from its fields by Python name, in a revision's own shape.
 
+    A field `*` is the params as a whole, where they are a union that no fields can stand for.
+
     Returns:
         A Struct, or `None` for a message without params.
 
@@ -99,6 +96,10 @@ def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> An
             has a wrong type.
         LocalProtocolError: A value has no JSON form. (Only pydantic checks that here.)
     """
+    defaults = method.default_params
+    if "*" in fields:
+        whole = fields["*"]
+        return _convert_params({**defaults, **whole} if is_object(whole) else whole, method)
     wire_names = method.wire_names
     members: dict[str, Any] = {}
     for field, value in fields.items():
@@ -110,7 +111,6 @@ def typed_params(method: Method, fields: Mapping[str, Any], revision: str) -> An
             members[wire_names[field]] = value
     if method.params is None or not (members or method.params_required):
         return None
-    defaults = method.default_params
     return _convert_params({**defaults, **members} if defaults else members, method)
 
 

@@ -116,11 +116,11 @@ async def test_settled_arguments_are_sent_where_the_revision_has_them(
     settled = {"arguments": {"country": "Norway"}}
     async with connect_scripted(revision, done(), revision=None) as (client, server):
         if revision in WITH_CONTEXT:
-            await client.complete(ARGUMENT, PROMPT, settled)
+            await client.complete(ARGUMENT, PROMPT, context=settled)
             assert server.asked() == [{"argument": ARGUMENT, "ref": PROMPT, "context": settled}]
         else:
             with pytest.raises(InvalidParamsError, match="has no 'context'"):
-                await client.complete(ARGUMENT, PROMPT, settled)
+                await client.complete(ARGUMENT, PROMPT, context=settled)
             assert server.heard == []
 
 

@@ -12,6 +12,7 @@ from dataclasses import replace
 from mcpgen.json_types import Json, Node, is_array, is_object
 from mcpgen.schema.typescript.syntax import (
     NO_COMMENT,
+    Comment,
     Declaration,
     Index,
     Interface,
@@ -67,11 +68,17 @@ def _interface(name: str, node: Node) -> Interface:
     properties: Mapping[str, Json] = node.get("properties", {})
     required = node.get("required", ())
     members = tuple(
-        Member(wire, _type(child), wire not in required, NO_COMMENT, _NOWHERE)
+        Member(wire, _type(child), wire not in required, _comment(child), _NOWHERE)
         for wire, child in properties.items()
     )
     index = Index(Keyword("unknown", _NOWHERE), _NOWHERE) if not properties else None
     return Interface(name, (), Object(members, index, _NOWHERE), NO_COMMENT, _NOWHERE)
+
+
+def _comment(node: Json) -> Comment:
+    """The comment that makes the number of a member an integer."""
+    is_whole = is_object(node) and node.get("type") == "integer"
+    return Comment(keywords={"type": "integer"}) if is_whole else NO_COMMENT
 
 
 def _type(node: Json) -> Type:

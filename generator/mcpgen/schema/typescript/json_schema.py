@@ -9,7 +9,8 @@ file it comes from:
   an alias of anything else stands for what it names;
 - in a union the schemas come first, then the literals as one `enum`, then plain types as one
   `type`; an alias of a union is replaced by its members there;
-- `number` is an integer unless a tag says otherwise.
+- `number` is an integer unless a tag says otherwise, in the specification's own files. In others it
+  is an integer where the specification has one under the same name, or where a tag says so.
 
 Information that this tool loses is kept by `Fidelity.TYPESCRIPT`. `Fidelity.PUBLISHED` loses it
 too, so that a schema can be recognised by its digest.
@@ -18,9 +19,10 @@ too, so that a schema can be recognised by its digest.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from enum import Enum
 
+from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node
 from mcpgen.schema.structure import escape
 from mcpgen.schema.typescript.scope import Scope
@@ -69,28 +71,42 @@ _DIALECTS = {
 }
 
 
-def document(module: Module, container: str, fidelity: Fidelity) -> Node:
+def document(
+    module: Module, container: str, fidelity: Fidelity, whole: Collection[str] | None = None
+) -> Node:
     """The JSON Schema document of a module.
 
     Args:
         module: The declarations.
         container: `$defs` for 2020-12, `definitions` for draft-07.
         fidelity: The text to follow where the two disagree.
+        whole: Names of declarations, of members, and of members within a declaration
+            (`Name.member`) whose numbers are integers; `None` for all.
 
     Raises:
-        TypeScriptError: A type has no JSON Schema, or names something that is not declared.
+        TypeScriptError: A type has no JSON Schema, or names something that is not declared; or a
+            default is no value of its type.
     """
-    return _Writer(module, container, fidelity).document()
+    return _Writer(module, container, fidelity, whole).document()
 
 
 class _Writer:
-    def __init__(self, module: Module, container: str, fidelity: Fidelity) -> None:
+    def __init__(
+        self,
+        module: Module,
+        container: str,
+        fidelity: Fidelity,
+        whole: Collection[str] | None,
+    ) -> None:
         self._module = module
         self._container = container
         self._published = fidelity is Fidelity.PUBLISHED
         self._scope = Scope(module, nulls=not self._published)
         self._referenced: dict[str, None] = {}
         self._levels = 0
+        self._whole = whole
+        self._owner = self._name = ""
+        self._defaults: list[tuple[Member, Node]] = []
 
     def document(self) -> Node:
         definitions: dict[str, Node] = {}
@@ -103,10 +119,24 @@ class _Writer:
                     definitions[each] = self._definition(self._module.types[each])
                     pending += list(self._referenced)[before:]
         whole = {"$schema": _DIALECTS[self._container], self._container: definitions}
+        self._check_defaults(definitions)
         ordered: Node = json.loads(json.dumps(whole, sort_keys=True))
         return ordered
 
+    def _check_defaults(self, definitions: Node) -> None:
+        if not self._defaults:
+            return
+        from jsonschema import Draft7Validator, Draft202012Validator
+
+        validator = Draft202012Validator if self._container == "$defs" else Draft7Validator
+        for member, schema in self._defaults:
+            value = schema["default"]
+            if not validator({**schema, self._container: definitions}).is_valid(value):
+                expected = f"a default of {member.name} that is a value of its type"
+                raise self._module.error(member.at, expected, format_value(value))
+
     def _definition(self, declaration: Declaration) -> Node:
+        self._owner = self._name = declaration.name
         if isinstance(declaration, Alias):
             schema = self._alias(declaration)
         else:
@@ -164,7 +194,9 @@ class _Writer:
             case "any" | "unknown":
                 return {}
             case "number":
-                return {"type": "integer"}
+                names = {self._name, f"{self._owner}.{self._name}"}
+                is_whole = self._whole is None or not names.isdisjoint(self._whole)
+                return {"type": "integer" if is_whole else "number"}
             case "object":
                 return {"additionalProperties": True, "properties": {}, "type": "object"}
             case "boolean" | "null" | "string":
@@ -253,7 +285,7 @@ class _Writer:
     def _object(
         self, members: Iterable[Member], index: Index | None, trail: tuple[str, ...]
     ) -> Node:
-        present = [member for member in members if not _is_left_out(member)]
+        present = [member for member in members if not self._is_left_out(member)]
         schema: Node = {}
         if index is not None:
             closed = isinstance(index.type, Keyword) and index.type.name == "never"
@@ -268,20 +300,29 @@ class _Writer:
     def _property(self, member: Member, trail: tuple[str, ...]) -> Node:
         if "type" in member.comment.keywords:
             self._scope.count(member.at)
-            return _annotate({}, member.comment)
-        return _annotate(self._schema(member.type, trail), member.comment)
+            schema = _annotate({}, member.comment)
+        else:
+            outer, self._name = self._name, member.name
+            schema = _annotate(self._schema(member.type, trail), member.comment)
+            self._name = outer
+        if "default" in schema:
+            self._defaults.append((member, schema))
+        return schema
+
+    def _is_left_out(self, member: Member) -> bool:
+        """Whether a member is always absent, or is marked as no part of the schema."""
+        name = member.type.name if isinstance(member.type, Keyword) else ""
+        if name == "never" and not (member.optional or member.comment.ignored):
+            expected = (
+                f"a type with values for the required {member.name}, or {member.name}?: never"
+            )
+            raise self._module.error(member.at, expected, "never")
+        return name in ("never", "undefined") or member.comment.ignored
 
 
 def _is_named(type_: Type) -> bool:
     """Whether a named type is written as a reference where its name is used."""
     return isinstance(type_, Object | Intersection | Union | Reference)
-
-
-def _is_left_out(member: Member) -> bool:
-    """Whether a member is always absent, or is marked as no part of the schema."""
-    type_ = member.type
-    forbidden = isinstance(type_, Keyword) and type_.name in ("never", "undefined")
-    return forbidden or member.comment.ignored
 
 
 def _is_anything(index: Index | None) -> bool:

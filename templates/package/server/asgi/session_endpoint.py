@@ -142,7 +142,7 @@ class SessionEndpoint:
             session: The session of the POST, or the refusal, if known.
         """
         initialize = initialize_request(message)
-        if session is None and (self._stateless or self._session_key not in request.headers):
+        if session is None and (self._stateless or self.session_id_of(request) is None):
             if initialize is not None:
                 await self.initialize(request, initialize, body, receive, send)
                 return
@@ -556,8 +556,8 @@ class SessionEndpoint:
         )
 
     def session_id_of(self, request: http.HttpRequest) -> str | None:
-        """The session id in a header field of a request."""
-        return request.field(self._facts.headers.session)
+        """The session id in a header field of a request; `None` if it is absent or empty."""
+        return request.field(self._facts.headers.session) or None
 
     def check_version(self, request: http.HttpRequest) -> HttpResponse | None:
         """The refusal of a request whose header names another revision."""

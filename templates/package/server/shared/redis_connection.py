@@ -10,6 +10,9 @@ connection, with TLS, password and database; then this class replaces the transp
 After a connection broke, a new connection is made, and commands without a reply are sent once more.
 So each command has to be idempotent. No command may block, since all later commands would wait.
 
+Each part of a reply is parsed once, when it has arrived. A reply of more than `REPLY_BYTES` closes
+the connection and fails its command.
+
 Source: the protocol of Redis, version 2 (RESP2).
 """
 
@@ -17,14 +20,115 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 Words: TypeAlias = tuple[str | bytes | int, ...]
 """A command and its arguments."""
 
+REPLY_BYTES = 64 * 2**20
+"""Most bytes of one reply."""
+
 _TRIES = 2  # of a command
 _END = b"\r\n"
+_SIMPLE, _ERROR, _INTEGER, _BULK, _ARRAY = b"+-:$*"
+_NUMBERED = frozenset((_INTEGER, _BULK, _ARRAY))
+_ARRAY_BYTES = 8  # least memory that an item of an array takes, whatever its reply
+
+
+class ReplyParser:
+    """Parses replies that arrive in pieces.
+
+    Args:
+        refused: Makes an exception from the text of an error reply.
+    """
+
+    def __init__(self, refused: Callable[[str], Exception]) -> None:
+        self._refused = refused
+        self._received: bytes | bytearray = b""
+        self._needed = 0  # bytes of the next part, as far as they are known
+        self._size = 0  # bytes of the current reply that were parsed
+        self._arrays: list[tuple[int, list[Any]]] = []  # those without their last item: outer first
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """The replies that are complete with these bytes.
+
+        Raises:
+            ValueError: A reply is not RESP2, or has more than `REPLY_BYTES`.
+        """
+        if self._received:
+            self._received += data
+        else:
+            self._received = data
+        received, begin, end = self._received, 0, len(self._received)
+        while begin < end and end - begin >= self._needed:
+            value, after = self._parse_part(received, begin)
+            if after < 0:
+                break
+            self._size += after - begin
+            begin, self._needed = after, 0
+            if self._arrays:
+                if value is self._arrays[-1][1]:
+                    continue  # the items follow
+                if not self._close_arrays(value):
+                    continue
+                value = self._arrays.pop()[1]
+            self._size = 0
+            yield value
+        if begin == end:
+            self._received = b""
+            return
+        if isinstance(received, bytearray):
+            del received[:begin]
+        else:
+            self._received = bytearray(received[begin:])
+        self._check_size(end - begin)
+
+    def _close_arrays(self, value: Any) -> bool:
+        """Add an item to the innermost array; whether all arrays but the outer one are complete."""
+        while True:
+            length, items = self._arrays[-1]
+            items.append(value)
+            if len(items) < length:
+                return False
+            if len(self._arrays) == 1:
+                return True
+            value = self._arrays.pop()[1]
+
+    def _parse_part(self, data: bytes | bytearray, begin: int) -> tuple[Any, int]:
+        """A value, or an array without its items, and the index of its end; -1 if incomplete."""
+        end = data.find(_END, begin)
+        if end < 0:
+            return None, -1
+        kind, after = data[begin], end + len(_END)
+        if kind == _SIMPLE:
+            return bytes(data[begin + 1 : end]), after
+        if kind == _ERROR:
+            return self._refused(data[begin + 1 : end].decode("utf-8", "replace")), after
+        if kind not in _NUMBERED:
+            raise ValueError(f"expected a reply of RESP2, got {bytes([kind])!r}")
+        number = int(data[begin + 1 : end])
+        if kind == _INTEGER:
+            return number, after
+        if number < 0:
+            return None, after
+        if kind == _BULK:
+            if self._size + number > REPLY_BYTES:
+                self._check_size(number)
+            end = after + number
+            if len(data) < end + len(_END):
+                self._needed = end + len(_END) - begin
+                return None, -1
+            return bytes(data[after:end]), end + len(_END)
+        self._check_size(number * _ARRAY_BYTES)
+        items: list[Any] = []
+        if number:
+            self._arrays.append((number, items))
+        return items, after
+
+    def _check_size(self, more: int) -> None:
+        if self._size + more > REPLY_BYTES:
+            raise ValueError(f"expected a reply of at most {REPLY_BYTES} bytes, got more")
 
 
 class _Command:
@@ -63,7 +167,7 @@ class RedisConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._commands: deque[_Command] = deque()
         self._unsent: list[bytes] = []
-        self._received = b""
+        self._parser = ReplyParser(refused)
         self._connection: Any = None
         self._transport: Any = None
         self._connecting: asyncio.Task[None] | None = None
@@ -97,19 +201,20 @@ class RedisConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Set the results of the commands whose replies have arrived."""
-        if self._received:
-            data = self._received + data
-        begin = 0
-        while begin < len(data) and (reply := self._parse_reply(data, begin)) is not None:
-            value, begin = reply
-            future = self._commands.popleft().reply
-            if future.done():  # the caller was cancelled
-                continue
-            if isinstance(value, Exception):
-                future.set_exception(value)
-            else:
-                future.set_result(value)
-        self._received = data[begin:]
+        try:
+            for value in self._parser.feed(data):
+                future = self._commands.popleft().reply
+                if future.done():  # the caller was cancelled
+                    continue
+                if isinstance(value, Exception):
+                    future.set_exception(value)
+                else:
+                    future.set_result(value)
+        except (ValueError, IndexError) as error:  # a reply that is too long, or to no command
+            failure = ConnectionError(str(error))
+            if self._commands and not (failed := self._commands.popleft().reply).done():
+                failed.set_exception(failure)
+            self._disconnect(failure, tries=_TRIES)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Send the commands without a reply once more."""
@@ -153,7 +258,7 @@ class RedisConnection(asyncio.Protocol):
         if self._connection is not None:
             self._connection._close()  # without waiting, as its destructor does
         self._connection = self._transport = None
-        self._received = b""
+        self._parser = ReplyParser(self._refused)
         self._unsent.clear()
         commands, self._commands = self._commands, deque()
         for command in commands:
@@ -173,35 +278,6 @@ class RedisConnection(asyncio.Protocol):
             self._disconnect(TimeoutError("no reply in time"))
         elif self._commands:
             self._timer = self._loop.call_at(self._commands[0].deadline, self._check_deadline)
-
-    def _parse_reply(self, data: bytes, begin: int) -> tuple[Any, int] | None:
-        """The reply that begins at an index, and the index of its end; `None` if incomplete."""
-        end = data.find(_END, begin)
-        if end < 0:
-            return None
-        kind, text, begin = data[begin : begin + 1], data[begin + 1 : end], end + len(_END)
-        if kind == b"+":
-            return text, begin
-        if kind == b"-":
-            return self._refused(text.decode("utf-8", "replace")), begin
-        number = int(text)
-        if kind == b":":
-            return number, begin
-        if number < 0:
-            return (None, begin)
-        if kind == b"$":
-            end = begin + number
-            return None if len(data) < end + len(_END) else (data[begin:end], end + len(_END))
-        if kind != b"*":
-            raise ValueError(f"expected a reply of RESP2, got {kind!r}")
-        values: list[Any] = []
-        for _ in range(number):
-            reply = self._parse_reply(data, begin)
-            if reply is None:
-                return None
-            value, begin = reply
-            values.append(value)
-        return values, begin
 
 
 def _encode_command(words: Words) -> bytes:

@@ -43,6 +43,8 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
         subscriptions: Resources to whose updates the client subscribed.
         listener: Id of the worker that has the newest stream opened by GET; empty for none.
         rules: Rules of this session alone; the last rule that matches an item decides.
+        client: Identifies the client whose share of a store the record takes: the principal, else
+            the network address.
     """
 
     revision: str
@@ -56,6 +58,7 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     subscriptions: frozenset[str] = frozenset()
     listener: str = ""
     rules: tuple[SharedRule, ...] = ()
+    client: str = ""
 
 
 class SessionStore(Protocol):
@@ -66,15 +69,31 @@ class SessionStore(Protocol):
     """
 
     async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
-        """Store the record of a new session."""
+        """Store the record of a new session.
+
+        Raises:
+            SharedStateFullError: The records of all clients have too many bytes.
+        """
         ...
 
-    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
-        """The record of a session; `None` if the session has ended or never existed."""
+    async def load(
+        self, identifier: str, seconds: float | None, before: SessionRecord | None = None
+    ) -> SessionRecord | None:
+        """The record of a session; `None` if the session has ended or never existed.
+
+        Args:
+            identifier: Id of the session.
+            seconds: See above.
+            before: A long record that was loaded before; returned if it is the stored version.
+        """
         ...
 
     async def change(self, identifier: str, record: SessionRecord) -> bool:
-        """Store the next version of a record; `False` if the version before it is not stored."""
+        """Store the next version of a record; `False` if the version before it is not stored.
+
+        Raises:
+            SharedStateFullError: The records of all clients have too many bytes.
+        """
         ...
 
     async def touch(self, identifier: str, seconds: float | None) -> None:
@@ -98,7 +117,9 @@ class MemorySessionStore:
         self._records = {each: entry for each, entry in self._records.items() if entry[1] > now}
         self._records[identifier] = record, _expiry(seconds)
 
-    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
+    async def load(
+        self, identifier: str, seconds: float | None, before: SessionRecord | None = None
+    ) -> SessionRecord | None:
         """Load a record."""
         record, until = self._records.get(identifier, (None, 0.0))
         if record is None or until <= anyio.current_time():

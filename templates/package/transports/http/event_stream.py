@@ -62,6 +62,8 @@ class EventStream:
     Attributes:
         id: As passed.
         answered: Whether the response was received.
+        unmatched: The error if something came in place of the response; the stream is not resumed
+            then.
         connected: Whether a GET ever succeeded.
         idle: Consecutive connections without a message, including those of a replaced stream.
         scope: Ends the stream when cancelled.
@@ -78,6 +80,7 @@ class EventStream:
         self.id = id
         self._timeouts = timeouts
         self.answered = False
+        self.unmatched: McpError | None = None
         self.connected = False
         self.idle = 0
         self.scope = anyio.CancelScope()
@@ -105,9 +108,13 @@ class EventStream:
         Raises:
             ResponseLostError: The response is lost.
             FrameError: An event was too long.
+            RemoteProtocolError: Something else came in place of the response.
+            RemoteError: An error without an id came.
         """
         await self._read(response)
         while not self.answered:
+            if self.unmatched is not None:
+                raise self.unmatched
             await self._read(await self._reconnect(format_url(response.url)))
 
     async def listen(self, on_stream: OnStream) -> None:

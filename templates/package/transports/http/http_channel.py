@@ -458,6 +458,8 @@ class _StreamableHttp:
             answers = parsed.results()
             if identifier in answers:
                 self._open_session(message, answers[identifier], response)
+            elif parsed.has_response and self._streams.keys().isdisjoint(answers):
+                stream.unmatched = self._missing_response_error(message, parsed)
             await self._pass_on(parsed, answers)
 
         requests = self._endpoint.requests

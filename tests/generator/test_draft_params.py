@@ -1,0 +1,330 @@
+"""Params of a draft: what is positional, what absence means, and defaults that facts state."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.schemas import COUNT, TEXT, const, obj
+from generator.test_fitting import definitions_of
+from generator.test_undecided_unions import check_program, write_package
+from mcpgen.errors import FactsError
+
+NAMES = ["2025-06-18", "2026-07-28"]
+
+CALLS = """
+import anyio
+from pkg import Server, connect, connect_sync
+from pkg.testing import connected
+
+server = Server("sums")
+
+@server.tool()
+def add(a: int) -> int:
+    return a + 1
+
+@server.prompt()
+def greet(city: str) -> str:
+    return "hi " + city
+
+@server.resource("note://one")
+def note() -> str:
+    return "one"
+
+@server.completion(prompt="greet", argument="city")
+def cities(value: str) -> list[str]:
+    return ["Oslo"]
+
+CITY, GREET = {"name": "city", "value": "O"}, {"type": "ref/prompt", "name": "greet"}
+
+async def main() -> None:
+    async with connect(server) as client:
+        assert (await client.call_tool("add", {"a": 1})).data == 2
+        assert (await client.get_prompt("greet", {"city": "Oslo"})).messages[0].content.text == "hi Oslo"
+        assert (await client.read_resource("note://one")).contents[0].text == "one"
+        assert (await client.complete(CITY, GREET)).completion.values == ["Oslo"]
+        assert (await client.list_tools_page(None)).tools[0].name == "add"
+        assert (await client.call_tool("add", {"a": 1}, agent="x")).data == 2
+
+anyio.run(main)
+with connect_sync(server) as client:
+    assert client.call_tool("add", {"a": 1}).data == 2
+    assert client.get_prompt("greet", {"city": "Oslo"}).messages[0].content.text == "hi Oslo"
+    assert client.read_resource("note://one").contents[0].text == "one"
+    assert client.complete(CITY, GREET).completion.values == ["Oslo"]
+"""
+
+KEYWORDS = """
+import inspect
+from pkg import Client
+from pkg.rdraft.client import Client as Own
+
+for owner in (Client, Own):
+    call = inspect.signature(owner.call_tool).parameters
+    assert call["agent"].kind is inspect.Parameter.KEYWORD_ONLY, call
+    prompt = inspect.signature(owner.get_prompt).parameters
+    kinds = [prompt[name].kind for name in ("name", "arguments", "agent")]
+    assert kinds == [inspect.Parameter.POSITIONAL_OR_KEYWORD] * 2 + [call["agent"].kind], prompt
+    assert prompt["agent"].default is inspect.Parameter.empty, prompt
+"""
+
+PARAMS = (
+    ("CallToolRequest", "CallToolRequestParams"),
+    ("GetPromptRequest", "GetPromptRequestParams"),
+    ("ReadResourceRequest", "ReadResourceRequestParams"),
+    ("CompleteRequest", "CompleteRequestParams"),
+    ("ListToolsRequest", "PaginatedRequestParams"),
+)
+
+
+def params_of(definitions: dict[str, Any], request: str, params: str) -> dict[str, Any]:
+    """The params of a request, to be changed: a definition, or inline in older revisions."""
+    node: dict[str, Any] = definitions[request]["properties"]["params"]
+    return definitions[params] if "$ref" in node else node
+
+
+def with_agent(name: str, *required: str) -> dict[str, Any]:
+    """The definitions of a revision with `agent` before all other params of its requests."""
+    definitions = definitions_of(name)
+    for request, params in PARAMS:
+        node = params_of(definitions, request, params)
+        node["properties"] = {"agent": TEXT, **node.get("properties", {})}
+        if request in required:
+            node["required"] = ["agent", *node.get("required", ())]
+    return definitions
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_new_member_of_params_moves_no_argument(name: str, tmp_path: Path) -> None:
+    write_package(tmp_path, "$defs", with_agent(name), ())
+    check_program(tmp_path, CALLS)
+
+
+def test_a_required_member_of_params_is_a_keyword_unless_facts_say_otherwise(
+    tmp_path: Path,
+) -> None:
+    write_package(tmp_path, "$defs", with_agent(NAMES[-1], "GetPromptRequest"), ())
+    check_program(tmp_path, KEYWORDS)
+
+
+POSITIONAL = """
+import inspect
+from pkg.rdraft.client import Client
+
+assert [*inspect.signature(Client.call_tool).parameters][:4] == ["self", "agent", "name", "arguments"]
+"""
+
+
+def test_facts_say_which_params_are_positional(tmp_path: Path) -> None:
+    stated = '[methods."tools/call"]\npositional = ["agent", "name", "arguments"]'
+    definitions = with_agent(NAMES[-1], "CallToolRequest")
+    write_package(tmp_path, "$defs", definitions, (), stated)
+    check_program(tmp_path, POSITIONAL)
+
+
+ABSENT = """
+import anyio
+from pkg import ClientHandlers, Context, Server, connect
+
+server = Server("sums")
+
+@server.tool()
+def add(a: int) -> int:
+    return a + 1
+
+@server.tool()
+async def ask(ctx: Context) -> str:
+    return (await ctx.elicit("ok?", {"type": "object", "properties": {}})).action
+
+@server.prompt()
+def greet(city: str) -> str:
+    return "hi " + city
+
+@server.resource("note://one")
+def note() -> str:
+    return "one"
+
+class Handlers(ClientHandlers):
+    async def elicit(self, params, ctx):
+        return {"action": "decline"}
+
+async def main() -> None:
+    async with connect(server, handlers=Handlers()) as client:
+        assert (await client.call_tool("add", {"a": 1})).data == 2
+        assert (await client.get_prompt("greet", {"city": "Oslo"})).messages[0].content.text == "hi Oslo"
+        for _ in range(2):
+            assert (await client.read_resource("note://one")).contents[0].text == "one"
+            assert [tool.name for tool in await client.list_tools()] == ["add", "ask"]
+        assert (await client.call_tool("ask")).content[0].text == "decline"
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("optional", [("resultType",), ("resultType", "ttlMs", "cacheScope")])
+def test_members_of_results_may_become_optional(optional: tuple[str, ...], tmp_path: Path) -> None:
+    definitions = definitions_of(NAMES[-1])
+    for node in definitions.values():
+        if "required" in node:
+            node["required"] = [wire for wire in node["required"] if wire not in optional]
+    write_package(tmp_path, "$defs", definitions, (), more=("elicitation",))
+    check_program(tmp_path, ABSENT)
+
+
+DEFAULTS = """
+import anyio
+from pkg import Context, Server, connect
+
+server = Server("sums")
+
+@server.tool()
+def add(a: int, ctx: Context) -> str:
+    return f"{a + 1} {ctx.request_context.params.agent}"
+
+async def main() -> None:
+    async with connect(server) as client:
+        texts = [
+            (await client.call_tool("add", {"a": 1}, **given)).content[0].text
+            for given in ({}, {"agent": None}, {"agent": "other"})
+        ]
+        assert texts == ["2 ours", "2 ours", "2 other"], texts
+
+anyio.run(main)
+"""
+
+
+@pytest.mark.parametrize("required", [(), ("CallToolRequest",)])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stated_default_of_params_is_sent_unless_it_is_given(
+    name: str, required: tuple[str, ...], tmp_path: Path
+) -> None:
+    definitions = with_agent(name, *required)
+    owner = "CallToolRequestParams"
+    stated = f'[defaults.{owner}]\nagent = "ours"\n'
+    write_package(tmp_path, "$defs", definitions, (), stated)
+    check_program(tmp_path, DEFAULTS)
+
+
+REFUSED = {
+    '[defaults.Implementation]\nversion = 3': (
+        "/defaults/Implementation/version: expected a value of Implementation.version in the"
+        " schema, which [defaults.Implementation] \"version\" = ... in --facts gives, got 3"
+    ),
+    '[defaults."*"]\nttlMs = "many"': "/defaults/*/ttlMs: expected a value of",
+    "[defaults.CacheableResult]\nttlMs = -1": "/defaults/CacheableResult/ttlMs: expected a value",
+    "[defaults.Implementatio]\nversion = '1'": "the nearest being Implementation, got",
+    "[defaults.Implementation]\nversoin = '1'": "the nearest being version, got",
+    '[defaults."*"]\nttlMss = 1': "expected a member, the nearest being ttlMs",
+    '[methods."tools/call"]\npositional = ["nmae"]': (
+        "/methods/tools~1call/positional: expected a member of the params of tools/call,"
+        " the nearest being name"
+    ),
+}
+
+
+@pytest.mark.parametrize("stated", REFUSED)
+def test_facts_about_members_have_to_fit_the_schema(stated: str, tmp_path: Path) -> None:
+    with pytest.raises(FactsError) as refused:
+        write_package(tmp_path, "$defs", definitions_of(NAMES[-1]), ("types",), stated)
+    assert REFUSED[stated] in str(refused.value)
+
+
+UNIONS = """
+import anyio
+from pkg import ClientHandlers, Server, connect, connect_sync
+from pkg.rdraft import models
+from pkg.rdraft.client import ClientHandlers
+from pkg.rdraft.server import ServerHandlers, ServerSession
+
+events = []
+
+class Handlers(ServerHandlers):
+    async def find(self, params, ctx):
+        await ServerSession(ctx).found(models.ById(id=5))
+        await ServerSession(ctx).found({"kind": "name", "name": "x"})
+        return {"text": f"{params.kind} {getattr(params, 'name', None)}"}
+
+    async def lost(self, params, ctx):
+        events.append(params.kind)
+
+class Client(ClientHandlers):
+    async def found(self, params, ctx):
+        events.append(params.kind)
+
+server = Server("notes", handlers=[Handlers()])
+
+@server.tool()
+def add(a: int) -> int:
+    return a + 1
+
+async def main() -> None:
+    async with connect(server, handlers=Client()) as client:
+        for params in ({"kind": "name", "name": "x"}, models.ByName(name="x")):
+            result = await client.find(params)
+            assert result.text == "name x", result
+        assert (await client.call_tool("add", {"a": 1})).data == 2
+        assert (await client.call_tool("add", {"a": 1}, agent="x")).data == 2
+        assert sorted(events) == ["id", "id", "name", "name"], events
+        events.clear()
+        await client.lost({"kind": "id", "id": 4})
+        await client.lost(models.ByName(name="x"))
+        await client.list_tools()
+
+anyio.run(main)
+with connect_sync(server) as client:
+    assert client.find({"kind": "id", "id": 5}).text == "id None"
+    client.lost({"kind": "id", "id": 5})
+    client.call_tool("add", {"a": 1})
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_params_may_be_one_of_several_objects(name: str, tmp_path: Path) -> None:
+    definitions = definitions_of(name)
+    call = params_of(definitions, "CallToolRequest", "CallToolRequestParams")
+    either = {"anyOf": [{"$ref": "#/$defs/ByName"}, {"$ref": "#/$defs/ById"}]}
+    definitions |= {
+        "ByName": obj("kind name", kind=const("name"), name=TEXT),
+        "ById": obj("kind id", kind=const("id"), id=COUNT),
+        "FindRequest": obj("method params", method=const("items/find"), params=either),
+        "FindResult": obj("text", text=TEXT),
+        "PlainCall": {**call},
+        "AgentCall": {
+            **call,
+            "properties": {"agent": TEXT, **call["properties"]},
+            "required": ["agent", *call["required"]],
+        },
+    }
+    definitions["CallToolRequest"]["properties"]["params"] = {
+        "anyOf": [{"$ref": "#/$defs/AgentCall"}, {"$ref": "#/$defs/PlainCall"}]
+    }
+    for message, union in (
+        ("FindRequest", "ClientRequest"),
+        ("FoundNotification", "ServerNotification"),
+        ("LostNotification", "ClientNotification"),
+    ):
+        method = const(f"notifications/{message.lower()}")
+        definitions.setdefault(message, obj("method params", method=method, params=either))
+        node = definitions.get(union, {"anyOf": []})
+        others = node.get("anyOf", [node])
+        definitions[union] = {"anyOf": [*others, {"$ref": f"#/$defs/{message}"}]}
+    write_package(tmp_path, "$defs", definitions, ())
+    check_program(tmp_path, UNIONS)
+
+
+RENAMED = ("CallToolRequest", "ListToolsRequest", "GetPromptRequest", "ReadResourceRequest")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_methods_keep_their_names_if_the_types_of_their_messages_do_not(
+    name: str, tmp_path: Path
+) -> None:
+    text = json.dumps(definitions_of(name))
+    for at, old in enumerate(RENAMED):
+        for start in ('"', '"#/$defs/'):
+            text = text.replace(f'{start}{old}"', f'{start}Message{at}"')
+    write_package(tmp_path, "$defs", json.loads(text), ())
+    check_program(tmp_path, CALLS.replace('agent="x"', "timeout=5"))
