@@ -268,8 +268,8 @@ def test_any_schema_is_reduced_or_refused(schema: dict[str, Any], arguments: Any
             )
 
 
-# Names of arguments that an API refuses: others are declared, and mapped back in calls. Patterns are
-# those of the providers: Anthropic's error, and parameters of Gemini's FunctionDeclaration.
+# Names of arguments that an API refuses: others are declared, and mapped back in calls.
+# Patterns are those of Anthropic's error and of parameters in Gemini's FunctionDeclaration.
 
 asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 PATTERNS = {
@@ -453,7 +453,7 @@ def test_a_schema_that_is_too_deep_keeps_its_names_with_a_note() -> None:
 
 @given(names=st.lists(st.text(max_size=80), unique=True, max_size=8))
 def test_any_names_are_accepted_distinct_and_lead_back(names: list[str]) -> None:
-    schema = {"properties": {name: {} for name in names}}
+    schema: dict[str, Any] = {"properties": {name: {} for name in names}}
     for pattern in PATTERNS.values():
         declared = PropertyKeys(schema, pattern)
         accepted = [*declared.schema["properties"]]
