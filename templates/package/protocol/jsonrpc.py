@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._structs import encode_finite
+from .._structs import encode_finite, is_null
 from .._wire import (
     UNREADABLE,
     UNWRITABLE,
@@ -45,9 +45,7 @@ BATCH_MESSAGES = 100
 BROKEN_BYTES = 1024 * 1024
 """Longest message that is not JSON, in bytes, whose id is looked for."""
 
-_BRACE, _NULL = ord("{"), ord("n")
-"""The first bytes of an object and of null."""
-
+_BRACE = ord("{")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What is replaced to read the envelope of a message that is not JSON.
@@ -163,9 +161,8 @@ def _message(envelope: _Envelope) -> Message | None:
         type(identifier) is str and len(identifier) <= ID_CHARACTERS
     )
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
-        params = envelope.params
-        if isinstance(params, UnsetType) or _is_null(params):
-            params = None
+        raw = envelope.params
+        params = None if isinstance(raw, UnsetType) or is_null(raw) else raw
         if readable:
             return Request(identifier, envelope.method, params)
         if identifier is UNSET:
@@ -179,17 +176,13 @@ def _message(envelope: _Envelope) -> Message | None:
     return None
 
 
-def _is_null(raw: Raw) -> bool:
-    return memoryview(raw)[0] == _NULL
-
-
 def _without_null(envelope: _Envelope) -> _Envelope:
     """An envelope in which members that are null, but for the id, are absent."""
     raw = {"result": envelope.result, "error": envelope.error}
     absent: dict[str, Any] = {
         name: UNSET
         for name, value in raw.items()
-        if not isinstance(value, UnsetType) and _is_null(value)
+        if not isinstance(value, UnsetType) and is_null(value)
     }
     if envelope.method is None:
         absent["method"] = UNSET

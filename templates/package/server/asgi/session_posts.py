@@ -191,7 +191,8 @@ class SessionPost:
         session = self._session
         for request in self._requests:
             if session.responses.get(request.id) is self.carrier:
-                message = session.peer.connection.fail(request.id, InternalError(text, data=INTERRUPTED))
+                error = InternalError(text, data=INTERRUPTED)
+                message = session.peer.connection.fail(request.id, error)
                 if message is not None:
                     try:
                         await session.send(message)

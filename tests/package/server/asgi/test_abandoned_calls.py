@@ -432,7 +432,7 @@ async def test_new_posts_are_looked_at_four_times_a_second() -> None:
 
 
 @on_virtual_clock
-async def test_a_call_that_ends_as_it_is_abandoned_does_not_end_the_watching() -> None:
+async def test_a_call_may_end_as_it_is_abandoned() -> None:
     posts, _ = count_posts(abandoned_seconds=5)
     session = open_session(NEWEST)
     async with anyio.create_task_group() as tasks:
