@@ -135,7 +135,7 @@ OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
 
 PROXIES = ("nginx", "haproxy")
-"""Packages of Debian, each with a program of the same name."""
+"""Packages of Debian, each with a program of the same name; a wheel has that of Caddy."""
 
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """Programs that can run a page without a display; the first is a package of Debian too."""
@@ -684,19 +684,19 @@ def old_python_peers(session: nox.Session, folder: Path) -> Path:
 
 @measured
 def proxies(session: nox.Session) -> None:
-    """Silent calls, and cancelled ones, through nginx and HAProxy; it takes a minute and a half."""
+    """Silent calls, cancelled ones and rolling restarts behind nginx, HAProxy and Caddy."""
     enter(session, "proxies")
     environment = proxy_programs(session)
     run_tests(session, "-m", "proxies", "tests/proxies", *session.posargs, env=environment)
 
 
 def proxy_programs(session: nox.Session) -> dict[str, str]:
-    """The programs nginx and HAProxy: installed, or unpacked from packages of Debian."""
+    """The programs of `PROXIES`, installed or unpacked from packages of Debian, and Caddy's."""
     folder = Path(session.create_tmp()).resolve() / "debian"
     path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", f"{folder / 'usr/sbin'}"))
     if not all(shutil.which(name, path=path) for name in PROXIES):
         unpack_debian(session, folder)
-    places = {name: shutil.which(name, path=path) for name in PROXIES}
+    places = {name: shutil.which(name, path=path) for name in (*PROXIES, "caddy")}
     missing = [name for name, place in places.items() if place is None]
     if missing:
         where = "neither on the path nor as a package of Debian"

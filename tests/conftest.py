@@ -72,9 +72,11 @@ COSTLY = (
             *(
                 "diff_properties",
                 "diff_reports",
+                "draft_toolkit",
                 "extensions",
                 "fitting",
                 "formatting",
+                "install_line",
                 "installed_runtime",
             ),
             *("list_requests", "live_server", "mirror_lists", "new_project", "overrides"),

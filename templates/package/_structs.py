@@ -16,17 +16,21 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType, ValidationError
+from msgspec import UNSET, DecodeError, Raw, UnsetType, ValidationError
 
 from ._unions import (
     UntaggedType,
     Variant,
     format_text,
-    has_integers,
     is_many,
     is_object,
+    is_tolerant,
     with_integers,
+    without_null,
 )
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
 
 __all__ = [
     "EXTRA",
@@ -34,6 +38,7 @@ __all__ = [
     "UNREADABLE",
     "UNSET",
     "UNWRITABLE",
+    "DecodeError",
     "EncodingError",
     "MessageType",
     "Raw",
@@ -52,6 +57,7 @@ __all__ = [
     "encode_finite",
     "error_text",
     "fields",
+    "is_null",
     "replace",
     "tag_of",
     "to_builtins",
@@ -82,8 +88,14 @@ UNWRITABLE = (
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
+_NULL = ord("n")
+"""The first byte of null, and of no other JSON."""
+
 _GOT_FLOAT = "got `float`"
 """Part of msgspec's error for a number such as `1.0` in place of an integer."""
+
+_GOT_NULL = "got `null`"
+"""Part of msgspec's error for null in place of any other value."""
 
 # Bytes of JSON to sample, and the numbers of quotes and commas in them that a long text lacks.
 _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
@@ -179,6 +191,11 @@ def error_text(error: Exception) -> str:
         return "nested too deep"
     what, at, path = str(error).rpartition(" - at `")
     return f"{format_text(what)}{at}{format_text(path)}"
+
+
+def is_null(value: Raw) -> bool:
+    """Whether raw JSON is null."""
+    return memoryview(value)[0] == _NULL
 
 
 def _decode_untagged(kind: type[Any], value: Any) -> Any:
@@ -300,40 +317,45 @@ def _encode_as_null(raw: Any) -> None:
 _pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_encode_as_null).encode
 
 
-@lru_cache(maxsize=1024)
-def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+def decoder(kind: TypeForm[T]) -> Callable[[bytes | Raw], T]:
     """The decoder of a type, created once.
 
     Raises:
         ValidationError: (from the decoder) The JSON has another shape; the text has the path.
-        msgspec.DecodeError: (from the decoder) The bytes are not JSON.
+        DecodeError: (from the decoder) The bytes are not JSON.
     """
+    any_kind: Any = kind  # a type is a key
+    return _decoder(any_kind)
+
+
+@lru_cache(maxsize=1024)
+def _decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     if isinstance(kind, UntaggedType):
         return _untagged_decoder(kind)
     decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
         kind, dec_hook=_decode_untagged
     ).decode
-    if not has_integers(kind, _types_of):
+    if not is_tolerant(kind, _types_of):
         return decode
 
-    def decode_with_integers(data: bytes | Raw) -> Any:
+    def decode_tolerantly(data: bytes | Raw) -> Any:
         try:
             return decode(data)
         except ValidationError as error:
-            if _GOT_FLOAT not in str(error):
+            if not _is_tolerable(error):
                 raise
         return convert(msgspec.json.decode(data), kind)
 
-    return decode_with_integers
+    return decode_tolerantly
 
 
-def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
+def _untagged_decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     """A decoder for a whole message that is a union without a tag.
 
     The decoder reads only the members that the tests need, and then decodes the message again as
     the member that fits; that is faster than to create dicts of the whole message.
     """
-    tests = kind.variants
+    tests: tuple[Variant, ...] = kind.variants
     if not all(variant.decides for variant in tests):
         return lambda data: convert(msgspec.json.decode(data), kind)
     values = {name for variant in tests for name in (*variant.consts, *variant.inner)}
@@ -353,7 +375,11 @@ def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
 
     def decode(data: bytes | Raw) -> Any:
         members = zip(names, msgspec.structs.astuple(look(data)), strict=True)
-        seen = {name: value for name, value in members if value is not UNSET}
+        seen = {
+            name: None if isinstance(value, Raw) and is_null(value) else value
+            for name, value in members
+            if value is not UNSET
+        }
         for variant in tests:
             if variant.fits(seen):
                 return decoder(variant.type)(data)
@@ -396,7 +422,7 @@ def _likeliest_first(
     return decode_likeliest
 
 
-def convert(value: Any, kind: Any) -> Any:
+def convert(value: Any, kind: TypeForm[T]) -> T:
     """Turn decoded JSON (dicts, lists, scalars) into `kind`.
 
     Members that `kind` does not have are dropped.
@@ -405,16 +431,22 @@ def convert(value: Any, kind: Any) -> Any:
         ValidationError: The value has another shape; the text has the path.
     """
     try:
-        try:
-            return msgspec.convert(value, kind, dec_hook=_decode_untagged)
-        except ValidationError as error:
-            if _GOT_FLOAT not in str(error):
-                raise
-        return msgspec.convert(with_integers(value), kind, dec_hook=_decode_untagged)
+        converted: T = _convert(value, kind)
+        return converted
     except ValidationError:
         raise
     except UNWRITABLE as error:  # half of a surrogate pair, nesting without end
         raise ValidationError(f"no JSON form: {error_text(error)}") from error
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+    except ValidationError as error:
+        if not _is_tolerable(error):
+            raise
+    tolerated = without_null(with_integers(value), kind, _members_of)
+    return msgspec.convert(tolerated, kind, dec_hook=_decode_untagged)
 
 
 def to_builtins(value: Any) -> Any:
@@ -432,6 +464,19 @@ class Untagged(metaclass=UntaggedType):
     """
 
     variants: ClassVar[tuple[Variant, ...]] = ()
+
+
+def _is_tolerable(error: ValidationError) -> bool:
+    """Whether the JSON may be valid as JSON Schema counts integers, or without null in a map."""
+    text = str(error)
+    return _GOT_FLOAT in text or _GOT_NULL in text
+
+
+def _members_of(kind: Any, value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The types of the members of a Struct, by wire name; `None` if the object is no such Struct."""
+    types = _types_of(kind)
+    tag = None if types is None else tag_of(kind)
+    return types if tag is None or value.get(tag[0], tag[1]) == tag[1] else None
 
 
 @lru_cache(maxsize=4096)

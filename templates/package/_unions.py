@@ -5,8 +5,9 @@ Does not depend on the library of models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple, TypeGuard, get_args, get_origin
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeGuard, Union, get_args, get_origin
 
 _TEXT = 300  # characters of a peer's text that an error quotes
 
@@ -20,6 +21,7 @@ class Variant(NamedTuple):
         consts: Wire name to the allowed values; an absent name fails the test.
         inner: Wire name to the names that the object under it must have.
         decides: Whether an object that passes the tests belongs to no other member.
+        nullable: Those of `required` for which null is a value; elsewhere null is absence.
     """
 
     type: Any
@@ -27,6 +29,7 @@ class Variant(NamedTuple):
     consts: Mapping[str, tuple[Any, ...]] = {}
     inner: Mapping[str, tuple[str, ...]] = {}
     decides: bool = True
+    nullable: tuple[str, ...] = ()
 
     @property
     def takes_scalars(self) -> bool:
@@ -36,7 +39,7 @@ class Variant(NamedTuple):
     def fits(self, value: Mapping[str, Any]) -> bool:
         """Whether the object has all that the schema requires of this member."""
         for name in self.required:
-            if name not in value:
+            if value.get(name) is None and not (name in self.nullable and name in value):
                 return False
         for name, allowed in self.consts.items():
             if value.get(name) not in allowed:
@@ -99,8 +102,10 @@ class UntaggedType(type):
         return [getattr(v.type, "__name__", str(v.type)) for v in cls.variants]
 
 
-def has_integers(kind: Any, members: Callable[[Any], Mapping[str, Any] | None]) -> bool:
-    """Whether a type has integers within; `Any` does not count.
+def is_tolerant(kind: Any, members: Callable[[Any], Mapping[str, Any] | None]) -> bool:
+    """Whether `with_integers` or `without_null` can turn JSON into a value of a type.
+
+    They can if the type has integers within, or maps of anything but `Any`.
 
     Args:
         kind: The type.
@@ -109,7 +114,7 @@ def has_integers(kind: Any, members: Callable[[Any], Mapping[str, Any] | None]) 
     left, seen = [kind], list[Any]()
     while left:
         kind = left.pop()
-        if kind is int:
+        if kind is int or (get_origin(kind) is dict and get_args(kind)[1] is not Any):
             return True
         if kind not in seen:
             seen.append(kind)
@@ -135,10 +140,59 @@ def with_integers(value: Any) -> Any:
     return value
 
 
+def without_null(
+    value: Any, kind: Any, members: Callable[[Any, Mapping[str, Any]], Mapping[str, Any] | None]
+) -> Any:
+    """Decoded JSON without null in maps whose values cannot be null: there null is absence.
+
+    Args:
+        value: The JSON value.
+        kind: Its type.
+        members: Returns the type of each member of a model by wire name; `None` for a model that
+            the JSON object is not, and for a type that is no model.
+    """
+    for each in _alternatives(kind, value):
+        arguments = get_args(each)
+        if is_many(value) and get_origin(each) is list:
+            return [without_null(item, arguments[0], members) for item in value]
+        if not is_object(value):
+            continue
+        if get_origin(each) is dict:
+            takes_null = {Any, NoneType} & {*_alternatives(arguments[1], None)}
+            return {
+                name: without_null(item, arguments[1], members)
+                for name, item in value.items()
+                if item is not None or takes_null
+            }
+        if (types := members(each, value)) is not None:
+            return {
+                name: without_null(item, types.get(name, Any), members)
+                for name, item in value.items()
+            }
+    return value
+
+
+def _alternatives(kind: Any, value: Any) -> Iterator[Any]:
+    """The types, none of them a union or a named alias, that a value of a type may have."""
+    if hasattr(kind, "__value__"):  # a named alias
+        yield from _alternatives(kind.__value__, value)
+    elif isinstance(kind, UntaggedType):
+        for variant in kind.variants:
+            if not is_object(value) or variant.fits(value):
+                yield from _alternatives(variant.type, value)
+    elif get_origin(kind) is Annotated:
+        yield from _alternatives(get_args(kind)[0], value)
+    elif get_origin(kind) in (Union, UnionType):
+        for each in get_args(kind):
+            yield from _alternatives(each, value)
+    else:
+        yield kind
+
+
 def _describe_shape(value: Any) -> str:
     if is_object(value):
         return "an object with " + (format_text(", ".join(sorted(value))) or "no members")
-    return f"`{type(value).__name__}`"
+    return "`null`" if value is None else f"`{type(value).__name__}`"
 
 
 def format_text(text: str) -> str:

@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__.partition(".")[0])
 MESSAGE_LIMIT = 64 * 1024 * 1024
 """Longest message accepted by default, in bytes: room for a large blob in Base64."""
 
+OPEN_REQUESTS = 500
+"""Requests that a client has open at a server over HTTP by default; further ones wait."""
+
 
 class OutgoingMessage(msgspec.Struct, frozen=True):
     """An encoded message with the metadata that transports need.

@@ -44,7 +44,7 @@ one line, shortened and without control characters; the attributes hold the whol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from .foreign_text import SHOWN_TEXT, safe_list, safe_repr, safe_text
@@ -59,9 +59,23 @@ INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002
 
+TOO_MANY_REQUESTS = 429
+_OUTAGES = (TOO_MANY_REQUESTS, 502, 503, 504)
 
 NO_DATA: Any = object()
 """Marks an error without `data`, which differs from `data: null`."""
+
+NOT_BEGUN: Mapping[str, Any] = {"begun": False}
+"""`data` of the error for a request that was refused before any work on it: send it again later."""
+
+INTERRUPTED: Mapping[str, Any] = {"begun": True}
+"""`data` of the error for a request whose work was begun and given up; it may have had effects."""
+
+
+def was_begun(data: Any) -> bool | None:
+    """Whether work on a request was begun, as `data` of its error says; `None` if it does not."""
+    begun = data.get("begun") if isinstance(data, dict) else None
+    return begun if isinstance(begun, bool) else None
 
 
 _LONGEST_URI = 2048  # longest URI that is sent as data of an error
@@ -451,7 +465,7 @@ class ConnectFailedError(TransportError):
 
 
 class HttpStatusError(TransportError):
-    """The server refused a message with an HTTP status.
+    """The server, or a proxy before it, refused a message with an HTTP status.
 
     Args:
         more: Further text for the message.
@@ -461,10 +475,19 @@ class HttpStatusError(TransportError):
         status: The status code, such as 503.
         reason: The reason phrase.
         body: The beginning of the body.
+        retry_after: Seconds to wait before the next attempt, by `Retry-After`; `None` if absent.
+        begun: Whether work on the message was begun, if the refusal says so; see `NOT_BEGUN`.
     """
 
     def __init__(
-        self, url: str, status: int, reason: str, body: bytes = b"", more: str = ""
+        self,
+        url: str,
+        status: int,
+        reason: str,
+        body: bytes = b"",
+        more: str = "",
+        retry_after: float | None = None,
+        begun: bool | None = None,
     ) -> None:
         text = " ".join(body[:1000].decode(errors="replace").split())[:_SHOWN_BODY]
         excerpt = f": {safe_text(text, _SHOWN_BODY)}" if text else ""
@@ -475,12 +498,16 @@ class HttpStatusError(TransportError):
         self.status = status
         self.reason = reason
         self.body = body
+        self.retry_after = retry_after
+        self.begun = begun
         self._more = more
 
     def with_more(self, more: str) -> HttpStatusError:
         """A copy of the error with text appended."""
         more = f"{self._more}; {more}" if self._more else more
-        return HttpStatusError(self.url, self.status, self.reason, self.body, more)
+        return HttpStatusError(
+            self.url, self.status, self.reason, self.body, more, self.retry_after, self.begun
+        )
 
     @property
     def wants_credentials(self) -> bool:
@@ -489,8 +516,17 @@ class HttpStatusError(TransportError):
 
     @property
     def may_pass(self) -> bool:
-        """Whether the status is a temporary server error. Source: RFC 9110 (5xx)."""
-        return self.status >= 500
+        """Whether the status is temporary. Source: RFC 9110 (5xx), RFC 6585 (429)."""
+        return self.status >= 500 or self.status == TOO_MANY_REQUESTS
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether the same request may succeed soon, at this or another process of the server.
+
+        A proxy answers so if a process ended or did not answer, so the request may have been acted
+        on. Source: RFC 9110 (502, 503, 504), RFC 6585 (429).
+        """
+        return self.status in _OUTAGES
 
 
 class ResponseLostError(TransportError):

@@ -65,8 +65,11 @@ NOT_OURS = {
     "TaskStore",  # of packages with the tasks extension
     *("Decimal", "Field", "Path", "SecretBytes", "SecretStr"),  # of the standard library, pydantic
 }
-LANGUAGES = {"", "console", "json", "nginx", "python", "text", "toml", "typescript", "yaml"}
-"""Those without a word are drawings. Of what is written for nginx, one block is tested by it."""
+PROXIES = {"caddyfile", "haproxy", "nginx"}
+"""Of what is written for each of these, one block is tested by it."""
+
+LANGUAGES = {"", "console", "json", "python", "text", "toml", "typescript", "yaml", *PROXIES}
+"""Those without a word are drawings."""
 NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)(?P<rest>[.(].*)?")
 
 

@@ -37,7 +37,7 @@ class Instances:
     def changed(self, value: Json) -> Json:
         """A copy of a value with one thing changed, at any place: removed, added or replaced."""
         value = [copy.deepcopy(value)]
-        holder, key = self._random.choice([*_places(value)])
+        holder, key = self._random.choice([*places(value)])
         members = holder[key]
         if isinstance(members, dict) and self._random.random() < 0.3:
             name = self._random.choice([*members, "other", "_meta", "type", "id", "method"])
@@ -121,10 +121,10 @@ class Instances:
         return copy.deepcopy(self._random.choice(values))
 
 
-def _places(holder: Any) -> Iterator[tuple[Any, Any]]:
+def places(holder: Any) -> Iterator[tuple[Any, Any]]:
     """Each value in a list or dict, at any depth, as its holder and its key."""
     keys = range(len(holder)) if isinstance(holder, list) else list(holder)
     for key in keys:
         yield holder, key
         if isinstance(holder[key], (dict, list)):
-            yield from _places(holder[key])
+            yield from places(holder[key])

@@ -197,6 +197,16 @@ def test_a_revision_may_not_come_twice(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"revision {OLDEST} comes twice" in text
 
 
+def test_files_with_a_byte_order_mark_are_read(root: Path, tmp_path: Path) -> None:
+    schema = root / "schema" / OLDEST / "schema.json"
+    for name, text in (("draft.json", schema.read_text("utf-8")), ("tools.json", '{"tools": []}')):
+        (tmp_path / name).write_text(text, "utf-8-sig")
+    words = ["-q", "--schema", "draft.json", "--parts", "types", "-o", "pkg"]
+    assert run(*words, cwd=tmp_path) == Done(0, "", "")
+    words = ["new", "client", "weather", "-q", "-r", OLDEST, "--from", "tools.json"]
+    assert run(*words, cwd=tmp_path) == Done(0, "", "")
+
+
 def test_a_wrong_schema_is_one_line_with_file_pointer_and_code_1(tmp_path: Path) -> None:
     path = tmp_path / "schema.json"
     path.write_text(json.dumps({"$defs": {"X": {"$ref": "#/$defs/Y"}}}))
@@ -255,7 +265,7 @@ def test_generating_says_what_was_written_and_what_to_do_next(tmp_path: Path) ->
     assert first.code == 0
     assert first.out == (
         f"out/pkg: {files} files created ({OLDEST})\n"
-        "install: pip install msgspec anyio\n"
+        "install: pip install msgspec anyio uritemplate\n"
         "for HTTP also: pip install aiohttp httpx2 uvicorn\n"
         "next: cd out && python -m pkg --help\n"
     )
@@ -597,6 +607,26 @@ def test_the_hook_for_pre_commit_runs_a_check(root: Path, package: Path) -> None
     assert words[0] == "mcpgen"
     assert not hook["pass_filenames"]  # the package is named by the user, as an argument
     assert run(*words[1:], package).code == 0
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("src/pkg/mcpgen.json", "pkg/models.py", "pkg/__init__.pyi", "pkg/py.typed"),
+        *("pkg/.gitattributes", "pkg.patch", "draft/schema.json", "schema.ts", "facts.toml"),
+        *("pyproject.toml", "own/package/revision/methods.py.jinja", "own/package/errors.py"),
+        *("extensions/paint.json", "schemas/2030-01-01/errata.toml", "mcpgen.json"),
+    ],
+)
+def test_the_hook_for_pre_commit_runs_for_each_input(root: Path, path: str) -> None:
+    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    assert re.search(hook["files"], path) is not None
+
+
+@pytest.mark.parametrize("path", ["README.md", "a.json5", "docs/x.txt", "src/tsx", "a.py.bak"])
+def test_the_hook_for_pre_commit_does_not_run_for_other_files(root: Path, path: str) -> None:
+    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    assert re.search(hook["files"], path) is None
 
 
 def test_verify_names_every_difference(tmp_path: Path) -> None:

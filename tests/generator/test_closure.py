@@ -6,6 +6,7 @@ import pytest
 
 from mcpgen.render import closure
 
+EXTRAS = "python-dotenv pyyaml"
 MODULES = {
     "start.py": "from . import slow\nfrom .room import one\n",
     "slow.py": "from ._deep import x\n",
@@ -81,23 +82,40 @@ def test_every_file_that_is_no_module_is_needed_without_imports() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "always", "over_http"),
+    ("files", "needed", "over_http", "optional"),
     [
-        ({"a.py": "import msgspec\nfrom anyio.abc import X\nimport os\n"}, "msgspec anyio", ""),
-        ({"a.txt": "import msgspec\n", "b.pyi": "import msgspec\n"}, "", ""),
-        ({"a.py": "    import uvicorn\n    import rich\n    import os\n"}, "", "uvicorn"),
-        ({"a.py": "import aiohttp\n    from httpx2 import Client\n"}, "aiohttp", "httpx2"),
-        ({"server/auth/a.py": "    import httpx2\n    import uvicorn\n"}, "", "uvicorn"),
-        ({"server/a.py": "    import httpx2\n    import aiohttp\n"}, "", "aiohttp httpx2"),
+        ({"a.py": "import msgspec\nfrom anyio.abc import X\nimport os\n"}, "msgspec anyio", "", ""),
+        ({"a.txt": "import msgspec\n", "b.pyi": "import msgspec\n"}, "", "", ""),
+        ({"a.py": "    import uvicorn\n    import rich\n    import os\n"}, "", "uvicorn", "rich"),
+        ({"a.py": "import aiohttp\n    from httpx2 import Client\n"}, "aiohttp", "httpx2", ""),
+        ({"a.py": "    import httpx2\n    import httpcore2\n"}, "", "httpx2", ""),
+        ({"a.py": "    import opentelemetry.trace as t\n"}, "opentelemetry-api", "", ""),
         (
-            {"a.py": "import pydantic\nimport pydantic_core\n", "b.py": "import typing_extensions"},
-            "pydantic",
+            {"a.py": '    x = load.import_module("yaml")\n    from dotenv import y\n'},
+            EXTRAS,
+            "",
             "",
         ),
-        ({"a.py": "import typing_extensions\nimport msgspec"}, "typing_extensions msgspec", ""),
+        ({"a.py": 'try:\n    return importlib.import_module("re2")\n'}, "", "", "google-re2"),
+        (
+            {"a.py": "    from acme import Server\n    from jsonschema import x\n"},
+            "jsonschema",
+            "",
+            "",
+        ),
+        (
+            {"a.py": "import pydantic\nimport pydantic_core\n", "b.py": "import typing_extensions"},
+            *("pydantic", "", ""),
+        ),
+        ({"a.py": "import typing_extensions\nimport msgspec"}, "typing_extensions msgspec", "", ""),
+        ({"a.py": "import msgspec\n    from typing_extensions import X"}, "msgspec", "", ""),
     ],
 )
-def test_the_dependencies_are_those_of_every_use_and_of_http(
-    files: dict[str, str], always: str, over_http: str
+def test_the_dependencies_are_those_of_every_use_of_http_and_of_comfort(
+    files: dict[str, str], needed: str, over_http: str, optional: str
 ) -> None:
-    assert closure.dependencies(files) == (always.split(), over_http.split())
+    expected = (needed, over_http, optional)
+    actual = closure.dependencies(files, "acme.protocol")
+    assert (actual.needed, actual.over_http, actual.optional) == tuple(
+        tuple(words.split()) for words in expected
+    )

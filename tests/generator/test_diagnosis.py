@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -287,7 +291,8 @@ def test_a_package_of_another_version_is_ok(tmp_path: Path, package: Path, table
     assert doctor(tmp_path).exit_code == 0
 
 
-def test_the_table_of_vulnerabilities_can_be_read() -> None:
+def test_packages_of_0_1_0_have_a_vulnerability() -> None:
+    assert [each.id for each in advisories.advisories_for("0.1.0")] == ["MCPGEN-2026-1"]
     assert list(advisories.advisories_for(__version__)) == []
 
 
@@ -296,3 +301,49 @@ def test_a_manifest_whose_version_is_none_is_wrong(tmp_path: Path, package: Path
     (package / manifest.NAME).write_text(json.dumps({**record, "mcpgen": "newest"}))
     finding = findings(tmp_path)[f"package {package}"]
     assert (finding["state"], "expected a version" in finding["text"]) == ("wrong", True)
+
+
+def save_distribution(site: Path) -> None:
+    """Save what an installer records of a distribution with a module in `mcpgen/`."""
+    info = site / "mcp_client_kit-0.10.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mcp-client-kit\nVersion: 0.10.0\n")
+    (info / "RECORD").write_text("mcpgen/__init__.py,,\nmcpgen/seam.py,,\n")
+
+
+COLLISION = "mcp-client-kit 0.10.0 has an import package mcpgen too, and replaces files"
+
+
+def test_another_distribution_with_a_package_mcpgen_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_distribution(tmp_path / "site")
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    (tmp_path / "empty").mkdir()
+    done = run("doctor", tmp_path / "empty")
+    [line] = [line for line in done.out.splitlines() if line.startswith("wrong: mcpgen: ")]
+    assert (done.code, line.partition("; ")[0]) == (1, f"wrong: mcpgen: {COLLISION}")
+    assert "pip uninstall mcp-client-kit, then install mcpgen again" in line
+
+
+@pytest.mark.parametrize("others", [True, False])
+def test_a_root_module_of_another_distribution_is_an_error_of_one_line(
+    tmp_path: Path, root: Path, others: bool
+) -> None:
+    shutil.copytree(root / "generator", tmp_path / "site")
+    (tmp_path / "site" / "mcpgen" / "__init__.py").write_text('"""Of others, or gone."""\n')
+    if others:
+        save_distribution(tmp_path / "site")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site")}
+    done = subprocess.run(
+        [sys.executable, "-m", "mcpgen", "--version"],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    began = "mcpgen: error: mcp-client-kit 0.10.0 has an import package mcpgen too, and replaced"
+    expected = began if others else "mcpgen: error: the installation is not complete: cannot import"
+    [line] = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, line.startswith(expected)) == (1, "", True)

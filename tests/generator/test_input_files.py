@@ -10,7 +10,7 @@ import pytest
 
 from mcpgen import input_files
 from mcpgen.errors import SchemaError
-from mcpgen.input_files import MAX_LEVELS, read_json, read_text
+from mcpgen.input_files import MAX_LEVELS, read_json, read_jsonc, read_text
 
 
 @pytest.fixture
@@ -31,6 +31,29 @@ def refusal(file: Path, text: str | bytes) -> str:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
+        ('\ufeff{"a": "// , ]"}', {"a": "// , ]"}),
+        ('// one\n{"a": [1, /* , */ 2, ],\r\n} /**/', {"a": [1, 2]}),
+        (r'["\"/*", "*/",]', ['"/*', "*/"]),
+    ],
+)
+def test_a_configuration_may_have_comments_and_last_commas(
+    file: Path, text: str, value: Any
+) -> None:
+    file.write_text(text, "utf-8")
+    assert read_jsonc(file, SchemaError) == value
+
+
+@pytest.mark.parametrize("text", ["[,]", "[1,,]", "[1] /* x", "[1] /*/", '{"a": 1, /*' * 90_000])
+def test_a_configuration_is_json_besides_these(file: Path, text: str) -> None:
+    file.write_text(text, "utf-8")
+    with pytest.raises(SchemaError, match="expected JSON text"):
+        read_jsonc(file, SchemaError)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('\ufeff{"a": "\ufeff"}', {"a": "\ufeff"}),
         ('{"a": [1, 1.5, null, true, "\u00e9"]}', {"a": [1, 1.5, None, True, "\u00e9"]}),
         (f"[{2**63 - 1}, {-(2**63)}]", [2**63 - 1, -(2**63)]),
         ("[" * MAX_LEVELS + "]" * MAX_LEVELS, None),

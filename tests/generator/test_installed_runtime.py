@@ -18,6 +18,7 @@ from generator.runtime_interface import all_used, installed_package, text_of
 from generator.selections import MIDDLE, NAMES, NEWEST, PAIRWISE, write_package
 from mcpgen import __version__
 from mcpgen.model import runtime
+from mcpgen.package import manifest
 from mcpgen.render import tree
 
 FILES, LINES = 20, 7_500
@@ -103,19 +104,31 @@ def test_one_version_stands_for_tool_and_runtime(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("version", "expected"),
-    [("0.1.0", ">=0.1,<0.2"), ("0.9.12", ">=0.9,<0.10"), ("2.3.1", ">=2.3,<2.4")],
+    [("0.1.1", ">=0.1,<0.2"), ("0.9.12", ">=0.9,<0.10"), ("2.3.1", ">=2.3,<2.4")],
 )
 def test_the_range_is_that_of_a_minor_version(version: str, expected: str) -> None:
     assert runtime.version_range(version) == expected
+
+
+OURS = f"_DISTRIBUTION = {runtime.DISTRIBUTION!r}; __version__ = "
+OTHERS = f"another package of the name {runtime.PACKAGE}: "
 
 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
         (None, "none"),
-        ("__version__ = '0.0.9'", "0.0.9"),
-        ("__version__ = '0.11.0'", "0.11.0"),
-        ("", "another one"),
+        (f"{OURS}'0.0.9'", "0.0.9 in FILE"),
+        (f"{OURS}'0.11.0'; _INTERFACES = {runtime.interfaces()}", "0.11.0 in FILE"),
+        (f"{OURS}'0.1.0'; _INTERFACES = ('other',)", "an older 0.1.0 in FILE"),
+        (f"{OURS}'0.1.0'", "an older 0.1.0 in FILE"),
+        ("__version__ = '0.1.0'", f"{OTHERS}0.1.0 in FILE"),
+        (
+            f"_DISTRIBUTION = 'mcp'; _INTERFACES = {runtime.interfaces()}",
+            f"{OTHERS}another version in FILE",
+        ),
+        ("", f"{OTHERS}another version in FILE"),
+        ("import gone_long_ago", "one that fails: No module named 'gone_long_ago'"),
     ],
 )
 def test_another_runtime_is_an_error_of_one_line(
@@ -126,11 +139,20 @@ def test_another_runtime_is_an_error_of_one_line(
         (tmp_path / runtime.PACKAGE).mkdir()
         (tmp_path / runtime.PACKAGE / "__init__.py").write_text(text, "utf-8")
     done = python(folder, "import sys; sys.path[:] = [p for p in sys.path if p]; import pkg")
-    wanted = runtime.requirement_specifier()
+    file = tmp_path / runtime.PACKAGE / "__init__.py"
     assert done.stderr.splitlines()[-1] == (
-        f"ImportError: pkg needs {runtime.DISTRIBUTION} {runtime.version_range()}, installed is"
-        f" {shown}: pip install '{wanted}'"
+        f"ImportError: pkg needs {runtime.DISTRIBUTION} {runtime.version_range()}, got"
+        f" {shown.replace('FILE', str(file))}; install it from a wheel of it or the folder"
+        " generated/ of mcpgen's sources: no package index has it"
     )
+
+
+def test_a_later_runtime_has_the_interfaces_of_earlier_ones(tmp_path: Path) -> None:
+    folder = write_package(installed_package("types", "all", (MIDDLE,)), tmp_path)
+    (tmp_path / runtime.PACKAGE).mkdir()
+    text = f"{OURS}'0.1.7'; _INTERFACES = {(*runtime.interfaces(), 'later')}"
+    (tmp_path / runtime.PACKAGE / "__init__.py").write_text(text, "utf-8")
+    assert python(folder, "import pkg").stderr == ""
 
 
 SAME = """
@@ -173,10 +195,55 @@ def test_update_changes_the_form_and_back_to_the_same_bytes(tmp_path: Path) -> N
     assert package_files(package) == before
 
 
-def test_generating_says_what_to_install(tmp_path: Path) -> None:
-    done = run("--revision", MIDDLE, "--runtime", "installed", "-o", tmp_path / "pkg")
-    assert f"install: pip install '{runtime.requirement_specifier()}'" in done.out
-    assert f"pip install '{runtime.requirement_specifier('http')}'" in done.out
+OLD = {runtime.DISTRIBUTION: "mcp-protocol", runtime.PACKAGE: "mcp_protocol"}
+"""The names of the runtime in packages of an earlier version."""
+
+
+def make_older(package: Path) -> None:
+    """Change a package to the form with the earlier names of its runtime."""
+    record = json.loads((package / "mcpgen.json").read_text("utf-8"))
+    for path in record["files"]:
+        text = (package / path).read_text("utf-8")
+        for name, old in OLD.items():
+            text = text.replace(name, old)
+        (package / path).write_text(text, "utf-8")
+        record["files"][path] = manifest.fingerprint(text)
+    record["requires"] = record["requires"].replace(*next(iter(OLD.items())))
+    (package / "mcpgen.json").write_text(json.dumps(record, indent=2) + "\n", "utf-8")
+
+
+def test_a_package_on_the_runtime_of_another_name_is_moved(tmp_path: Path) -> None:
+    package = tmp_path / "pkg"
+    run("-q", "--revision", MIDDLE, "--runtime", "installed", "-o", package)
+    before = package_files(package)
+    make_older(package)
+    moved = "the runtime changed: mcp-protocol>=0.1,<0.2 is now mcpgen-runtime>=0.1,<0.2"
+    checked = run("check", package)
+    assert (checked.code, moved in checked.out.splitlines()) == (1, True)
+    diagnosed = run("doctor", tmp_path)
+    assert "made for mcp-protocol>=0.1,<0.2; " in diagnosed.out
+    updated = run("update", package)
+    assert (updated.code, updated.err.count("\n")) == (0, 1)
+    [line] = [line for line in updated.out.splitlines() if line.startswith("the runtime changed")]
+    assert line == f"{moved}; {runtime.SOURCES}"
+    assert package_files(package) == before
+
+
+def test_generating_says_what_to_install(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("--revision", MIDDLE, "--runtime", "installed", "-o")
+    done = run(*words, tmp_path / "pkg")
+    for line in (
+        f"install: pip install {root / 'generated'}",
+        f"for HTTP also: pip install '{root / 'generated'}[http]'",
+        f"for all features: pip install '{root / 'generated'}[all]'",
+    ):
+        assert line in done.out.splitlines()
+    monkeypatch.setattr(runtime, "source_folder", lambda: None)
+    done = run(*words, tmp_path / "other")
+    assert f"install: {runtime.requirement_specifier()}, {runtime.SOURCES}\n" in done.out
+    assert "pip install" not in done.out
 
 
 def test_modules_of_the_package_are_listed(tmp_path: Path) -> None:

@@ -195,8 +195,8 @@ class Lists:
 
 def number_pages(count: int, entries: int) -> list[dict[str, Any]]:
     """Pages with some entries each, and a cursor on all but the last."""
-    pages: list[dict[str, Any]] = [{"tools": [1] * entries, "nextCursor": "c"}] * (count - 1)
-    return [*pages, {"tools": [1] * entries}]
+    cursors = [{"nextCursor": str(number)} for number in range(1, count)]
+    return [{"tools": [1] * entries, **cursor} for cursor in [*cursors, {}]]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,8 @@ def test_a_list_has_limits_of_pages_and_entries(count: int, entries: int, error:
     server = Lists(*number_pages(count, entries))
     if not error:
         assert len(server.read()) == count * entries
-        assert server.asked == [("x/list", {}), *[("x/list", {"cursor": "c"})] * (count - 1)]
+        params: list[dict[str, str]] = [{}, *({"cursor": str(each)} for each in range(1, count))]
+        assert server.asked == [("x/list", each) for each in params]
         return
     with pytest.raises(MirrorError, match=error):
         server.read()
@@ -220,6 +221,11 @@ def test_a_list_has_limits_of_pages_and_entries(count: int, entries: int, error:
 @pytest.mark.parametrize("cursor", ["", None, 5])
 def test_a_cursor_that_is_no_text_ends_a_list(cursor: object) -> None:
     assert Lists({"tools": [1], "nextCursor": cursor}).read() == [1]
+
+
+def test_a_cursor_that_comes_again_ends_a_list() -> None:
+    pages = [{"tools": [number], "nextCursor": cursor} for number, cursor in enumerate("abba")]
+    assert Lists(*pages).read() == [0, 1, 2]
 
 
 def test_a_server_may_refuse_the_list_of_templates_alone() -> None:
@@ -331,7 +337,8 @@ SERVERS: dict[str, Any] = {
 def test_words_name_a_server(
     words: str, address: str | list[str], options: dict[str, Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": SERVERS}))
+    text = json.dumps({"servers" if words.endswith("#bare") else "mcpServers": SERVERS})
+    (tmp_path / "mcp.json").write_text(f"\ufeff// of this project\n{text}", "utf-8")
     expected = dict(options)
     if "cwd" in options:
         expected["cwd"] = f"{tmp_path}{options['cwd']}"

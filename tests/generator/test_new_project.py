@@ -553,9 +553,15 @@ def test_a_project_has_what_its_mirror_and_features_need() -> None:
     assert replace(full, feature_names=("all",)).auth
 
 
-@pytest.mark.parametrize("text", ["mcpgen==1", "./a b.whl", "git+https://x@1"])
+@pytest.mark.parametrize("text", ["mcpgen @ https://x/1.whl", "./a b.whl", "git+https://x@1"])
 def test_a_requirement_is_kept_as_it_is(text: str) -> None:
     assert projects.check_requirement(text) == text
+
+
+@pytest.mark.parametrize("text", ["mcpgen", "mcpgen==1", "MCPGEN [http] >= 1", " mcpgen; x"])
+def test_a_name_that_no_index_has_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="since no package index has mcpgen, got"):
+        projects.check_requirement(text)
 
 
 def test_a_project_needs_what_mcpgen_is_tested_with() -> None:

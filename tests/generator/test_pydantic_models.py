@@ -6,10 +6,13 @@ import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import fastapi
+import httpx2
+import jsonschema
 import pydantic
 import pytest
 
@@ -118,6 +121,115 @@ def test_models_accept_and_refuse_the_same_json_as_structs(
     assert outcome(read, types.package.encode, data) == expected
 
 
+LINK = b'{"type": "resource_link", "uri": "a:b", "name": "a", "size": %b}'
+OF_TOOL = b'{"type": "tool_result", "toolUseId": "a", "content": [%b]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("SamplingMessage", b'{"role": "user", "content": %b}' % content)
+        for content in (
+            b'{"text": "a"}',
+            b'{"type": "text", "text": 5}',
+            b'{"type": "smell"}',
+            b"[]",
+            b"5",
+            b'[{"text": "a"}]',
+            b'[{"type": "smell"}]',
+            b'[{"type": "text", "text": 5}]',
+            b"[%b]" % (OF_TOOL % (LINK % b"3.0")),
+            b"[%b]" % (OF_TOOL % (LINK % b'"a"')),
+        )
+    ]
+    + [
+        ("ElicitResult", b'{"action": "accept", "content": {"a": null, "b": 1.0}}'),
+        ("PrimitiveSchemaDefinition", b'{"type": "string", "enum": null}'),
+    ],
+)
+def test_content_and_unions_are_no_guesses(types: Models, name: str, data: bytes) -> None:
+    models, structs = types.both(NEWEST)
+    read = types.package.decoder(getattr(models, name))
+    written, text = outcome(_wire.decoder(getattr(structs, name)), _wire.encode, data)
+    got, got_text = outcome(read, types.package.encode, data)
+    assert got_text == text.replace(" | null", "")
+    assert json.loads(got or b"null") == json.loads(written or b"null")
+
+
+def described_types(models: Any) -> Iterator[Any]:
+    """The models of a module and its unions."""
+    for name, value in vars(models).items():
+        is_own = getattr(value, "__module__", None) == models.__name__
+        if is_own and not name.startswith("_"):
+            yield value
+
+
+def echoing(kinds: Mapping[str, Any]) -> fastapi.FastAPI:
+    """An application that returns the bodies that it is sent, each path for one type."""
+    application = fastapi.FastAPI()
+    for name, kind in kinds.items():
+
+        def echo(value: Any) -> Any:
+            return value
+
+        echo.__annotations__ = {"value": Annotated[kind, fastapi.Body()], "return": kind}
+        application.post(f"/{name}")(echo)
+    return application
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_fastapi_describes_each_type(types: Models, revision: str) -> None:
+    models, _ = types.both(revision)
+    kinds = {f"{at}": kind for at, kind in enumerate(described_types(models))}
+    assert models.JSONRPCMessage in kinds.values()
+    paths = echoing(kinds).openapi()["paths"]  # pytest makes an error of each warning
+    assert len(paths) == len(kinds) > 100
+    for kind in kinds.values():
+        for mode in ("validation", "serialization"):
+            schema = pydantic.TypeAdapter(kind).json_schema(mode=mode)
+            jsonschema.Draft202012Validator.check_schema(schema)
+
+
+async def test_fastapi_serves_unions_and_absent_members(types: Models) -> None:
+    models, _ = types.both(NEWEST)
+    message = {"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": "no"}}
+    content = {"role": "user", "content": [{"type": "text", "text": "a"}]}
+    application = echoing({"message": models.JSONRPCMessage, "content": models.SamplingMessage})
+    transport = httpx2.ASGITransport(application)
+    async with httpx2.AsyncClient(transport=transport, base_url="http://test") as client:
+        for path, body in (("/message", message), ("/content", content)):
+            answer = await client.post(path, json=body)
+            assert (answer.status_code, answer.json()) == (200, body)
+        wrong = await client.post("/content", json={"role": "user", "content": {"text": "a"}})
+    assert wrong.status_code == 422
+
+
+FIELDS = """
+import json, sys
+from {models} import *
+kinds = [each for each in list(globals().values()) if hasattr(each, "model_fields")]
+print(json.dumps({{
+    kind.__name__: [row.alias or name for name, row in kind.model_fields.items()] for kind in kinds
+}}))
+"""
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_fields_have_their_wire_names_before_the_first_use(types: Models, revision: str) -> None:
+    models, structs = types.both(revision)
+    folder = Path(types.package.__file__).parents[1]
+    code = FIELDS.format(models=models.__name__)
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    fields = json.loads(done.stdout)
+    assert len(fields) > 100
+    for name, wire_names in fields.items():
+        struct = getattr(structs, name)
+        tag = _wire.tag_of(struct)
+        expected = {row.encode_name for row in _wire.fields(struct)} | ({tag[0]} if tag else set())
+        assert {*wire_names} == expected
+
+
 def test_a_model_is_frozen_with_keywords_and_wire_names(types: Models) -> None:
     models, _ = types.both(NEWEST)
     tool: Any = models.Tool(name="a", input_schema={"type": "object"})
@@ -219,7 +331,7 @@ anyio.run(main)
 
 def test_a_client_and_a_server_speak_with_models_of_pydantic(tmp_path: Path) -> None:
     done = run("-r", NEWEST, "--models", "pydantic", "-o", str(tmp_path / "acme"))
-    assert "pip install pydantic msgspec anyio\n" in done.err + done.out
+    assert "pip install pydantic msgspec anyio uritemplate\n" in done.err + done.out
     called = subprocess.run(
         [sys.executable, "-c", CALL], cwd=tmp_path, capture_output=True, text=True, check=False
     )

@@ -64,6 +64,7 @@ extensions = ["apps"]
 patch = "a.patch"
 gitattributes = false
 keep_old_modules = true
+sources = ["src"]
 """
 
 
@@ -90,6 +91,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "patch": "",
         "gitattributes": True,
         "keep_old_modules": False,
+        "sources": (),
     }
     assert (least.mirror, least.schemas_dir) == (None, "")
     every = settings.read(save_settings(tmp_path, EVERY_KEY))
@@ -112,6 +114,7 @@ def test_a_package_has_each_key_of_the_table_or_its_default(tmp_path: Path) -> N
         "extensions": ("apps",),
         "gitattributes": False,
         "keep_old_modules": True,
+        "sources": ("src",),
     }
 
 

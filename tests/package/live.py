@@ -13,7 +13,7 @@ from typing import Any
 
 import anyio
 
-from mcpgen_runtime.channel import Channel, OutgoingMessage
+from mcpgen_runtime.channel import Channel, OutgoingMessage, TooLong
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.facts import Revisions
@@ -79,6 +79,10 @@ async def live(
             yield client, record
 
 
+TOO_LONG = b"a message of more than 10 bytes"
+"""A message that the channel of a `FakeServer` drops, with an error."""
+
+
 class FakeServer(Channel):
     """A channel to a server that says what it is told to.
 
@@ -113,7 +117,10 @@ class FakeServer(Channel):
     async def receive(self) -> bytes:
         if self.closed:
             raise EndOfChannel("closed")
-        return await self._theirs.receive()
+        message = await self._theirs.receive()
+        if message == TOO_LONG:
+            raise TooLong(10).error()
+        return message
 
     async def send(self, message: OutgoingMessage) -> None:
         decoded = json.loads(message.data)

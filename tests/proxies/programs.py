@@ -1,7 +1,8 @@
-"""nginx and HAProxy as processes, each with one listener and a route per way to a server.
+"""nginx, HAProxy and Caddy as processes, each with one listener.
 
-The programs are named by MCP_NGINX and MCP_HAPROXY; MCP_PROXY_LIBRARIES is a folder with shared
-libraries that they need, if that is not where the system has them. `nox -s proxies` sets all three.
+The programs are named by MCP_NGINX, MCP_HAPROXY and MCP_CADDY; MCP_PROXY_LIBRARIES is a folder
+with shared libraries that they need, if they are not where the system has them. `nox -s proxies`
+sets all four.
 """
 
 from __future__ import annotations
@@ -117,7 +118,7 @@ def haproxy(folder: Path, routes: Sequence[Route], ports: Ports) -> Iterator[Pro
     port = free_port()
     rules = "\n".join(f"use_backend {each.name} if {{ path_beg /{each.name}/ }}" for each in routes)
     backends = "\n".join(_backend(each, ports[each.server]) for each in routes)
-    (folder / "haproxy.cfg").write_text(f"""
+    text = f"""
 global
     log stderr format raw local0
 defaults
@@ -131,10 +132,29 @@ frontend clients
     bind 127.0.0.1:{port}
     {rules}
 {backends}
-""")
+"""
+    with haproxy_server(folder, text, port) as process:
+        yield Proxy(process, port)
+
+
+@contextmanager
+def haproxy_server(folder: Path, text: str, port: int) -> Iterator[Process]:
+    """Run HAProxy with the text of its file; see `nginx_server`."""
+    (folder / "haproxy.cfg").write_text(text)
     command = (os.environ["MCP_HAPROXY"], "-db", "-f", f"{folder}/haproxy.cfg")
     with _run_process(command, port) as process:
-        yield Proxy(process, port)
+        yield process
+
+
+@contextmanager
+def caddy_server(folder: Path, text: str, port: int) -> Iterator[Process]:
+    """Run Caddy with the text of a Caddyfile; see `nginx_server`."""
+    here = "{\nadmin off\ndefault_bind 127.0.0.1\n}\n"
+    (folder / "Caddyfile").write_text(here + text)
+    command = (os.environ["MCP_CADDY"], "run", "--config", f"{folder}/Caddyfile")
+    homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), f"{folder}")
+    with _run_process((*command, "--adapter", "caddyfile"), port, homes) as process:
+        yield process
 
 
 def _backend(route: Route, port: int) -> str:
@@ -148,9 +168,11 @@ backend {route.name}
 
 
 @contextmanager
-def _run_process(command: Sequence[str], port: int) -> Iterator[Process]:
+def _run_process(
+    command: Sequence[str], port: int, env: Mapping[str, str] = {}
+) -> Iterator[Process]:
     libraries = os.environ.get("MCP_PROXY_LIBRARIES")
-    process = Process(command, {} if libraries is None else {"LD_LIBRARY_PATH": libraries})
+    process = Process(command, env if libraries is None else {**env, "LD_LIBRARY_PATH": libraries})
     try:
         wait_for(process, port)
         yield process

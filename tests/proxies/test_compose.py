@@ -1,4 +1,4 @@
-"""The compose file of docs/scaling.md without containers: its commands, and its nginx.conf."""
+"""The compose file of docs/scaling.md without containers: its commands, and files for proxies."""
 
 from __future__ import annotations
 
@@ -10,37 +10,57 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 import yaml
+from anyio import to_thread
 
 from mcpgen_runtime import connect
-from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime.errors import HttpStatusError, McpError, RemoteError, ResponseLostError
+from package.faults import ONE_OF_EACH
 from package.http_process import Process
 from package.server.shared.engine import program
 from package.wire import SESSIONS
-from proxies.programs import free_port, nginx_server, wait_for
+from proxies.programs import caddy_server, free_port, haproxy_server, nginx_server, wait_for
 
 pytestmark = [pytest.mark.proxies, pytest.mark.timeout(120)]
 
 PAGE = Path(__file__).parents[2] / "docs/scaling.md"
 ADDRESS = "127.0.0.1"
 ERROR_SECONDS = 5.0
+CALLERS = 8
+"""Tasks that make calls while workers are replaced."""
+
+SERVED = 20
+"""Calls that each new worker serves before the calls end."""
 
 CITY = """
     import os
+    import signal
     import anyio
     from mcpgen_runtime import Context, Server
 
     server = Server("city", state_key=b"the same in all processes")
 
-    @server.tool
+    @server.tool(annotations={"readOnlyHint": True})
     def pid() -> str:
         return str(os.getpid())
+
+    def crash(once: str) -> str:
+        # It ends the process, unless there is a file: then it has done so before.
+        try:
+            os.close(os.open(once, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return "served"
+        os.kill(os.getpid(), signal.SIGKILL)
+        return "killed"
+
+    server.tool("reads", annotations={"readOnlyHint": True})(crash)
+    server.tool("acts")(crash)
 
     @server.tool
     async def hang(ctx: Context) -> None:
@@ -63,28 +83,47 @@ def block(language: str) -> str:
 class Site:
     """The services, as processes at ports of this machine.
 
+    Args:
+        folder: For their files.
+        stack: Ends them.
+        proxy: The language of the proxy's file.
+
     Attributes:
         url: Where clients reach them.
         workers: The processes of the server, by name.
     """
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, proxy: str = "nginx") -> None:
         services: dict[str, Any] = yaml.safe_load(block("yaml"))["services"]
         self._ports = {name: free_port() for name in services}
+        self._commands = {
+            name: shlex.split(service["command"]) for name, service in services.items()
+        }
+        self._folder = folder
+        self._stack = stack
         self.workers: dict[str, Process] = {}
         (folder / "city.py").write_text(textwrap.dedent(CITY))
-        for name, service in services.items():
-            command = shlex.split(service["command"])
+        for name, command in self._commands.items():
             if name == "nginx":
-                stack.enter_context(self._nginx(folder, command))
+                stack.enter_context(self._proxy(proxy, command))
+            elif name == "engine":
+                stack.enter_context(self._started(name, command))
             else:
-                process = stack.enter_context(self._started(folder, name, command))
-                if name != "engine":
-                    self.workers[name] = process
+                self.start(name)
         self.url = f"http://{ADDRESS}:{self._ports['nginx']}/mcp"
 
+    def start(self, name: str) -> None:
+        """Start a worker, also in place of one that has ended."""
+        started = self._started(name, self._commands[name])
+        self.workers[name] = self._stack.enter_context(started)
+
+    def start_missing(self) -> None:
+        """Start the workers again that have ended, as `restart: always` does."""
+        for name in [name for name, worker in self.workers.items() if not worker.runs]:
+            self.start(name)
+
     @contextmanager
-    def _started(self, folder: Path, name: str, command: list[str]) -> Iterator[Process]:
+    def _started(self, name: str, command: list[str]) -> Iterator[Process]:
         """A service but nginx; other than in its container, it has a port of this machine."""
         port = self._ports[name]
         if name == "engine":
@@ -94,19 +133,25 @@ class Site:
             words = [self._placed(each) for each in command[3:]]
             words[words.index("0.0.0.0:8000")] = f"{ADDRESS}:{port}"
             command = [sys.executable, "-m", "mcpgen_runtime", *words]
-        process = Process(command, {"PYTHONSAFEPATH": ""}, folder)
+        process = Process(command, {"PYTHONSAFEPATH": ""}, self._folder)
         try:
             wait_for(process, port)
             yield process
         finally:
             process.kill()
 
-    @contextmanager
-    def _nginx(self, folder: Path, command: list[str]) -> Iterator[None]:
-        own = self._placed(block("nginx"))
-        own = own.replace("listen 80;", f"listen {ADDRESS}:{self._ports['nginx']};")
-        with nginx_server(folder, own, self._ports["nginx"], command[1:]):
-            yield
+    def _proxy(self, language: str, command: list[str]) -> AbstractContextManager[Process]:
+        """A proxy with the page's file, but for the port where it listens."""
+        own, port = self._placed(block(language)), self._ports["nginx"]
+        match language:
+            case "nginx":
+                own = own.replace("listen 80;", f"listen {ADDRESS}:{port};")
+                return nginx_server(self._folder, own, port, command[1:])
+            case "haproxy":
+                return haproxy_server(self._folder, own.replace(":80\n", f":{port}\n"), port)
+            case _:
+                own = own.replace(f"http://{ADDRESS} ", f"http://{ADDRESS}:{port} ")
+                return caddy_server(self._folder, own, port)
 
     def _placed(self, text: str) -> str:
         """A text with addresses of this machine for those of the services, and their name."""
@@ -119,9 +164,9 @@ class Site:
 
 
 @pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
     with ExitStack() as stack:
-        yield Site(tmp_path, stack)
+        yield Site(tmp_path, stack, getattr(request, "param", "nginx"))
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
@@ -147,6 +192,83 @@ async def test_a_session_goes_on_as_a_worker_is_killed(site: Site) -> None:
         assert await served_by(client) == pids
         await client.call_tool("add", {"name": "second"})
         await anext(changes)
+
+
+behind_each = pytest.mark.parametrize("site", ["nginx", "haproxy", "caddyfile"], indirect=True)
+
+
+class Load:
+    """Calls of a read-only tool, one after the other in each of some tasks.
+
+    Attributes:
+        failures: The errors of calls.
+    """
+
+    def __init__(self, client: Any) -> None:
+        self.failures: list[str] = []
+        self._client = client
+        self._served: dict[int, int] = {}
+        self._news = anyio.Event()
+
+    async def call(self) -> None:
+        """Make calls until cancelled."""
+        while True:
+            try:
+                result = await self._client.call_tool("pid")
+            except McpError as error:
+                self.failures.append(str(error))
+            else:
+                pid = int(result.content[0].text)
+                self._served[pid] = self._served.get(pid, 0) + 1
+            self._news.set()
+            self._news = anyio.Event()
+
+    async def until_served_by(self, pid: int) -> None:
+        """Wait until a process has served calls."""
+        with anyio.fail_after(20):
+            while self._served.get(pid, 0) < SERVED:
+                await self._news.wait()
+
+
+@behind_each
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_no_read_only_call_fails_as_workers_are_replaced(site: Site) -> None:
+    for revision in ONE_OF_EACH:
+        async with connect(site.url, revision=revision) as client:
+            await client.list_tools()
+            load = Load(client)
+            async with anyio.create_task_group() as tasks:
+                for _ in range(CALLERS):
+                    tasks.start_soon(load.call)
+                for name in list(site.workers):
+                    site.workers[name].send(signal.SIGTERM)
+                    assert await site.workers[name].ended() == 0
+                    await to_thread.run_sync(site.start, name)
+                for worker in site.workers.values():
+                    await load.until_served_by(worker.pid)
+                tasks.cancel_scope.cancel()
+        assert load.failures == []
+
+
+@behind_each
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_a_call_whose_worker_is_killed_is_made_again_or_in_doubt(
+    site: Site, tmp_path: Path
+) -> None:
+    for revision in ONE_OF_EACH:
+        async with connect(site.url, revision=revision) as client:
+            killed = {"once": f"{tmp_path}/{revision}-reads"}
+            result: Any = await client.call_tool("reads", killed)
+            assert result.content[0].text == "served"
+            await to_thread.run_sync(site.start_missing)
+            # On a connection that was kept, HAProxy passes on that the worker closed it.
+            with pytest.raises((HttpStatusError, ResponseLostError)) as refused:
+                await client.call_tool("acts", {"once": f"{tmp_path}/{revision}-acts"})
+            await to_thread.run_sync(site.start_missing)
+            assert getattr(refused.value, "status", 502) == 502
+            assert "the server may or may not have worked on tools/call" in str(refused.value)
+            result = await client.call_tool("pid")
+            assert int(result.content[0].text) in {each.pid for each in site.workers.values()}
 
 
 async def served_by(client: Any) -> set[int]:

@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from mcpgen import __version__
+try:
+    from mcpgen import __version__
+except ImportError as error:
+    from mcpgen import collisions
+
+    sys.exit(collisions.import_error_text(error))
 from mcpgen.cli.options import (
     DIRECTORY,
     LazyGroup,
@@ -147,6 +152,7 @@ def cli(
     parts: tuple[str, ...],
     transports: tuple[str, ...],
     features: tuple[str, ...],
+    sources: tuple[Path, ...],
     models: str | None,
     runtime: str | None,
     output: Path | None,
@@ -203,6 +209,7 @@ def cli(
         gitattributes=not no_gitattributes,
         runtime=runtime or "",
         keeps_old_modules=keep_old_modules,
+        sources=sources,
     )
     if watch:
         _watch_inputs(console, chosen, output)
@@ -265,6 +272,7 @@ def update(
     parts: tuple[str, ...],
     transports: tuple[str, ...],
     features: tuple[str, ...],
+    sources: tuple[Path, ...],
     models: str | None,
     runtime: str | None,
     schemas: tuple[Path, ...],
@@ -287,7 +295,7 @@ def update(
     """
     project = _project_settings(directory)
     selecting = (revisions, parts, transports, features, models, runtime, schemas, facts_file)
-    options = (*selecting, templates, patch, keep_old_modules, extensions)
+    options = (*selecting, sources, templates, patch, keep_old_modules, extensions)
     if project is not None:
         from mcpgen.project import commands as project_commands
 
@@ -313,6 +321,7 @@ def update(
         features=features,
         runtime=runtime or "",
         keeps_old_modules=keep_old_modules,
+        sources=sources,
     )
     if watch:
         _watch_inputs(console, package_options, directory)

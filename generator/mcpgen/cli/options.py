@@ -15,7 +15,7 @@ import click
 
 from mcpgen import paths
 from mcpgen.console import Console
-from mcpgen.model.parts import FEATURES, PARTS, TRANSPORTS
+from mcpgen.model.parts import ALL, FEATURES, NONE, PARTS, TRANSPORTS, USED
 from mcpgen.model.runtime import DISTRIBUTION, RUNTIMES
 from mcpgen.names import LIBRARIES
 
@@ -228,8 +228,16 @@ def selection_options(command: Any) -> Any:
         help="With these features beside the default ones, with commas between them, or all:"
         f" {', '.join(each.name for each in FEATURES if not each.is_default)}. none starts without"
         " the default ones, -NAME leaves one out:"
-        f" {', '.join(each.name for each in FEATURES if each.is_default)}. update takes +NAME and"
-        " -NAME.",
+        f" {', '.join(each.name for each in FEATURES if each.is_default)}. used stands for the"
+        " features that your code uses. update takes +NAME and -NAME.",
+    )
+    sources = click.option(
+        "--sources",
+        type=click.Path(exists=True, path_type=Path),
+        multiple=True,
+        metavar="PATH",
+        help="With --features used: a file or folder of your code; by default the folder of the"
+        " package. May be given several times.",
     )
     library = click.option(
         "--models",
@@ -244,7 +252,7 @@ def selection_options(command: Any) -> Any:
         help="vendored (the default): the package has all of its modules; installed: it has what is"
         f" rendered, and imports the rest from {DISTRIBUTION}, which has all features.",
     )
-    return revisions(parts(transports(features(library(form(command))))))
+    return revisions(parts(transports(features(sources(library(form(command)))))))
 
 
 def _complete_revisions(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
@@ -263,7 +271,7 @@ def _complete_transports(_: click.Context, __: click.Parameter, begun: str) -> l
 
 
 def _complete_features(_: click.Context, __: click.Parameter, begun: str) -> list[str]:
-    return _with_commas(begun, [each.name for each in FEATURES])
+    return _with_commas(begun, [*(each.name for each in FEATURES), ALL, NONE, USED])
 
 
 def _with_commas(begun: str, words: Iterable[str]) -> list[str]:

@@ -64,7 +64,7 @@ def _stdin() -> str:
     if len(data) > MAX_BYTES:
         raise UsageError(f"{_SHOWN_NAME}: expected {MAX_BYTES} bytes at most, got more")
     try:
-        return data.decode()
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise UsageError(f"{_SHOWN_NAME}: expected JSON text in UTF-8, got {error}") from error
 

@@ -8,6 +8,7 @@ connection or every tool needs is refused, unless its facts declare the method a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from keyword import iskeyword
 
 from mcpgen import schema
 from mcpgen.errors import format_value, safe_text
@@ -16,6 +17,7 @@ from mcpgen.model.core_names import CoreMethod, core_names
 from mcpgen.model.normalized import Definition, NormalizedSchema
 from mcpgen.model.spec import RevisionSpec, Row, UnsetMember
 from mcpgen.model.unions import member_names
+from mcpgen.names import snake
 from mcpgen.schema import Schema
 from mcpgen.schema.keywords import types
 from mcpgen.schema.structure import subschemas
@@ -243,6 +245,38 @@ def _objects(normal: NormalizedSchema, definition: Definition) -> Iterator[Defin
         each = normal.definition(name)
         if each is not None:
             yield each
+
+
+_DECORATORS = {
+    "Tool": "tool",
+    "Resource": "resource",
+    "ResourceTemplate": "resource",
+    "Prompt": "prompt",
+}
+"""The decorator that makes a kind of item."""
+_OWN_OPTIONS = frozenset(
+    {
+        *("annotations", "cache", "description", "function", "icons", "input_schema", "meta"),
+        *("mime_type", "name", "output_schema", "runner", "scopes", "size", "structured", "tags"),
+        *("threads", "timeout", "title", "ui", "uri", "visibility"),
+    }
+)
+"""Options that decorators have already."""
+
+
+def item_options(built: RevisionSpec) -> Mapping[str, Mapping[str, str]]:
+    """Members of items that no known revision has, by decorator: wire names by keyword."""
+    known = [_definitions(row) for row in schema.revisions()]
+    options: dict[str, dict[str, str]] = {}
+    for name, decorator in _DECORATORS.items():
+        own = built.models.normal.schema.definitions.get(name, {}).get("properties", {})
+        for wire in own:
+            keyword = snake(wire)
+            is_new = not any(wire in each.get(name, {}).get("properties", {}) for each in known)
+            is_free = keyword not in _OWN_OPTIONS and not iskeyword(keyword)
+            if is_new and is_free and keyword.isidentifier():
+                options.setdefault(decorator, {})[keyword] = wire
+    return options
 
 
 def _definitions(row: schema.RevisionEntry) -> Mapping[str, Node]:

@@ -38,9 +38,9 @@ _SERVER, _PROXIES = ".server.toolkit.server", ".proxy.proxying_server"
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
 EXPORTS = (
-    _export("._wire", "types", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
-    _export("._wire", "client", "to_builtins"),
-    _export("._wire", "types", "replace"),
+    _export("._decoding", "types", "convert", "decoder"),
+    _export("._wire", "types", "DecodeError", "EncodingError", "ValidationError", "encode"),
+    _export("._wire", "types", "replace", "to_builtins"),
     _export(".apps", "apps", "Csp"),
     _export(".apps", "apps+client", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     _export(".skills", "skills+client", "Skill", "SkillResource"),
@@ -89,6 +89,7 @@ EXPORTS = (
     _export(".client.served_tasks", "tasks+mutual+client", "ClientTasks"),
     _export(".client.client_settings", "restart", "Restart"),
     _export(".client.client_settings", "groups", "ConfigInput"),
+    _export(".client.client_settings", "cards+client groups", "ServerDocument"),
     _export(".client.card_reader", "cards+client", "read_server_card"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
@@ -211,7 +212,15 @@ EXPORTS = (
     ),
     _export(".server.toolkit.context", "server", "Context"),
     _export(".server.toolkit.key_ring", "scaling", "KeyRing", "MemoryKeyRing"),
-    _export(".server.shared.bus", "shared", "Bus", "Changes", "MemoryBus", "SharedStateError"),
+    _export(
+        ".server.shared.bus",
+        "shared",
+        "Bus",
+        "Changes",
+        "MemoryBus",
+        "SharedStateError",
+        "SharedStateFullError",
+    ),
     _export(
         ".server.shared.session_store",
         "shared",

@@ -22,6 +22,8 @@ PARTS = ("types", "protocol", "client", "server")
 TRANSPORTS = ("stdio", "http", "http+sse")
 ALL = "all"
 NONE = "none"
+USED = "used"
+"""Words of `--features` that stand for several; `used` for what a program uses."""
 
 
 _PEERS = ("client", "server")
@@ -52,6 +54,9 @@ class Feature:
         server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
         context_base: A base of `Context`, likewise.
         handles_items: Whether its module in `server.toolkit` has `ITEM_HANDLERS`.
+        options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
+        commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
+        variables: Environment variables that it reads.
     """
 
     name: str
@@ -66,6 +71,9 @@ class Feature:
     server_base: str = ""
     context_base: str = ""
     handles_items: bool = False
+    options: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
 
 
 FEATURES = (
@@ -84,6 +92,7 @@ FEATURES = (
         is_default=True,
         server_base="resources.ResourceDecorator",
         handles_items=True,
+        options=("Server.subscribe",),
     ),
     Feature(
         "completions",
@@ -112,10 +121,12 @@ FEATURES = (
         "serve",
         frozenset({"server"}),
         is_default=True,
+        commands=("serve",),
     ),
     Feature(
         "auth",
         frozenset({"http"}),
+        options=("asgi.auth", "run.auth", "ServerHttpSettings.auth"),
     ),
     Feature(
         "elicitation",
@@ -127,6 +138,7 @@ FEATURES = (
     Feature(
         "schemas",
         frozenset(),
+        options=("tool.input_schema", "tool.output_schema"),
     ),
     Feature(
         "groups",
@@ -143,20 +155,24 @@ FEATURES = (
     Feature(
         "commands",
         frozenset({"client"}),
+        commands=("call", "config", "inspect", "list", "prompt", "read"),
     ),
     Feature(
         "restart",
         frozenset({"client", "stdio"}),
+        options=("connect.restart",),
     ),
     Feature(
         "middleware",
         frozenset(),
         server_members=("middleware", "add_middleware"),
         client_members=("middleware",),
+        options=("Server.middleware",),
     ),
     Feature(
         "discovery",
         frozenset({"server"}),
+        options=("Server.discovery",),
     ),
     Feature(
         "direct",
@@ -178,6 +194,7 @@ FEATURES = (
         server_members=("method",),
         server_base="custom_handlers.MethodDecorator",
         extensions=frozenset({_ANY_EXTENSION}),
+        options=("Server.handlers",),
     ),
     Feature(
         "migration",
@@ -209,6 +226,7 @@ FEATURES = (
         "inspector",
         frozenset({"client", "server", "http"}),
         brings=("apps", "commands", "subscriptions", "trace"),
+        commands=("inspect --web",),
     ),
     Feature(
         "routes",
@@ -225,22 +243,27 @@ FEATURES = (
         "reload",
         frozenset({"server", "http"}),
         brings=("serve",),
+        commands=("serve --reload",),
     ),
     Feature(
         "workers",
         frozenset({"server", "http"}),
         server_members=("run_workers",),
+        commands=("serve --workers",),
     ),
     Feature(
         "scaling",
         frozenset({"server", "http"}),
         brings=("workers",),
+        options=("asgi.sessions", "run.sessions", "ServerHttpSettings.sessions"),
     ),
     Feature(
         "shared",
         frozenset({"server", "http"}),
         brings=("scaling", "serve", "workers"),
         server_members=("announcer",),
+        options=("asgi.shared", "run.shared", "ServerHttpSettings.shared"),
+        commands=("announce", "serve --shared"),
     ),
     Feature(
         "tasks",
@@ -248,6 +271,7 @@ FEATURES = (
         brings=("elicitation",),
         client_members=("task",),
         extensions=frozenset({_TASKS_EXTENSION}),
+        options=("call_tool.task", "connect.tasks", "tool.runner"),
     ),
     Feature(
         "apps",
@@ -256,6 +280,7 @@ FEATURES = (
         server_members=("ui",),
         client_members=("read_ui",),
         extensions=frozenset({_UI_EXTENSION}),
+        options=("tool.ui", "tool.visibility"),
     ),
     Feature(
         "skills",
@@ -273,6 +298,8 @@ FEATURES = (
     Feature(
         "trace",
         frozenset(),
+        commands=("trace",),
+        variables=("MCP_TRACE",),
     ),
 )
 """The features, in the order of tables."""
@@ -540,6 +567,25 @@ def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
         UsageError: A name is unknown, or a removed feature is included by another one.
     """
     names = _split(words)
+    chosen = _named_features(names)
+    brought = _brought_features(chosen)
+    for name in brought - chosen:
+        if f"-{name}" in names:
+            others = ", ".join(sorted(each for each in chosen if name in _brought_features({each})))
+            raise UsageError(f"--features: {name} comes with {others}, got -{name}")
+    bases = {ALL, NONE}.intersection(names)
+    added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
+    left_out = [each for each in FEATURES if each.name not in chosen | brought]
+    removed = [f"-{each.name}" for each in left_out if each.is_default or bases == {ALL}]
+    return (*([ALL] if bases == {ALL} else added), *removed)
+
+
+def _named_features(names: Sequence[str]) -> set[str]:
+    """The features that words choose, without those that these include.
+
+    Raises:
+        UsageError: A name is unknown.
+    """
     bases = {ALL, NONE}.intersection(names)
     if len(bases) > 1:
         raise UsageError(f"--features: expected {ALL} or {NONE}, got both")
@@ -551,16 +597,17 @@ def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
         elif name not in bases:
             known = f"{', '.join(is_chosen)}, {ALL} or {NONE}"
             raise UsageError(f"--features: expected {known}, got {name!r}")
-    chosen = {name for name, present in is_chosen.items() if present}
-    brought = _brought_features(chosen)
-    for name in brought - chosen:
-        if f"-{name}" in names:
-            others = ", ".join(sorted(each for each in chosen if name in _brought_features({each})))
-            raise UsageError(f"--features: {name} comes with {others}, got -{name}")
-    added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
-    left_out = [each for each in FEATURES if each.name not in chosen | brought]
-    removed = [f"-{each.name}" for each in left_out if each.is_default or bases == {ALL}]
-    return (*([ALL] if bases == {ALL} else added), *removed)
+    return {name for name, present in is_chosen.items() if present}
+
+
+def whole_features(words: Sequence[str]) -> frozenset[str]:
+    """The features that words choose, with those that these include.
+
+    Raises:
+        UsageError: A name is unknown.
+    """
+    chosen = _named_features(_split(words))
+    return frozenset(chosen | _brought_features(chosen))
 
 
 def short_words(names: Sequence[str]) -> tuple[str, ...]:

@@ -7,10 +7,12 @@ are rendered from its schema, and imports all others from the distribution that 
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable
+from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from mcpgen import __version__
+from mcpgen import __version__, paths
 from mcpgen.errors import UsageError
 
 Runtime: TypeAlias = Literal["vendored", "installed"]
@@ -20,6 +22,12 @@ RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 
 DISTRIBUTION, PACKAGE = "mcpgen-runtime", "mcpgen_runtime"
 """The distribution, and the package in it."""
+
+SOURCES = "from a wheel of it or the folder generated/ of mcpgen's sources: no package index has it"
+"""How to install the distribution outside a checkout."""
+
+EARLIER_INTERFACES: tuple[str, ...] = ()
+"""Digests of the interfaces of released versions with this minor version, oldest first."""
 
 FOLDER = "for_installed"
 """The folder of templates that replace others in packages on an installed runtime."""
@@ -47,13 +55,26 @@ def version_range(version: str = __version__) -> str:
     return f">={major}.{number},<{major}.{int(number) + 1}"
 
 
-def requirement_specifier(extra: str = "") -> str:
-    """The requirement of packages of this version of mcpgen on the distribution, for pip.
+def requirement_specifier() -> str:
+    """The requirement of packages of this version of mcpgen on the distribution."""
+    return f"{DISTRIBUTION}{version_range()}"
 
-    Args:
-        extra: An extra of the distribution.
+
+def interfaces() -> tuple[str, ...]:
+    """Digests of the interfaces that the runtime of this version has; its own is the last one.
+
+    An interface is what packages use of the runtime. A later one of the same minor version has all
+    names of those before it.
     """
-    return f"{DISTRIBUTION}{f'[{extra}]' if extra else ''}{version_range()}"
+    text = paths.interface_file().read_text(encoding="utf-8")
+    own = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return (*EARLIER_INTERFACES, own)
+
+
+def source_folder() -> Path | None:
+    """The folder that the distribution is built from; `None` outside a checkout."""
+    folder = paths.interface_file().parent
+    return folder if (folder / "pyproject.toml").is_file() else None
 
 
 def module_of(module: str, folders: Collection[str]) -> str:

@@ -218,6 +218,7 @@ class RevisionSpec:
         models: The input of the models.
         extensions: The extensions beside it, in order.
         unset: Required members that a package does not set itself.
+        item_options: New members of items, by decorator: wire names by keyword.
         unfit: The errors of extensions that do not fit, by identifier.
     """
 
@@ -236,6 +237,9 @@ class RevisionSpec:
     models: ModelsSpec
     extensions: tuple[ExtensionSpec, ...] = ()
     unset: tuple[UnsetMember, ...] = ()
+    item_options: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]]
+    )
     unfit: Mapping[str, SchemaError] = field(default_factory=dict[str, SchemaError])
 
     @property
@@ -320,6 +324,25 @@ class PackageSpec:
     def has_unset_members(self) -> bool:
         """Whether a revision requires members that a server does not set itself."""
         return any(revision.unset for revision in self.revisions)
+
+    @property
+    def item_options(self) -> Mapping[str, Mapping[str, str]]:
+        """New members of items, by decorator: wire names by keyword."""
+        options: dict[str, dict[str, str]] = {}
+        for revision in self.revisions:
+            for decorator, members in revision.item_options.items():
+                options.setdefault(decorator, {}).update(members)
+        return options
+
+    @property
+    def checks_items(self) -> bool:
+        """Whether items are checked as they are registered: a revision adds members to them."""
+        return self.has_unset_members or bool(self.item_options)
+
+    @property
+    def tool_options(self) -> tuple[str, ...]:
+        """The keywords of the decorator of tools for such members."""
+        return tuple(self.item_options.get("tool", ()))
 
     @property
     def has_cached_results(self) -> bool:
@@ -467,7 +490,14 @@ class PackageSpec:
             "package": runtime.PACKAGE,
             "minor": runtime.minor(),
             "range": runtime.version_range(),
+            "interface": runtime.interfaces()[-1],
+            "sources": runtime.SOURCES,
         }
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The interfaces of a package that others import as their runtime."""
+        return runtime.interfaces()
 
     @property
     def version(self) -> str:

@@ -37,6 +37,7 @@ class Variant:
         consts: Member to the values it may have.
         inner: Member to names that the object in it must have.
         decides: Whether values that pass the tests can belong to no other member.
+        nullable: Those of `required` for which null is a value, and not absence.
     """
 
     type: str
@@ -44,6 +45,7 @@ class Variant:
     consts: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     inner: tuple[tuple[str, tuple[str, ...]], ...] = ()
     decides: bool = True
+    nullable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -130,7 +132,8 @@ def _order_undecided(normal: NormalizedSchema, definition: Definition) -> tuple[
             members = whole.properties
         required = () if whole is None else whole.required
         demanded = tuple(wire for wire in required if "const" not in members[wire])
-        variants.append(Variant(target(member), demanded, decides=False))
+        nullable = tuple(wire for wire in demanded if normal.allows_null(members[wire]))
+        variants.append(Variant(target(member), demanded, decides=False, nullable=nullable))
         known.update(members.keys())
 
     def rank(variant: Variant) -> tuple[bool, int]:
@@ -298,10 +301,22 @@ def _put_in_order(
             )
         left.remove(first)
         ordered.append(first)
+    by_name = {definition.name: definition for definition in objects}
     return tuple(
-        _variant(one, [pair_tests for other in ordered if (pair_tests := tests.get((one, other)))])
+        _with_nullable(
+            normal,
+            by_name[one],
+            _variant(one, [own for other in ordered if (own := tests.get((one, other)))]),
+        )
         for one in ordered
     )
+
+
+def _with_nullable(normal: NormalizedSchema, member: Definition, variant: Variant) -> Variant:
+    """A member that knows for which of its required members null is a value."""
+    nodes = {wire: member.properties[wire] for wire in variant.required if wire in member.required}
+    nullable = tuple(wire for wire, node in nodes.items() if normal.allows_null(node))
+    return replace(variant, nullable=nullable) if nullable else variant
 
 
 _Test: TypeAlias = tuple[str, str, Any]

@@ -34,6 +34,7 @@ from mcpgen.paths import relative_path
 if TYPE_CHECKING:
     from mcpgen.model.extension_files import ExtensionFile
     from mcpgen.package.patches import Patch
+    from mcpgen.package.used_features import Use
 
 RUNTIME = frozenset(
     {
@@ -55,6 +56,21 @@ RUNTIME = frozenset(
 
 
 @dataclass(frozen=True)
+class UsedBy:
+    """A program whose used features a package has.
+
+    Attributes:
+        sources: Its files and folders, from the package's directory.
+        words: The words of `--features`, with `used`.
+        uses: The uses.
+    """
+
+    sources: tuple[str, ...]
+    words: tuple[str, ...]
+    uses: tuple[Use, ...]
+
+
+@dataclass(frozen=True)
 class BuildRequest:
     """One package to build.
 
@@ -73,6 +89,7 @@ class BuildRequest:
         patch: The hand edits that are applied to the rendered files, if any.
         gitattributes: Whether a file tells Git that the package is generated.
         old_revisions: The manifest's record of removed revisions; see `Manifest`.
+        used_by: The program whose used features the package has, if they were not named.
     """
 
     package: str
@@ -90,6 +107,7 @@ class BuildRequest:
     renamed_types: Mapping[str, str] = field(default_factory=dict[str, str])
     gitattributes: bool = True
     old_revisions: Mapping[str, str] = field(default_factory=dict[str, str])
+    used_by: UsedBy | None = None
 
     @property
     def options(self) -> Options:
@@ -103,6 +121,7 @@ class BuildRequest:
             chosen.features,
             self.gitattributes,
             chosen.runtime,
+            *(() if self.used_by is None else (self.used_by.sources, self.used_by.words)),
         )
 
     @property
@@ -190,6 +209,8 @@ def _recorded_source(directory: Path, name: str, origin: Origin) -> Source:
     path = directory / origin.schema
     facts = directory / origin.facts if origin.facts else None
     for file in (path, facts):
+        if file is not None:
+            paths.expect_of_project(file, directory)
         if file is not None and not file.is_file():
             shown = safe_text(str(file)) if origin.schema else "a schema file"
             raise UsageError(
@@ -378,9 +399,15 @@ def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFil
 
 
 def recorded_extension(directory: Path, identifier: str, origin: ExtensionOrigin) -> Path:
-    """The schema file of an extension of a package in a directory; it need not exist."""
+    """The schema file of an extension of a package in a directory; it need not exist.
+
+    Raises:
+        UsageError: It leads out of the project.
+    """
     if origin.schema:
-        return directory / origin.schema
+        place = directory / origin.schema
+        paths.expect_of_project(place, directory)
+        return place
     from mcpgen.schema import shipped_extensions
 
     shipped = (each.path for each in shipped_extensions.entries() if each.identifier == identifier)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mcpgen import __version__
 from mcpgen.errors import McpgenError, OutputError
+from mcpgen.model import runtime
 from mcpgen.model.schema_sources import Source
 from mcpgen.package import build_request, manifest, output
 from mcpgen.package import directory as directories
@@ -27,6 +28,7 @@ class Report:
         schema_changed: Revisions whose inputs have changed since the package was made, with the
             changed inputs.
         generator_changed: How the generator differs; empty if it is the same.
+        runtime_changed: The recorded requirement of an installed runtime, if another one is needed.
         edited: Files changed by hand.
         templates_changed: Templates whose overrides have changed.
         patch_changed: Whether the patch has changed.
@@ -39,6 +41,7 @@ class Report:
     schema_changed: Mapping[str, str]
     generator_changed: str
     edited: tuple[str, ...]
+    runtime_changed: str = ""
     templates_changed: tuple[str, ...] = ()
     patch_changed: bool = False
     missing: tuple[str, ...] = ()
@@ -61,6 +64,7 @@ class Report:
         return bool(
             self.schema_changed
             or self.generator_changed
+            or self.runtime_changed
             or self.templates_changed
             or self.patch_changed
         )
@@ -170,6 +174,7 @@ def _compare_fingerprints(
         directory=directory,
         schema_changed=_changed_inputs(sources, record) | _changed_extensions(directory, record),
         generator_changed=_changed_generator(record),
+        runtime_changed=changed_runtime(record),
         edited=tuple(sorted(output.edited_files(directory, record.files))),
         templates_changed=build_request.changed_overrides(directory, record),
         patch_changed=build_request.changed_patch(directory, record),
@@ -216,17 +221,31 @@ def _changed_generator(record: manifest.Manifest) -> str:
     return f"made by mcpgen {record.mcpgen}, this is {__version__}"
 
 
+def changed_runtime(record: manifest.Manifest) -> str:
+    """The recorded requirement of an installed runtime, if this version of mcpgen has another."""
+    changed = record.requires and record.requires != runtime.requirement_specifier()
+    return record.requires if changed and record.options.runtime == "installed" else ""
+
+
 def _compare_files(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
     paths = sorted({*files, *record.files} - {manifest.NAME})
     directories.refuse_links(report.directory, paths)
     diffs: dict[str, str] = {}
     for path in paths:
         place = report.directory / path
-        before = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else None
+        before = _shown_text(place) if place.is_file() else None
         after = files.get(path)
         if before != after:
             diffs[path] = "".join(_diff(path, before, after))
     return replace(report, differing=tuple(diffs), diff="".join(diffs.values()))
+
+
+def _shown_text(place: Path) -> str:
+    """The text of a file for a diff; of one that is too large, a line that says so."""
+    size = place.stat().st_size
+    if size > manifest.MAX_FILE_BYTES:
+        return f"... {size} bytes\n"
+    return place.read_text(encoding="utf-8", errors="replace")
 
 
 def _diff(path: str, before: str | None, after: str | None) -> Iterator[str]:

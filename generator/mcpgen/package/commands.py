@@ -18,17 +18,18 @@ from mcpgen import paths
 from mcpgen.console import Console, count_of
 from mcpgen.errors import OutputError, UsageError, safe_text
 from mcpgen.model import runtime, schema_sources
-from mcpgen.model.parts import changed_features, selection
+from mcpgen.model.parts import NONE, USED, changed_features, selection, whole_features
 from mcpgen.model.schema_sources import Source
 from mcpgen.names import folder
 from mcpgen.package import build_request, manifest, output, overrides
 from mcpgen.package import check as checking
 from mcpgen.package import directory as directories
-from mcpgen.package.build_request import BuildRequest
+from mcpgen.package.build_request import BuildRequest, UsedBy
 from mcpgen.package.overrides import Overrides
 
 if TYPE_CHECKING:
     from mcpgen.package.update_report import Report
+    from mcpgen.package.used_features import Use
 
 _MODELS = "models.py"
 """The module with the types of all revisions of a package."""
@@ -53,6 +54,8 @@ class PackageOptions:
         gitattributes: Whether a file tells Git that the package is generated.
         runtime: The word of `--runtime`; empty unless it was given.
         keeps_old_modules: Whether modules of removed revisions stay until the next update.
+        sources: Files and folders of the program whose used features `used` stands for; by default
+            the folder of the package.
     """
 
     revisions: tuple[str, ...] = ()
@@ -69,6 +72,7 @@ class PackageOptions:
     gitattributes: bool = True
     runtime: str = ""
     keeps_old_modules: bool = False
+    sources: tuple[Path, ...] = ()
 
 
 def new_request(
@@ -80,9 +84,9 @@ def new_request(
         UsageError: The options contradict each other, or name something unknown.
     """
     package = build_request.package_name(directory)
-    chosen = selection(
-        options.parts, options.transports, options.models, options.features, options.runtime
-    )
+    used_by = _used_by(options.features, options.sources, directory, package)
+    words = options.features if used_by is None else _words_of(used_by)
+    chosen = selection(options.parts, options.transports, options.models, words, options.runtime)
     before = directories.read_manifest(directory) if directory.is_dir() else None
     sources = _sources(options, directory, before)
     if not sources:
@@ -103,7 +107,43 @@ def new_request(
         build_request.renamed_types(before),
         options.gitattributes,
         build_request.old_revisions(before, sources) if options.keeps_old_modules else {},
+        used_by,
     )
+
+
+def _used_by(
+    words: Sequence[str], sources: Sequence[Path], directory: Path, package: str
+) -> UsedBy | None:
+    """The program whose used features a package shall have; `None` without the word `used`.
+
+    Args:
+        words: Words of `--features`.
+        sources: The files and folders of the program; none for the folder of the package.
+        directory: The package.
+        package: Its import name.
+
+    Raises:
+        UsageError: There are sources without the word, or one that cannot be read.
+    """
+    names = [name.strip() for word in words for name in word.split(",")]
+    if USED not in names:
+        if sources:
+            raise UsageError("--sources: expected --features used with it, got no such word")
+        return None
+    from mcpgen.package import used_features  # few packages have their features so
+
+    place = directory.resolve()
+    outer = [place, *build_request.packages_around(place)][-1].parent
+    recorded = [paths.relative_path(path.resolve(), place) for path in sources or (outer,)]
+    places = [paths.recorded_place(directory, path) for path in recorded]
+    return UsedBy(tuple(recorded), tuple(names), used_features.find_uses(places, place, package))
+
+
+def _words_of(used_by: UsedBy) -> tuple[str, ...]:
+    """The words of `--features` with the used features in the place of `used`."""
+    from mcpgen.package import used_features
+
+    return used_features.chosen_words(used_by.words, used_by.uses)
 
 
 def _overrides(options: PackageOptions, directory: Path) -> Overrides | None:
@@ -163,11 +203,16 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     before = record.options
+    words = changed_features(before.words or before.features, options.features)
+    sources_of_program = options.sources or (
+        tuple(directory / path for path in before.sources) if USED in words else ()
+    )
+    used_by = _used_by(words, sources_of_program, directory, record.package)
     chosen = selection(
         options.parts or before.parts,
         options.transports or before.transports,
         options.models or before.models,
-        changed_features(before.features, options.features),
+        words if used_by is None else _words_of(used_by),
         options.runtime or before.runtime,
     )
     sources = _sources(options, directory, record)
@@ -192,6 +237,7 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         old_revisions=(
             build_request.old_revisions(record, sources) if options.keeps_old_modules else {}
         ),
+        used_by=used_by,
     )
 
 
@@ -203,6 +249,8 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     """
     names = ", ".join(source.revision for source in request.sources)
     unchanged = checking.unchanged_result(directory, request)
+    for line in _used_lines(request.used_by):
+        console.summary(line)
     if unchanged is not None:
         console.summary(f"{directory}: {_summarize(unchanged)} ({names})")
         _record_written(console, request, directory, unchanged, (), ())
@@ -222,6 +270,8 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
         files = package_cache.build_package(request, notes.append)
     if before is not None:
         notes += _report_gone_revisions(before, request)
+        if request.options.runtime == "installed" and checking.changed_runtime(before):
+            notes.append(f"the runtime changed: {_move(before.requires)}; {runtime.SOURCES}")
     if before is not None and before.options == request.options:
         notes += _report_gone_names(before.names, files)
         notes += _report_renamed_types(types, request.renamed_types, files)
@@ -239,9 +289,19 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     if written.changed:
         for line in (
             *_install_commands(files, request),
-            *_next_commands(files, request.package, directory),
+            *_next_commands(files, request, directory),
         ):
             console.summary(line)
+
+
+def _used_lines(used_by: UsedBy | None) -> Iterator[str]:
+    """Yield each used feature with the first place that uses it, and the number of the others."""
+    uses: dict[str, list[Use]] = {}
+    for use in () if used_by is None else used_by.uses:
+        uses.setdefault(use.feature, []).append(use)
+    for rows in uses.values():
+        more = f" and {count_of(len(rows) - 1, 'other place')}" if len(rows) > 1 else ""
+        yield f"feature {rows[0]}{more}"
 
 
 def _read_type_names(directory: Path) -> frozenset[str]:
@@ -320,8 +380,16 @@ def _record_written(
             "unchanged": written.unchanged,
             "notes": notes,
             "changes": changes,
+            **({} if request.used_by is None else {"uses": _use_records(request.used_by.uses)}),
         }
     )
+
+
+def _use_records(uses: Sequence[Use]) -> list[dict[str, str | int]]:
+    return [
+        {"feature": use.feature, "file": use.path, "line": use.line, "code": use.code}
+        for use in uses
+    ]
 
 
 def _reports(before: manifest.Manifest | None, request: BuildRequest) -> Sequence[Report]:
@@ -377,21 +445,42 @@ def _kinds(written: output.Written) -> str:
 def _install_commands(files: Mapping[str, str], request: BuildRequest) -> Iterator[str]:
     """The distributions to install for a package."""
     if request.selection.runtime == "installed":
-        needed = runtime.requirement_specifier()
-        yield f"install: pip install '{needed}', or the folder generated/ of mcpgen's sources"
-        if "__main__.py" in files and request.selection.transports != ("stdio",):
-            yield f"for HTTP also: pip install '{runtime.requirement_specifier('http')}'"
+        peer = "__main__.py" in files
+        yield from _runtime_commands(
+            http=peer and request.selection.transports != ("stdio",), features=peer
+        )
         return
     from mcpgen.render import closure
 
-    always, for_http = closure.dependencies(files)
-    yield f"install: pip install {' '.join(always)}"
-    if for_http:
-        yield f"for HTTP also: pip install {' '.join(for_http)}"
+    needs = closure.dependencies(files, request.package)
+    yield f"install: pip install {' '.join(needs.needed)}"
+    if needs.over_http:
+        yield f"for HTTP also: pip install {' '.join(needs.over_http)}"
+    if needs.optional:
+        yield f"optional: pip install {' '.join(needs.optional)}"
 
 
-def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
+def _runtime_commands(*, http: bool, features: bool) -> Iterator[str]:
+    """Where the runtime of a package can be installed from, with its extras.
+
+    Its name is in no command: no package index has it, so pip would install whoever takes the name.
+    """
+    folder = runtime.source_folder()
+    if folder is None:
+        yield f"install: {runtime.requirement_specifier()}, {runtime.SOURCES}"
+        return
+    yield f"install: pip install {shlex.quote(str(folder))}"
+    if http:
+        yield f"for HTTP also: pip install {shlex.quote(f'{folder}[http]')}"
+    if features:
+        yield f"for all features: pip install {shlex.quote(f'{folder}[all]')}"
+
+
+def _next_commands(
+    files: Mapping[str, str], request: BuildRequest, directory: Path
+) -> Iterator[str]:
     """Yield a command to begin with."""
+    package = request.package
     main = files.get("__main__.py", "")
     if "argparse" in main:  # few features have commands
         command = f"python -m {package} --help"
@@ -401,8 +490,8 @@ def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> I
     elif "protocol/connection.py" in files:
         command = f'python -c "from {package} import Connection; help(Connection)"'
     else:
-        folder = next(path for path in files if path.endswith("/methods.py")).partition("/")[0]
-        command = f'python -c "from {package}.{folder} import models; help(models)"'
+        module = folder(request.sources[0].revision)
+        command = f'python -c "from {package}.{module} import models; help(models)"'
     place = directory.resolve()
     root = [place, *build_request.packages_around(place)][-1].parent
     if root == Path.cwd():
@@ -417,26 +506,34 @@ def check(console: Console, directory: Path, options: PackageOptions) -> bool:
     Raises:
         McpgenError: The directory is not a package of mcpgen's, or an input is wrong.
     """
-    record = directories.read_manifest(directory) if options.schemas else None
-    report = checking.check(directory, _named_sources(options, directory, record))
+    record = directories.read_manifest(directory)
+    named_of = record if options.schemas else None
+    report = checking.check(directory, _named_sources(options, directory, named_of))
+    disagreements = [*_feature_disagreements(directory, record)]
     console.record(
         {
             "directory": str(directory),
-            "up_to_date": report.current,
+            "up_to_date": report.current and not disagreements,
             "schema_changed": dict(report.schema_changed),
             "generator_changed": report.generator_changed or None,
+            "runtime_changed": report.runtime_changed or None,
             "edited": report.edited,
             "templates_changed": report.templates_changed,
             "patch_changed": report.patch_changed,
             "missing": report.missing,
             "differing": report.differing,
             "diff": report.diff,
+            "features": disagreements,
         }
     )
+    for line in disagreements:
+        console.summary(line)
     for revision, what in report.schema_changed.items():
         console.summary(f"the schema changed: {revision}: {what}")
     if report.generator_changed:
         console.summary(f"the generator changed: {report.generator_changed}")
+    if report.runtime_changed:
+        console.summary(f"the runtime changed: {_move(report.runtime_changed)}")
     for name in report.templates_changed:
         console.summary(f"the template changed: {name}")
     if report.patch_changed:
@@ -445,15 +542,49 @@ def check(console: Console, directory: Path, options: PackageOptions) -> bool:
         console.summary(f"edited by hand: {path}")
     for path in report.missing:
         console.summary(f"missing: {path}")
-    if report.current:
+    if report.current and not disagreements:
         console.summary(f"{directory}: up to date")
         return True
+    if report.current:
+        console.summary(f"{directory}: other features are used; run mcpgen update")
+        return False
     console.diff(report.diff)
     count = len(report.differing)
     console.summary(
         f"{directory}: {count_of(count, 'file')} {'differs' if count == 1 else 'differ'}"
     )
     return False
+
+
+def _feature_disagreements(directory: Path, record: manifest.Manifest | None) -> Iterator[str]:
+    """Yield the features that a program uses and its package lacks, and those in vain.
+
+    Args:
+        directory: The package.
+        record: Its manifest. Packages whose features were named have no disagreements.
+    """
+    options = None if record is None else record.options
+    if record is None or options is None or not options.sources:
+        return
+    sources = [directory / path for path in options.sources]
+    used_by = _used_by(options.words, sources, directory, record.package)
+    assert used_by is not None  # or there would be no sources
+    chosen = selection(options.parts, options.transports, options.models, _words_of(used_by))
+    now, before = whole_features(chosen.features), whole_features(options.features)
+    first: dict[str, Use] = {}
+    for use in used_by.uses:
+        first.setdefault(use.feature, use)
+    named = whole_features([NONE, *(word for word in options.words if word != USED)])
+    for name in sorted((now - before) & (first.keys() | named)):  # others are brought by these
+        place = f": {first[name].place} uses {first[name].code}" if name in first else ""
+        yield f"the package lacks the feature {name}{place}"
+    for name in sorted(before - now):
+        yield f"the package has the feature {name}, which nothing uses"
+
+
+def _move(requirement: str) -> str:
+    """The move from the recorded requirement of a runtime to the one of this version."""
+    return f"{safe_text(requirement)} is now {runtime.requirement_specifier()}"
 
 
 def facts_text(console: Console, schema_file: Path, facts_file: Path | None) -> None:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
+from mcpgen.input_files import read_json
 from mcpgen.json_types import is_object
 from mcpgen.model import runtime
 from mcpgen.model.parts import EVERYTHING, Selection, selection
@@ -26,6 +27,12 @@ from mcpgen.names import Library
 from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
+
+MAX_BYTES = 4 << 20
+"""Size of the largest manifest that is read, in bytes; one with all parts has 0.1 MB."""
+
+MAX_FILE_BYTES = 16 << 20
+"""Size of the largest file of a package that is compared, in bytes; larger ones were edited."""
 
 GITATTRIBUTES = ".gitattributes"
 """The file that makes reviews on GitHub and GitLab fold the package."""
@@ -71,6 +78,9 @@ class Options:
             have them.
         gitattributes: Whether a file tells Git that the package is generated; no member if so.
         runtime: The form of the package; no member if it is vendored.
+        sources: Files and folders of the program whose used features the package has, from the
+            package's directory; no member if features were named.
+        words: The words of `--features` with `used`; no member likewise.
     """
 
     errata: bool
@@ -80,6 +90,8 @@ class Options:
     features: tuple[str, ...] = EVERYTHING.features
     gitattributes: bool = True
     runtime: Runtime = EVERYTHING.runtime
+    sources: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
 
     def selection(self) -> Selection:
         """The parts, the transports, the library of the models, the features and the form.
@@ -188,6 +200,8 @@ class Manifest:
             del document["options"]["gitattributes"]
         if self.options.runtime == EVERYTHING.runtime:
             del document["options"]["runtime"]
+        if not self.options.sources:
+            del document["options"]["sources"], document["options"]["words"]
         for extension in document["extensions"].values():
             if not extension["schema"]:
                 del extension["schema"]
@@ -239,10 +253,7 @@ def read(directory: Path) -> Manifest | None:
     path = directory / NAME
     if not path.is_file():
         return None
-    try:
-        document: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ManifestError(str(path), "", "JSON text", str(error)) from error
+    document: Any = read_json(path, ManifestError, MAX_BYTES)
     place = Place(str(path), ManifestError)
     if is_object(document) and "adopted" in document:
         expected = "a patch in its place: remove it, mcpgen update --force, edit, mcpgen patch"
@@ -269,6 +280,9 @@ def _check_texts(record: Manifest, place: Place) -> None:
         raise place.at("mcpgen").error("a version", record.mcpgen)
     if not all(part.isidentifier() for part in record.package.split(".")):
         raise place.at("package").error("a name that Python can import", record.package)
+    for path in record.options.sources:
+        if not _is_relative(path):
+            raise place.at("options").at("sources").error("relative paths", path)
     try:
         record.options.selection()
     except UsageError as error:
@@ -318,7 +332,12 @@ def fingerprint(text: str) -> str:
 
 
 def file_fingerprint(path: Path) -> str:
-    """The fingerprint of a file's text; of its bytes, if they are not UTF-8."""
+    """The fingerprint of a file's text; of its bytes, if they are not UTF-8.
+
+    Empty for a file of more than `MAX_FILE_BYTES`, which is none that mcpgen wrote.
+    """
+    if path.stat().st_size > MAX_FILE_BYTES:
+        return ""
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 
@@ -333,6 +352,7 @@ def generator_fingerprint() -> str:
     roots = {"mcpgen": paths.PACKAGE, "templates": paths.templates_dir()}
     files = [row for name, root in roots.items() for row in _files(name, root)]
     files += [(name, paths.schema_dir() / name) for name in ("docs.toml", "facts.toml")]
+    files.append(("interface.txt", paths.interface_file()))
     return _fingerprint_as_of(tuple((name, path, _state(path)) for name, path in files))
 
 

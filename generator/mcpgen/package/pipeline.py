@@ -165,7 +165,7 @@ def _spec_of(
     if carried := schema_facts.summary(fitted):
         report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
     _report_extensions(built, report)
-    return replace(built, unset=unset)
+    return replace(built, unset=unset, item_options=core_check.item_options(built))
 
 
 def _report_extensions(built: spec.RevisionSpec, report: Callable[[str], None]) -> None:

@@ -17,7 +17,7 @@ from mcpgen import paths
 from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_object
-from mcpgen.model.parts import NONE, changed_features, selection
+from mcpgen.model.parts import NONE, USED, changed_features, selection
 from mcpgen.toml_records import MAX_BYTES, Place, convert, parse_toml
 
 FILE = "pyproject.toml"
@@ -38,7 +38,9 @@ class PackageSettings:
         revisions: Dates, `latest` or `all`.
         parts: As for `--parts`.
         transports: As for `--transport`.
-        features: As for `--features`.
+        features: As for `--features`; the text "used" stands for that word alone.
+        sources: Files and folders of the program, with the word `used`; by default the folder of
+            the package.
         models: As for `--models`; empty for msgspec.
         runtime: As for `--runtime`; empty for vendored.
         schemas: Schema files, one revision each.
@@ -71,6 +73,7 @@ class PackageSettings:
     patch: str = ""
     gitattributes: bool = True
     keep_old_modules: bool = False
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ class Settings:
         text = f"{FILE}: [tool.mcpgen] configures this project; "
         if features and len(self.packages) == 1:
             words = changed_features(self.packages[0].features, features)
-            names = selection(features=words).features or (NONE,)
+            names = words if USED in words else selection(features=words).features or (NONE,)
             listed = ", ".join(f'"{name}"' for name in names)
             return f"{text}write features = [{listed}] there, and run mcpgen"
         return f"{text}change it, and run mcpgen without options"
@@ -231,15 +234,23 @@ def _table_in(text: str, source: str) -> Any:
 def _packages(table: dict[str, Any], place: Place) -> tuple[PackageSettings, ...]:
     own = {key: value for key, value in table.items() if key not in _SHARED}
     if "packages" not in table:
-        return (convert(own, PackageSettings, place),)
+        return (convert(_listed_features(own), PackageSettings, place),)
     if own:
         raise place.error("the keys of a package in [[tool.mcpgen.packages]] alone", sorted(own))
-    packages: tuple[PackageSettings, ...] = convert(
-        {"packages": table["packages"]}, _Packages, place
-    ).packages
+    rows: Any = table["packages"]
+    if isinstance(rows, list):
+        rows = [_listed_features(row) for row in rows]
+    packages: tuple[PackageSettings, ...] = convert({"packages": rows}, _Packages, place).packages
     if not packages:
         raise place.at("packages").error("a package at least", [])
     return packages
+
+
+def _listed_features(row: Any) -> Any:
+    """The settings of a package with `features = "used"` as a list of one word."""
+    if is_object(row) and row.get("features") == USED:
+        return {**row, "features": [USED]}
+    return row
 
 
 @dataclass(frozen=True)

@@ -392,6 +392,7 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
         package.gitattributes,
         package.runtime,
         package.keep_old_modules,
+        tuple(settings.root / path for path in package.sources),
     )
     directory = settings.directory(package)
     return commands.new_request(options, directory, errata=package.errata, strict=package.strict)
@@ -464,7 +465,11 @@ def _other_settings(request: BuildRequest, directory: Path) -> list[str]:
     pairs = {
         "revisions": ([source.revision for source in request.sources], [*record.revisions]),
         "parts": (request.options.parts, record.options.parts),
-        "features": (request.options.features, record.options.features),
+        "features": (
+            request.options.words or request.options.features,
+            record.options.words or record.options.features,
+        ),
+        "sources": (request.options.sources, record.options.sources),
         "models": (request.options.models, record.options.models),
         "runtime": (request.options.runtime, record.options.runtime),
         "transports": (request.options.transports, record.options.transports),

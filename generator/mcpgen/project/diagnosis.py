@@ -18,7 +18,7 @@ from typing import Literal
 
 from packaging.requirements import Requirement
 
-from mcpgen import __version__, paths, schema
+from mcpgen import __version__, collisions, paths, schema
 from mcpgen.console import Console
 from mcpgen.errors import McpgenError, safe_text
 from mcpgen.package import build_request, check, manifest, overrides, settings
@@ -69,6 +69,10 @@ def diagnose(console: Console, directory: Path) -> bool:
 def _installation() -> Iterator[Finding]:
     yield Finding("mcpgen", "ok", f"{__version__} in {paths.PACKAGE}")
     yield Finding("python", "ok", f"{platform.python_version()} at {sys.executable}")
+    others = collisions.other_distributions()
+    if others:
+        text = f"{', '.join(others)} has an import package mcpgen too, and replaces files"
+        yield Finding("mcpgen", "wrong", text, collisions.advice(others))
     yield Finding("data", "ok", f"schemas and templates in {paths.data_root()}")
 
 
@@ -199,6 +203,7 @@ def _package(subject: str, folder: Path) -> Iterator[Finding]:
         return
     reasons = [
         *(f"changed: {name}: {what}" for name, what in report.schema_changed.items()),
+        *([f"made for {safe_text(report.runtime_changed)}"] if report.runtime_changed else []),
         *([report.generator_changed] if report.generator_changed else []),
         *(f"template changed: {name}" for name in report.templates_changed),
         *(["patch changed"] if report.patch_changed else []),

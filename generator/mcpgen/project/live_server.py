@@ -23,7 +23,7 @@ from typing import Any
 
 from mcpgen import __version__, names
 from mcpgen.errors import MirrorError, UsageError, safe_text
-from mcpgen.input_files import read_json
+from mcpgen.input_files import read_jsonc
 from mcpgen.json_types import is_array, is_object
 from mcpgen.project.mirror import Limits, Snapshot, is_parameter, variables
 from mcpgen.project.server_lists import KINDS, WORDS, ServerLists, parse
@@ -88,9 +88,10 @@ def target(words: str, directory: Path) -> Target:
 
 
 def _configured_target(path: Path, name: str, words: str, directory: Path) -> Target:
-    document = read_json(path, MirrorError)
+    document = read_jsonc(path, MirrorError)
     source = str(path)
-    servers = document.get("mcpServers") if is_object(document) else None
+    members = document if is_object(document) else {}
+    servers = members.get("mcpServers", members.get("servers"))  # VS Code has the latter
     if not is_object(servers) or not servers:
         raise MirrorError(source, "/mcpServers", "an object with servers", "none")
     if not name and len(servers) > 1:
@@ -201,6 +202,7 @@ async def _pages(
     """All entries of one list; none of a template list that a server does not know."""
     entries: list[Any] = []
     params: dict[str, str] = {}
+    cursors: set[str] = set()
     for _ in range(MAX_PAGES):
         try:
             answer = await request(method, params, timeout=SECONDS)
@@ -213,8 +215,9 @@ async def _pages(
         cursor = page.get("nextCursor")
         if len(entries) > MAX_ENTRIES:
             raise MirrorError(server.shown, f"/{kind}", f"{MAX_ENTRIES} entries at most", "more")
-        if not isinstance(cursor, str) or not cursor:
+        if not isinstance(cursor, str) or not cursor or cursor in cursors:
             return entries
+        cursors.add(cursor)
         params = {"cursor": cursor}
     raise MirrorError(server.shown, f"/{kind}", f"{MAX_PAGES} pages at most", "more")
 

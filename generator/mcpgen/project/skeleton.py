@@ -31,16 +31,16 @@ PROTOCOL, MIRROR = "protocol", "mirror"
 """Names of the generated package and of the mirror within the project's own package."""
 
 REQUIREMENTS: Mapping[str, str] = {
-    "aiohttp": "aiohttp>=3.14",
+    "aiohttp": "aiohttp>=3.14.3",
     "anyio": "anyio>=4.11",
-    "cryptography": "cryptography>=45",
+    "cryptography": "cryptography>=48.0.1",
     "filelock": "filelock>=4.2",
     "httpx2": "httpx2>=2.16",
     "joserfc": "joserfc>=1.8",
     "jsonschema": "jsonschema>=4.20",
     "keyring": "keyring>=25.6",
     "msgspec": "msgspec>=0.20",
-    "opentelemetry": "opentelemetry-api>=1.30",
+    "opentelemetry": "opentelemetry-api>=1.45.2",
     "platformdirs": "platformdirs>=4.5",
     "rich": "rich>=13.7",
     "uritemplate": "uritemplate>=4.1",
@@ -62,6 +62,8 @@ _RESERVED = frozenset({"tests", "mcp", "pytest", "mypy", "pyright", "ruff", "hat
 """Names of packages that a project is tested with, or could be confused with."""
 
 _NAME = re.compile(r"[a-z](?:[a-z0-9]|[-_.](?=[a-z0-9])){0,59}")
+_OWN_NAME = re.compile(r"\s*mcpgen\s*(?:[\[<>=!~;]|$)", re.IGNORECASE)
+"""A requirement that pip takes from an index by the name of mcpgen."""
 _SHARED = {
     "pyproject.toml": "pyproject.toml.jinja",
     "README.md": "README.md.jinja",
@@ -241,8 +243,13 @@ def check_requirement(text: str) -> str:
     """Check and return a requirement for pip.
 
     Raises:
-        UsageError: The text is empty, has several lines, or is an option of pip.
+        UsageError: The text is empty, has several lines, is an option of pip, or a name alone.
     """
+    if _OWN_NAME.match(text):
+        raise UsageError(
+            "--mcpgen: expected a wheel or git+https://...@COMMIT, since no package index has"
+            f" mcpgen, got {safe_text(text)!r}"
+        )
     if not text.strip() or not text.isprintable() or text.startswith("-"):
         raise UsageError(
             "--mcpgen: expected what pip installs mcpgen from, such as a wheel or"

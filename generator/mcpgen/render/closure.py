@@ -11,17 +11,40 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
 _INIT = "__init__.py"
 
-_FOREIGN = re.compile(r"^( *)(?:import (\w+)$|from (\w+)[\w.]* import )", re.MULTILINE)
+_FOREIGN = re.compile(
+    r"^( *)(?:import (\w+)(?:[.\w]*)(?: as \w+)?$|from (\w+)[\w.]* import )"
+    r"|import_module\(\"(\w+)",
+    re.MULTILINE,
+)
+"""An import of another distribution: a statement that begins its line, or a call by its name."""
 _RELATIVE = re.compile(r"^[ \t]*(from[ \t]+\.[^\n(]*(?:\([^)]*\))?)", re.MULTILINE)
 """A relative import as templates write it: a statement that begins its line."""
 _OVER_HTTP = ("uvicorn", "aiohttp", "httpx2")
+_DISTRIBUTIONS = {
+    "dotenv": "python-dotenv",
+    "opentelemetry": "opentelemetry-api",
+    "re2": "google-re2",
+    "yaml": "pyyaml",
+}
+"""The distributions of modules that have another name."""
+_OPTIONAL = frozenset({"google-re2", "rich"})
+"""Distributions without which a feature does the same with less comfort."""
 _OF_PYDANTIC = frozenset({"pydantic_core", "typing_extensions"})  # pydantic depends on them
-_PROTECTION, _FOR_SOME = "server/auth/", {"aiohttp", "httpx2"}  # only protected servers fetch
+_BROUGHT = frozenset(
+    {
+        *("attrs", "jsonschema_specifications", "referencing"),  # by jsonschema
+        "httpcore2",  # by httpx2
+        "typing_extensions",  # by type checkers
+        *("pytest", "trio"),  # where the user's program runs on them
+    }
+)
+"""Modules within functions that come with a distribution, or with the user's program."""
 
 
 def needed_files(
@@ -129,20 +152,42 @@ def _imports(text: str, path: str) -> tuple[ast.ImportFrom, ...]:
     return tuple(relative)
 
 
-def dependencies(files: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """The distributions that modules import: those for every use, and those for HTTP only.
+@dataclass(frozen=True)
+class Dependencies:
+    """The distributions that the modules of a package import.
 
-    Other imports within functions are left out: an error names them to the users who need them.
+    Attributes:
+        needed: For every use, the most basic first, then those of features.
+        over_http: For HTTP only.
+        optional: For the comfort of features.
     """
-    always: set[str] = set()
-    over_http: set[str] = set()
+
+    needed: tuple[str, ...] = ()
+    over_http: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+
+
+def dependencies(files: Mapping[str, str], package: str) -> Dependencies:
+    """The distributions that modules import, at their top, within functions and by name.
+
+    Args:
+        files: The modules by their paths.
+        package: The import name of their package, which their examples import.
+    """
+    own = {package.partition(".")[0], *sys.stdlib_module_names}
+    at_top: set[str] = set()
+    within: set[str] = set()
     for path, text in files.items():
-        for indent, whole, part in _FOREIGN.findall(text) if path.endswith(".py") else ():
-            name = whole or part
-            if indent and name in _OVER_HTTP:
-                over_http.update({name} - (_FOR_SOME if path.startswith(_PROTECTION) else set()))
-            elif not indent and name not in sys.stdlib_module_names:
-                always.add(name)
-    if "pydantic" in always:
-        always -= _OF_PYDANTIC
-    return sorted(always, reverse=True), sorted(over_http)
+        for indent, whole, part, by_name in _FOREIGN.findall(text) if path.endswith(".py") else ():
+            inner = bool(indent or by_name)
+            (within if inner else at_top).add(whole or part or by_name)
+    at_top -= own
+    if "pydantic" in at_top:
+        at_top -= _OF_PYDANTIC
+    within -= at_top | own | _BROUGHT
+    distributions = {_DISTRIBUTIONS.get(name, name) for name in within}
+    return Dependencies(
+        (*sorted(at_top, reverse=True), *sorted(distributions - _OPTIONAL - {*_OVER_HTTP})),
+        tuple(sorted(distributions.intersection(_OVER_HTTP))),
+        tuple(sorted(distributions & _OPTIONAL)),
+    )

@@ -73,8 +73,10 @@ def job(
         definitions[name] = _with_imports(_input(definition, normal), core)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()), python)
-        tag = None if name in unions else _discriminator(definition, normal, reserved)
+        is_tested = name in unions
+        tag, tagged = (None, []) if is_tested else _discriminator(definition, normal, reserved)
         extra[name]["discriminator"] = tag
+        extra[name]["tagged"] = tagged
         extra[name]["lacking"] = lacking.get(name, ())
         extra[name]["has_value"] = name in values
         extra[name]["runtime"] = runtime
@@ -272,6 +274,7 @@ def _extra(
                 "consts": dict(variant.consts),
                 "inner": dict(variant.inner),
                 "decides": variant.decides,
+                "nullable": variant.nullable,
             }
             for variant in variants
         ],
@@ -313,31 +316,40 @@ def _span(check: Range) -> str:
 
 def _discriminator(
     definition: Definition, normal: NormalizedSchema, reserved: Collection[str]
-) -> str | None:
-    """Python name of the tag that distinguishes all members of a union, if they have one.
+) -> tuple[str | None, list[str]]:
+    """The tag that distinguishes the objects of a union.
 
-    All members have the same name of the tag on the wire and in Python: pydantic needs both.
+    All objects have the same name of the tag on the wire and in Python: pydantic needs both.
+
+    Returns:
+        The Python name of the tag, `None` if there is none; and the members that are objects, or
+        unions of objects, if the union has other members too.
     """
-    tags = {
-        (
-            (member.tag[0], names.members(member.properties, reserved)[member.tag[0]])
-            if member is not None and member.tag
-            else None
-        )
-        for member in _objects(definition, normal)
-    }
-    tag = tags.pop() if len(tags) == 1 else None
-    return None if tag is None else tag[1]
-
-
-def _objects(definition: Definition, normal: NormalizedSchema) -> Iterator[Definition | None]:
-    """The objects of a union and of nested unions; `None` for any other member."""
+    objects: list[Definition] = []
+    tagged: list[str] = []
     for node in definition.members:
-        member = normal.resolve(node)
-        if member is not None and member.members and not member.is_object:
-            yield from _objects(member, normal)
-        else:
-            yield member if member is not None and member.is_object else None
+        inner = list(_objects(node, normal))
+        if None not in inner:
+            objects += (each for each in inner if each is not None)
+            tagged.append(target(node))
+    tags = {
+        (each.tag[0], names.members(each.properties, reserved)[each.tag[0]]) if each.tag else None
+        for each in objects
+    }
+    tag = tags.pop() if len(tags) == 1 and len(objects) > 1 else None
+    if tag is None:
+        return None, []
+    return tag[1], tagged if len(tagged) < len(definition.members) else []
+
+
+def _objects(node: Node, normal: NormalizedSchema) -> Iterator[Definition | None]:
+    """The objects of a member of a union; `None` for a member that is none."""
+    member = normal.resolve(node)
+    if member is not None and member.members and not member.is_object:
+        for each in member.members:
+            yield from _objects(each, normal)
+    else:
+        yield member if member is not None and member.is_object else None
 
 
 def _tag(definition: Definition, python: Mapping[str, str], doc: Doc) -> Node | None:

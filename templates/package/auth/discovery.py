@@ -20,10 +20,9 @@ from .challenges import Challenge
 from .identifiers import (
     AUTHORIZATION_SERVER,
     OFFLINE_ACCESS,
-    ProtectedResourceUrl,
     authorization_server_urls,
     canonical_resource,
-    canonical_uri,
+    includes_url,
     origin_of,
     parse_scopes,
     protected_resource_urls,
@@ -194,7 +193,6 @@ def _find_resource_metadata(
     context: FlowContext, challenges: Sequence[Challenge]
 ) -> Flow[ResourceMetadata | None]:
     """The metadata of the MCP server, at the URL of a challenge or at a well-known URL."""
-    server = context.server_url
     for challenge in challenges:
         if url := challenge.parameters.get("resource_metadata"):
             context.addresses.check(url, "`resource_metadata` of the challenge")
@@ -203,29 +201,26 @@ def _find_resource_metadata(
                 raise AuthorizationError(
                     f"the metadata that the challenge names: HTTP {response.status}"
                 )
-            metadata = read_resource_metadata(response.body, "the metadata of the server")
-            expected = (server.partition("#")[0], server.partition("?")[0])
-            if not any(
-                canonical_uri(metadata.resource) == canonical_uri(each) for each in expected
-            ):
-                raise AuthorizationError("the metadata of the server is that of another resource")
-            return metadata
-    for candidate in protected_resource_urls(server):
-        probed = yield from _probe_resource_metadata(context, candidate)
-        if probed is not None:
-            return probed
+            return _read_own_metadata(context, response.body)
+    for url in protected_resource_urls(context.server_url):
+        context.addresses.check(url, "the server's URL")
+        response = yield Fetch("GET", url, _request_fields(context.revision))
+        if response.status == 200 and _has_object(response.body):
+            return _read_own_metadata(context, response.body)
     return None
 
 
-def _probe_resource_metadata(
-    context: FlowContext, candidate: ProtectedResourceUrl
-) -> Flow[ResourceMetadata | None]:
-    context.addresses.check(candidate.url, "the server's URL")
-    response: Fetched = yield Fetch("GET", candidate.url, _request_fields(context.revision))
-    if response.status != 200 or not _has_object(response.body):
-        return None
-    metadata = read_resource_metadata(response.body, "the metadata of the server")
-    if canonical_uri(metadata.resource) != canonical_uri(candidate.resource):
+def _read_own_metadata(context: FlowContext, body: bytes) -> ResourceMetadata:
+    """The metadata of the MCP server, or of a parent of its URL.
+
+    RFC 9728, section 3.3, wants `resource` to be the very URL. Widespread servers name their origin
+    or a parent path, and their authorization servers expect that text as `resource` of requests.
+
+    Raises:
+        AuthorizationError: The document is malformed, or that of another resource.
+    """
+    metadata = read_resource_metadata(body, "the metadata of the server")
+    if not includes_url(metadata.resource, context.server_url):
         raise AuthorizationError("the metadata of the server is that of another resource")
     return metadata
 

@@ -12,8 +12,8 @@ section 3.1; OpenID Connect Discovery 1.0, section 4; RFC 6749, section 3.3 (sco
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from ..foreign_text import is_scope
@@ -27,6 +27,7 @@ OFFLINE_ACCESS = "offline_access"
 resource servers do not list it. Source: OpenID Connect Core, section 11."""
 
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+_DOT_SEGMENT = re.compile(r"(\.|%2e){1,2}", re.IGNORECASE)
 
 
 def canonical_uri(uri: str) -> str:
@@ -65,16 +66,32 @@ def origin_of(url: str) -> str:
     return urlunsplit((split.scheme, split.netloc.rpartition("@")[2].lower(), "", "", ""))
 
 
-class ProtectedResourceUrl(NamedTuple):
-    """A possible URL of the metadata of a protected resource.
+def includes_url(resource: str, url: str) -> bool:
+    """Whether a resource identifier is that of a server, or of a parent of the server.
 
-    Attributes:
-        url: The URL of the document.
-        resource: The `resource` that the document must name.
+    That is a URL of the same origin, whose path is the path of the server or its first segments, by
+    whole segments; one slash at the end of either does not count. Nothing of a path is decoded, and
+    a path with dot segments has no parent but its origin. An identifier with a query has to equal
+    the URL, and a fragment is never part of one.
+
+    Args:
+        resource: The resource identifier.
+        url: The URL of the server; its fragment is ignored.
     """
-
-    url: str
-    resource: str
+    whole = comparable_uri(url.partition("#")[0])
+    parent = comparable_uri(resource)
+    if parent in (whole, whole.partition("?")[0]):
+        return True
+    scheme, authority, path = _split(parent)
+    own_scheme, own_authority, own_path = _split(whole.partition("?")[0])
+    if not authority or (scheme, authority) != (own_scheme, own_authority):
+        return False
+    if "?" in path or "#" in path:
+        return False
+    parents, segments = path.removesuffix("/").split("/"), own_path.removesuffix("/").split("/")
+    if len(parents) > 1 and any(_DOT_SEGMENT.fullmatch(each) for each in segments):
+        return False
+    return segments[: len(parents)] == parents
 
 
 def protected_resource_url(resource: str) -> str:
@@ -93,7 +110,7 @@ def protected_resource_url(resource: str) -> str:
     return urlunsplit(inserted._replace(path=PROTECTED_RESOURCE + path))
 
 
-def protected_resource_urls(endpoint: str) -> tuple[ProtectedResourceUrl, ...]:
+def protected_resource_urls(endpoint: str) -> tuple[str, ...]:
     """The URLs to try for the metadata of an MCP server that named no URL.
 
     Args:
@@ -106,15 +123,11 @@ def protected_resource_urls(endpoint: str) -> tuple[ProtectedResourceUrl, ...]:
     Raises:
         ValueError: The endpoint is malformed.
     """
-    origin = origin_of(endpoint)
-    root = ProtectedResourceUrl(origin + PROTECTED_RESOURCE, origin)
+    root = origin_of(endpoint) + PROTECTED_RESOURCE
     split = urlsplit(endpoint)
     if split.path in ("", "/") and not split.query:
         return (root,)
-    resource = urlunsplit(
-        split._replace(netloc=split.netloc.rpartition("@")[2].lower(), fragment="")
-    )
-    return (ProtectedResourceUrl(protected_resource_url(resource), resource), root)
+    return (protected_resource_url(urlunsplit(split._replace(netloc=split.netloc.lower()))), root)
 
 
 def authorization_server_urls(issuer: str) -> tuple[str, ...]:

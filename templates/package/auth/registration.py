@@ -330,7 +330,11 @@ def _register(
         without_scope = {name: value for name, value in request.items() if name != "scope"}
         return (yield from _register(context, server, without_scope))
     identifier, secret = members.get("client_id"), members.get("client_secret")
-    method = members.get("token_endpoint_auth_method", request["token_endpoint_auth_method"])
+    method = members.get("token_endpoint_auth_method")
+    if method is None:
+        method = request["token_endpoint_auth_method"]
+        if method == "none" and isinstance(secret, str) and secret:
+            method = _secret_method(server)
     expires = members.get("client_secret_expires_at")
     if not isinstance(identifier, str) or not identifier:
         raise AuthorizationError("registration of the client: expected a `client_id`")
@@ -344,6 +348,16 @@ def _register(
         _registered_scopes(request.get("scope"), members.get("scope")),
         isinstance(members.get("scope"), str),
     )
+
+
+def _secret_method(server: AuthorizationServer) -> AuthMethod:
+    """The method of a client that got a secret, and no method with it.
+
+    Source: RFC 7591, section 2 (`client_secret_basic` by default).
+    """
+    supported = server.metadata.strings("token_endpoint_auth_methods_supported") or ()
+    only_post = "client_secret_post" in supported and "client_secret_basic" not in supported
+    return "client_secret_post" if only_post else "client_secret_basic"
 
 
 def _registered_scopes(requested: object, registered: object) -> tuple[str, ...] | None:

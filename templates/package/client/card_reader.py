@@ -5,7 +5,7 @@ Source: experimental-ext-server-card/docs/discovery.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from ..auth.address_rules import is_loopback
@@ -14,6 +14,7 @@ from ..foreign_text import safe_text
 from ..server_card import CARD_TYPE, parse_card
 from ..transports.http.http_client import HttpRequests, content_type
 from ..transports.http.http_libraries import format_url
+from .client_settings import ServerDocument
 
 if TYPE_CHECKING:
     from .server_url import HttpClient
@@ -24,15 +25,15 @@ CARD_BYTES = 256 * 1024
 _SECONDS = 10.0
 
 
-async def read_server_card(url: str, *, http_client: HttpClient | None = None) -> dict[str, Any]:
+async def read_server_card(url: str, *, http_client: HttpClient | None = None) -> ServerDocument:
     """The Server Card at a URL, without credentials; a target of `connect`, with `groups`.
 
         card = await read_server_card("https://weather.example/mcp/server-card")
         async with connect(card, inputs=ask) as client: ...
 
     A card is untrusted: let the user confirm the URL that it names and the values that it asks for,
-    and base no security decision on it. Packages in the card are removed, so `connect` starts no
-    process for a card.
+    and base no security decision on it. Members that the schema of cards lacks are dropped, and
+    `connect` uses the remotes alone, so that a card starts no process and reads nothing here.
 
     Args:
         url: The URL of the card; by convention the URL of the endpoint with `/server-card`.
@@ -60,4 +61,4 @@ async def read_server_card(url: str, *, http_client: HttpClient | None = None) -
         card = parse_card(data)
     except ValueError as error:
         raise RemoteProtocolError(f"{format_url(url)}: {safe_text(str(error))}") from None
-    return {name: value for name, value in card.items() if name != "packages"}
+    return ServerDocument(card)

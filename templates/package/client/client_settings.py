@@ -1,14 +1,17 @@
-"""Settings of a client: its description, timeouts and bounds."""
+"""Settings of a client: its description, timeouts and bounds, and forms of its targets."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .._wire import is_object
+from ..foreign_text import safe_repr
+from ..channel import OPEN_REQUESTS
 from ..json_schema import VALIDATION_SECONDS
-from ..runtime.peer import CONCURRENT_REQUESTS
+from ..runtime.peer import CONCURRENT_REQUESTS, UNMATCHED_SECONDS
 from ..runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
 
 
@@ -46,6 +49,8 @@ class Timeouts:
         connect: For an HTTP connection.
         silence: Between two parts of an HTTP response; event streams may be silent for longer.
         body: For the whole body of an HTTP response that is not an event stream.
+        unmatched: For open requests, after a response came that may be theirs and that nobody can
+            read, or match with a request; progress of a request ends this.
         restore: For each request that is repeated after the server has lost the session.
         retries: Pauses before each retry of an idempotent request whose response was lost.
         http: Further timeouts and pauses of the HTTP transports.
@@ -62,6 +67,7 @@ class Timeouts:
     connect: float = 10.0
     silence: float = 60.0
     body: float = 600.0
+    unmatched: float = UNMATCHED_SECONDS
     restore: float = 10.0
     retries: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
     http: HttpTimeouts = HTTP_TIMEOUTS
@@ -104,6 +110,7 @@ class ClientLimits:
         list_items: Items of a list, over all its pages.
         tools: Tools whose output schemas, parameter headers and annotations are stored.
         elicitations: URL mode elicitations that may be pending.
+        open_requests: Requests that may be open at a time over HTTP; further ones wait.
     """
 
     input_rounds: int = 16
@@ -111,6 +118,7 @@ class ClientLimits:
     list_items: int = 100_000
     tools: int = 10_000
     elicitations: int = 1000
+    open_requests: int = OPEN_REQUESTS
 
 
 @dataclass(frozen=True)
@@ -164,3 +172,41 @@ class ConfigInput:
     default: str | None = None
     options: tuple[str, ...] = ()
     password: bool = False
+
+
+class ServerDocument(Mapping[str, Any]):
+    """A fetched document about one server: a `server.json` of the registry, or a Server Card.
+
+        document = ServerDocument(response.json()["server"])
+        async with connect(document, inputs=ask) as client: ...
+
+    `connect` uses the remotes of the document and nothing else: it starts no process, and reads
+    neither files nor environment variables. A `dict` is a configuration of the program's own, which
+    may do all of that, so a document that was fetched is passed in this class.
+
+    Args:
+        members: The decoded document.
+        packages: Whether `connect` may start a package of a document without remotes: a command
+            whose words the author of the document chose, with the rights of the user.
+
+    Raises:
+        TypeError: The document is not an object.
+    """
+
+    def __init__(self, members: Mapping[str, Any], *, packages: bool = False) -> None:
+        if not is_object(members):
+            raise TypeError(f"expected an object, got {safe_repr(members)}")
+        self._members = dict(members)
+        self.packages = packages
+
+    def __getitem__(self, name: str) -> Any:
+        return self._members[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def __repr__(self) -> str:
+        return f"ServerDocument({self._members!r})"

@@ -28,8 +28,9 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from .._wire import is_many, is_object, to_builtins
-from ..errors import InvalidParamsError, McpError, RemoteProtocolError
+from ..errors import InvalidParamsError, McpError
 from ..foreign_text import safe_repr, safe_text
+from ..runtime.pages import next_cursor, pages_of
 from ..runtime.terminal_output import TableRow, json_text, output, printable
 from .host_config import HOSTS, default_name, entry
 from .item_texts import (
@@ -51,7 +52,6 @@ if TYPE_CHECKING:  # a server does not load the client
 DONE, FAILED, WRONG = 0, 1, 2
 
 _MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-_PAGES = 1000  # of one list
 _LOGGED = 1000  # most characters that are shown of a log message or a progress report
 
 _JSON_ONLY = ("array", "boolean", "integer", "null", "number", "object")
@@ -387,19 +387,19 @@ async def _items(client: ClientBase, heading: str, timeout: float) -> list[Mappi
     """The items of all pages of a list, as wire objects.
 
     Raises:
-        RemoteProtocolError: There are more than `_PAGES` pages.
+        RemoteProtocolError: There are more than `PAGES` pages.
     """
     _, method, member = _LISTS[heading]
     items: list[Mapping[str, Any]] = []
-    params: dict[str, Any] = {}
-    for _ in range(_PAGES):
+
+    async def request(cursor: str | None) -> tuple[list[Any], str | None]:
+        params = {} if cursor is None else {"cursor": cursor}
         page = await _result(client, method, params, timeout)
-        items += [item for item in page.get(member, ()) if is_object(item)]
-        cursor = page.get("nextCursor")
-        if cursor is None:
-            return items
-        params = {"cursor": cursor}
-    raise RemoteProtocolError(f"{method}: expected at most {_PAGES} pages")
+        return page.get(member, []), next_cursor(page)
+
+    async for page in pages_of(request, method):
+        items += filter(is_object, page)
+    return items
 
 
 async def _result(

@@ -5,9 +5,9 @@
 `ModelTools` declares the tools of a server as functions of a model's API, and runs the calls that a
 model requests. Each API has a row in `_APIS`: how functions are declared, which media types a
 function result may have, and the form of that result. All APIs accept names that match `_NAME`;
-other names are altered, and mapped back in calls. Unsupported parts are not dropped: keywords of a
-schema are stated in the description, and content is replaced by a text that describes it. Strict
-mode is in `strict_schemas`.
+other names are altered, and mapped back in calls, and so are the names of properties that an API
+refuses. Unsupported parts are not dropped: keywords of a schema are stated in the description, and
+content is replaced by a text that describes it. Strict mode is in `strict_schemas`.
 
 Source: basic/index#icons (2025-11-25, 2026-07-28).
 Sources of the APIs: developers.openai.com/api/docs/guides/function-calling and tools-tool-search;
@@ -17,7 +17,6 @@ ai.google.dev/api/caching#FunctionDeclaration and #FunctionResponse.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +31,8 @@ from ..errors import InvalidParamsError, McpError
 from ..foreign_text import safe_repr
 from ..runtime.pending_requests import OnProgress
 from ..tool_results import plain_value, states_value, structured_value, texts
+from .property_keys import PropertyKeys, safe_name
+from .strict_schemas import SUBSETS, NotStrictError, Reduction, without_absent
 
 
 class DeclaredTools(list[Any]):
@@ -55,8 +56,10 @@ _CALL, _LIST = "tools/call", "tools/list"
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 """Names of functions that every API accepts."""
-_NAME_LENGTH = 64
-_DIGEST_LENGTH = 8
+
+_ANTHROPIC_KEY = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_GEMINI_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+"""Names of properties that the APIs accept."""
 
 _COMBINING = ("allOf", "anyOf", "oneOf", "not", "enum")
 """Keywords that APIs refuse at the root of a function's schema."""
@@ -151,6 +154,8 @@ class ModelTools:
         self._requests = requests
         self._tools: dict[str, str] = {}  # names of tools by names of functions
         self._withheld: frozenset[str] = frozenset()  # tools that models may not call
+        self._listed: dict[str, Any] = {}  # tools by names of functions
+        self._keys: dict[tuple[ModelApi, str], PropertyKeys] = {}  # by names of functions
         # Schemas of functions that were declared with all members required, by API and name.
         self._all_required: dict[ModelApi, dict[str, Mapping[str, Any]]] = {}
 
@@ -171,7 +176,7 @@ class ModelTools:
         notes: dict[str, Sequence[str]] = {}
         self._all_required[api] = {}
         for name, tool in tools.items():
-            function = _function(name, to_builtins(tool), defer)
+            function = _function(name, to_builtins(tool), defer, self._keys_of(api, name))
             if strict:
                 function = self._make_strict(api, function)
             functions.append(function)
@@ -182,13 +187,11 @@ class ModelTools:
 
     def _make_strict(self, api: ModelApi, function: Function) -> Function:
         """A function in strict mode, if the API can express its schema; else with a note."""
-        from . import strict_schemas  # few clients use strict mode
-
-        subset = strict_schemas.SUBSETS[api]
-        reduction = strict_schemas.Reduction(subset)
+        subset = SUBSETS[api]
+        reduction = Reduction(subset)
         try:
             parameters = reduction.reduce_arguments(function.parameters)
-        except strict_schemas.NotStrictError as error:
+        except NotStrictError as error:
             return replace(function, notes=[*function.notes, f"not strict: {error}"])
         if subset.requires_all:
             self._all_required[api][function.name] = function.parameters
@@ -196,18 +199,25 @@ class ModelTools:
         return replace(function, parameters=parameters, is_strict=True, notes=notes)
 
     def _arguments(self, call: ToolCall) -> Mapping[str, Any]:
-        """The arguments of a call, without each null that stands for an absent member.
+        """The arguments of a call by the names of the tool, without nulls for absent members.
 
         Raises:
             InvalidParamsError: The arguments are not a JSON object.
         """
         arguments = call.decoded_arguments()
         schema = self._all_required.get(call.api, {}).get(call.name)
-        if schema is None:
-            return arguments
-        from .strict_schemas import without_absent  # loaded already
+        if schema is not None:
+            arguments = without_absent(arguments, schema)
+        return self._keys_of(call.api, call.name).restore(arguments)
 
-        return without_absent(arguments, schema)
+    def _keys_of(self, api: ModelApi, function: str) -> PropertyKeys:
+        """The names of the properties of a function, which may differ from those of its tool."""
+        place = api, function
+        if place not in self._keys:
+            tool = self._listed.get(function)
+            schema = {} if tool is None else to_builtins(tool.input_schema)
+            self._keys[place] = PropertyKeys(schema, _APIS[api].keys)
+        return self._keys[place]
 
     async def run(
         self,
@@ -242,10 +252,12 @@ class ModelTools:
         functions = {tool: function for function, tool in taken.items()}
         for name in tools:
             if name not in functions:
-                function = _function_name(name, taken)
+                function = safe_name(name, _NAME, taken)
                 taken[function], functions[name] = name, function
         self._tools = taken
-        return {functions[name]: tool for name, tool in tools.items()}
+        self._listed = {functions[name]: tool for name, tool in tools.items()}
+        self._keys.clear()
+        return self._listed
 
     async def _tool_name(self, function: str, timeout: float | None) -> str:
         """The name of the tool of a function; the name of the function if no tool is listed.
@@ -408,37 +420,28 @@ class _Api:
         declare: Returns the value of `tools` for functions.
         media: Media types that the result of a function may have.
         answer: Returns the message with the result of a call.
+        keys: Names of properties that the API accepts; `None` for any name.
     """
 
     declare: Callable[[Sequence[Function]], list[Any]]
     media: frozenset[str]
     answer: Callable[[ToolCall, Answer], Any]
+    keys: re.Pattern[str] | None = None
 
 
-def _function_name(tool: str, taken: Mapping[str, str]) -> str:
-    """A unique name for the function of a tool, which every API accepts."""
-    name = re.sub(r"[^A-Za-z0-9_-]", "_", tool)
-    name = name if _NAME.match(name) else f"_{name}"
-    if len(name) <= _NAME_LENGTH and name not in taken:
-        return name
-    digest = hashlib.sha256(tool.encode("utf-8", "surrogatepass")).hexdigest()
-    length = _DIGEST_LENGTH
-    while (cut := f"{name[: _NAME_LENGTH - length - 1]}_{digest[:length]}") in taken:
-        length += 1
-    return cut
-
-
-def _function(name: str, tool: Mapping[str, Any], is_deferred: bool) -> Function:
-    """The function of a tool; `tool` is a wire object."""
+def _function(
+    name: str, tool: Mapping[str, Any], is_deferred: bool, keys: PropertyKeys
+) -> Function:
+    """The function of a tool; `tool` is a wire object, `keys` are the names of its properties."""
     description: str = tool.get("description") or tool.get("title") or tool["name"]
-    parameters = {key: value for key, value in tool["inputSchema"].items() if key != "$schema"}
+    parameters = {key: value for key, value in keys.schema.items() if key != "$schema"}
     parameters.setdefault("properties", {})
     moved = {key: parameters.pop(key) for key in _COMBINING if key in parameters}
     if moved:
         rule = msgspec.json.encode(moved).decode()
         description += f"\n\nThe arguments must also match this JSON Schema: {rule}"
     notes = [f"/: {', '.join(moved)} is in the description alone"] if moved else []
-    return Function(name, description, parameters, is_deferred, notes=notes)
+    return Function(name, description, parameters, is_deferred, notes=[*keys.notes, *notes])
 
 
 def _contents(result: Any) -> Iterator[str | Media]:
@@ -601,8 +604,11 @@ _SEARCH_TOOLS: Mapping[ModelApi, Mapping[str, str]] = {
 _APIS: Mapping[ModelApi, _Api] = {
     "openai": _Api(_openai_tools, _IMAGES | {_PDF}, _openai_answer),
     "openai-chat": _Api(_openai_chat_tools, frozenset(), _openai_chat_answer),
-    "anthropic": _Api(_anthropic_tools, _IMAGES | {_PDF}, _anthropic_answer),
+    "anthropic": _Api(_anthropic_tools, _IMAGES | {_PDF}, _anthropic_answer, _ANTHROPIC_KEY),
     "gemini": _Api(
-        _gemini_tools, frozenset({"image/jpeg", "image/png", "image/webp", _PDF}), _gemini_answer
+        _gemini_tools,
+        frozenset({"image/jpeg", "image/png", "image/webp", _PDF}),
+        _gemini_answer,
+        _GEMINI_KEY,
     ),
 }

@@ -40,7 +40,12 @@ from ..foreign_text import safe_repr
 from ..protocol.lifecycle import DISCOVER, PING, Session, accepted_filter
 from ..protocol.receiver import NotificationReceived, ResponseReceived
 from ..protocol.requests import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE
-from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
+from ..runtime.pending_requests import (
+    NOTIFICATION_BYTES,
+    NOTIFICATIONS,
+    PARTING_SECONDS,
+    PendingRequests,
+)
 from .pipeline import RequestPipeline
 from .server_state import is_part
 
@@ -159,6 +164,10 @@ class NotificationFilter:
                 return True
 
 
+def _length_of(change: Change) -> int:
+    return len(change.uri) if isinstance(change, ResourceUpdated) else 0
+
+
 class _Inbox:
     """The unread changes of a subscription; an `Awaited`.
 
@@ -175,6 +184,7 @@ class _Inbox:
     def __init__(self, only: NotificationFilter | None) -> None:
         self.agreed = self._only = only
         self.changes: dict[Change, None] = {}
+        self._size = 0  # characters of their URIs
         self.settled = False
         self.failure: Exception | None = None
         self._change_event = anyio.Event()
@@ -199,13 +209,18 @@ class _Inbox:
             self.put(change)
 
     def put(self, change: Change) -> None:
-        """Store a change; the oldest change is dropped if there are too many."""
-        self.changes[change] = None
-        if len(self.changes) > NOTIFICATIONS:
-            oldest = next(iter(self.changes))
-            del self.changes[oldest]
+        """Store a change; the oldest changes are dropped if there are too many."""
+        if change not in self.changes:
+            self.changes[change] = None
+            self._size += _length_of(change)
+        while len(self.changes) > 1 and (
+            len(self.changes) > NOTIFICATIONS or self._size > NOTIFICATION_BYTES
+        ):
             _logger.warning(
-                "more than %d unread changes; %s is dropped", NOTIFICATIONS, safe_repr(oldest)
+                "more than %d unread changes, or %d characters of URIs; %s is dropped",
+                NOTIFICATIONS,
+                NOTIFICATION_BYTES,
+                safe_repr(self.take()),
             )
         self._wake()
 
@@ -214,6 +229,7 @@ class _Inbox:
         change = next(iter(self.changes), None)
         if change is not None:
             del self.changes[change]
+            self._size -= _length_of(change)
         return change
 
     async def wait(self) -> None:
@@ -338,7 +354,12 @@ class Subscription(ChangeIterator):
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
-        await self._open(self._timeout)
+        try:
+            await self._open(self._timeout)
+        except HttpStatusError as error:
+            if not error.is_outage:
+                raise
+            await self._reopen(error)
         missing = self.agreed.missing(self._requested)
         if missing:
             _logger.warning("the server does not tell of %s", ", ".join(missing))
@@ -356,7 +377,7 @@ class Subscription(ChangeIterator):
             elif self._inbox.failure is None:
                 break
             else:
-                await self._reopen(self._inbox.failure)
+                await self._reopen_lost(self._inbox.failure)
         raise StopAsyncIteration
 
     async def close(self) -> None:
@@ -373,7 +394,7 @@ class Subscription(ChangeIterator):
             return
         failure = await self._check_liveness()
         if failure is not None and not self._inbox.settled:
-            await self._reopen(failure)
+            await self._reopen_lost(failure)
 
     async def _check_liveness(self) -> McpError | None:
         """Send a liveness check; returns its failure, if any. An error response passes it."""
@@ -457,30 +478,42 @@ class Subscription(ChangeIterator):
         """Wake the iteration, which waits until the stream of the session is open again."""
         self._inbox.settle(failure=failure)
 
-    async def _reopen(self, failure: Exception) -> None:
-        """Reopen a lost stream.
+    async def _reopen_lost(self, failure: Exception) -> None:
+        """Reopen a lost stream, and yield that it was lost.
 
         Raises:
             Exception: The connection was lost, or the stream could not be reopened.
         """
-        shared = self._shared
-        if not _is_transient(failure) or shared.callers.gone is not None:
+        if not _is_transient(failure) or self._shared.callers.gone is not None:
             raise failure
         await self._unsubscribe()
         self._inbox.settle(failure=failure)
-        shared.requests.state.notifications_missed()
+        self._shared.requests.state.notifications_missed()
+        if await self._reopen(failure):
+            self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
+
+    async def _reopen(self, failure: Exception) -> bool:
+        """Open the stream after a failure; `False` if the subscription was closed meanwhile.
+
+        Raises:
+            Exception: The connection was lost, or the stream could not be opened.
+        """
         lived = 0.0 if self._since is None else anyio.current_time() - self._since
         if lived > max(self._retry_seconds, default=0.0):
             self._left = list(self._retry_seconds)
         self._since = None
+        latest: Exception | None = failure
         with anyio.move_on_after(self._reopening_seconds()):
             while self._left and not self._is_closed:
-                await anyio.sleep(self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR))
-                if await self._try_reopening():
-                    self._inbox.changes = {ListeningAgain(): None, **self._inbox.changes}
-                    return
+                pause = self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR)
+                stated = latest.retry_after if isinstance(latest, HttpStatusError) else None
+                await anyio.sleep(max(pause, stated or 0.0))
+                latest = await self._try_reopening()
+                if latest is None:
+                    return True
         if not self._is_closed:
             raise failure
+        return False
 
     def _reopening_seconds(self) -> float | None:
         """Seconds for all attempts to reopen: the pauses, and one response of the server."""
@@ -489,24 +522,24 @@ class Subscription(ChangeIterator):
         answer = max(self._idle_seconds, self._timeout or 0.0)
         return _LONGEST_FACTOR * sum(self._left) + answer
 
-    async def _try_reopening(self) -> bool:
-        """Try to reopen a lost stream; returns whether the attempt succeeded.
+    async def _try_reopening(self) -> McpError | None:
+        """Try to reopen a lost stream; returns why the attempt failed, `None` if it succeeded.
 
         Raises:
             McpError: Further attempts are useless.
         """
         shared = self._shared
         listen = shared.session.revision.facts.behaviour.listen
-        if listen is None and await self._check_liveness():
+        if listen is None and (silence := await self._check_liveness()):
             shared.callers.check_open()
-            return False
+            return silence
         try:
             await self._open(self._idle_seconds if self._timeout is None else self._timeout)
         except (TransportError, RequestTimeoutError) as error:
             if not _is_transient(error) or shared.callers.gone is not None:
                 raise
-            return False
-        return True
+            return error
+        return None
 
 
 class ListenCalls(Generic[AnySubscription]):

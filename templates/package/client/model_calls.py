@@ -39,7 +39,8 @@ class ModelCalls:
 
         Returns:
             JSON objects, with `notes` on differences to the schemas. Names that an API does not
-            accept are altered; `call_from` finds the tool by the altered name.
+            accept, of tools and of their arguments at any depth, are altered, and `call_from` maps
+            them back.
 
         Raises:
             ValueError: The API is unknown, or has no search for tools.

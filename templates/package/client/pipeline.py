@@ -7,7 +7,9 @@ the input. Results update the `ServerState`.
 
 If a response was lost, the server may have acted on the request. Methods that are idempotent by the
 specification are retried, and so are tools that the server lists as read-only or idempotent. For
-other requests, a lost response is an error for the caller.
+other requests, a lost response is an error for the caller. A proxy that can't reach the server's
+process, or gets no answer, refuses with a status such as 502, which is as good as a lost response.
+A request that the server refused without having begun it is always retried.
 
 Source: basic/patterns/mrtr, basic/transports/streamable-http#client-behavior, server/utilities,
 server/tools; changelog (2026-07-28: a broken response stream loses the request).
@@ -32,18 +34,21 @@ from ..errors import (
     METHOD_NOT_FOUND,
     RESOURCE_NOT_FOUND,
     ConnectFailedError,
+    HttpStatusError,
     McpError,
     MethodNotFoundError,
     RemoteError,
     RemoteProtocolError,
     RequestTimeoutError,
     ResponseLostError,
+    TransportError,
+    was_begun,
 )
 from ..facts import Method
-from ..foreign_text import safe_repr
 from ..method_facts import MethodFacts
 from ..protocol.client_connection import result_decoder
 from ..protocol.lifecycle import Session, is_declared
+from ..runtime.pages import pages_of
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
@@ -55,6 +60,7 @@ if TYPE_CHECKING:  # most clients have no callbacks
     from ..protocol.connection import Connection
     from .callbacks import Callbacks
 
+_HTTP = "HTTP"  # the name of the transport
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
 _MIXED = (
     "results to no request of this client came too: a gateway that sends each response to all of "
@@ -132,6 +138,32 @@ class RequestHooks(msgspec.Struct):
 
     callbacks: Callbacks | None = None
     chain: RequestChain | None = None
+
+
+def refusal_of(error: Exception) -> HttpStatusError | None:
+    """The refusal with an HTTP status that an error is, or was caused by; `None` for others."""
+    cause = error.__cause__ if isinstance(error, RemoteError) else error
+    return cause if isinstance(cause, HttpStatusError) else None
+
+
+def _may_have_begun(error: Exception, refusal: HttpStatusError | None) -> bool:
+    """Whether a request failed for a while, and the server may have acted on it."""
+    begun = was_begun(error.data) if isinstance(error, RemoteError) else None
+    if begun is None and refusal is not None:
+        begun = refusal.begun
+    if begun is None:
+        return isinstance(error, ResponseLostError) or (refusal is not None and refusal.is_outage)
+    return begun
+
+
+def _in_doubt(error: RemoteError | TransportError, method: str) -> Exception:
+    """The error for a request that the server may have acted on; its text says so."""
+    doubt = f"the server may or may not have worked on {method}"
+    if isinstance(error, HttpStatusError):
+        return error.with_more(doubt)
+    if isinstance(error, RemoteError):
+        return RemoteError(error.code, f"{error.message}; {doubt}", error.data, error.method)
+    return ResponseLostError(f"{error}; {doubt}")
 
 
 class RequestPipeline:
@@ -314,29 +346,20 @@ class RequestPipeline:
         if items is None:
             raise MethodNotFoundError(method)
         collected: list[Any] = []
-        cursors: set[int] = set()  # hashes, since a cursor may be long
-        cursor: str | None = None
-        while True:
-            page = {**fields, "cursor": cursor}
-            params = typed_params(row, page, self.session.revision.name)
+
+        async def request(cursor: str | None) -> tuple[list[Any], str | None]:
+            params = typed_params(row, {**fields, "cursor": cursor}, self.session.revision.name)
             result = await self._call(row, options, params)
             if not hasattr(result, items):
                 expected = f"{method}: expected a page with {items}"
                 raise RemoteProtocolError(f"{expected}, got {type(result).__name__}")
-            collected += getattr(result, items)
-            cursor = getattr(result, "next_cursor", None)  # a revision may have no pagination
-            if cursor is None:
-                return collected
-            if hash(cursor) in cursors:
-                raise RemoteProtocolError(
-                    f"{method}: nextCursor: expected a new cursor, got {safe_repr(cursor)} again"
-                )
-            cursors.add(hash(cursor))
-            if len(cursors) >= limits.list_pages or len(collected) > limits.list_items:
-                raise RemoteProtocolError(
-                    f"{method}: expected a list of at most {limits.list_pages} pages and "
-                    f"{limits.list_items} items, got more; read it page by page"
-                )
+            # a revision may have no pagination
+            return getattr(result, items), getattr(result, "next_cursor", None)
+
+        bounds = {"pages": limits.list_pages, "items": limits.list_items}
+        async for page in pages_of(request, method, **bounds):
+            collected += page
+        return collected
 
     def _row(self, method: str) -> Method:
         revision = self.session.revision
@@ -430,17 +453,23 @@ class RequestPipeline:
             try:
                 result = await sending()
                 break
-            except RemoteError as error:
-                if error.code == self.session.revision.facts.errors.url_elicitation_required:
-                    self.state.elicitations.add_from_error(error.data)
-                if refreshed or not await self._refresh_param_headers(options, error):
+            except (RemoteError, TransportError) as error:
+                if isinstance(error, RemoteError):
+                    if error.code == self.session.revision.facts.errors.url_elicitation_required:
+                        self.state.elicitations.add_from_error(error.data)
+                    if not refreshed and await self._refresh_param_headers(options, error):
+                        refreshed = True
+                        continue
+                refusal = refusal_of(error)
+                if _may_have_begun(error, refusal):
+                    retrying = await self._retry_is_safe(options, params)
+                    if not retrying:
+                        raise _in_doubt(error, method) from error
+                elif isinstance(error, RemoteError) and refusal is None:
+                    retrying = was_begun(error.data) is False
+                elif not isinstance(error, ConnectFailedError):
                     raise
-                refreshed = True
-            except (ResponseLostError, ConnectFailedError) as error:
-                if not retrying:
-                    lost = isinstance(error, ResponseLostError)
-                    retrying = lost and self.state.retry_is_safe(options.facts, params)
-                pause = next(pauses, None)
+                pause = self._pause_after(refusal, next(pauses, None))
                 if not retrying or pause is None:
                     raise
                 await anyio.sleep(pause)
@@ -449,6 +478,28 @@ class RequestPipeline:
         elif session.lost:
             await self.restore_session()
         return result
+
+    async def _retry_is_safe(self, options: _Options, params: Any) -> bool:
+        """Whether a request may be sent again although the server may have acted on it.
+
+        Over HTTP, where another process may serve that, the tools are listed if they were not yet.
+        """
+        state, facts = self.state, options.facts
+        is_unlisted = facts.listed_by == TOOLS_LIST and not state.has_listed_tools
+        if is_unlisted and self.peer.transport == _HTTP:
+            with suppress(McpError):
+                await self.pages(TOOLS_LIST, {}, None, options.timeout)
+        return state.retry_is_safe(facts, params)
+
+    def _pause_after(self, refusal: HttpStatusError | None, pause: float | None) -> float | None:
+        """Seconds until a request is sent again, of the server or otherwise the next pause.
+
+        `None` if it is not: there were too many attempts, or the server wants too long a pause.
+        """
+        if pause is None or refusal is None or refusal.retry_after is None:
+            return pause
+        seconds = max(pause, refusal.retry_after)
+        return seconds if seconds <= self._timeouts.http.refused else None
 
     async def _refresh_param_headers(self, options: _Options, error: RemoteError) -> bool:
         """List the tools again if a call was refused for its parameter headers.

@@ -1,9 +1,10 @@
 """A document of the registry (`server.json`) as a configuration with one server.
 
-A remote is preferred, since it runs no local process; otherwise the first package is used that a
-supported command starts over stdio. Values that the user has to provide become inputs of the
-configuration: header fields, environment variables, arguments, and placeholders in braces in these.
-A header field, variable or argument whose optional input has no value is omitted.
+A remote is preferred, since it runs no local process; otherwise, where packages are allowed, the
+first package is used that a supported command starts over stdio. A Server Card is such a document
+without packages. Values that the user has to provide become inputs of the configuration: header
+fields, environment variables, arguments, and placeholders in braces in these. A header field,
+variable or argument whose optional input has no value is omitted.
 
 Texts of the document are literal: `${NAME}` does not refer to an environment variable, since a
 foreign document must not read the environment.
@@ -32,12 +33,7 @@ _RUNNERS: Mapping[str, tuple[str, Sequence[str]]] = {
 }
 """By type of registry: the command that starts its packages, and the command's arguments."""
 
-_REMOTES = frozenset({"streamable-http", "sse"})
-
-
-def is_registry_document(members: Mapping[str, Any]) -> bool:
-    """Whether an object is a document of the registry."""
-    return is_many(members.get("packages")) or is_many(members.get("remotes"))
+_REMOTES = ("streamable-http", "sse")
 
 
 class RegistryDocument:
@@ -46,6 +42,7 @@ class RegistryDocument:
     Args:
         members: The document.
         place: The name of the document in errors.
+        packages: Whether a package may be used.
 
     Attributes:
         name: The name of the server, without its namespace.
@@ -57,12 +54,12 @@ class RegistryDocument:
         ValueError: The document has no supported remote or package.
     """
 
-    def __init__(self, members: Mapping[str, Any], place: str) -> None:
+    def __init__(self, members: Mapping[str, Any], place: str, *, packages: bool) -> None:
         self._place = place
         self.name = str(members.get("name") or "server").rpartition("/")[2]
         self.inputs: dict[str, ConfigInput] = {}
         self.required: list[str] = []
-        self.entry: Mapping[str, Any] = self._entry(members)
+        self.entry: Mapping[str, Any] = self._entry(members, packages)
 
     def entry_for(self, values: Mapping[str, object]) -> dict[str, Any]:
         """The entry without the parts whose optional inputs have no value.
@@ -107,7 +104,7 @@ class RegistryDocument:
         shown = declared.default is not None and not declared.password
         return ", ".join([*words, *([f"default {safe_repr(declared.default)}"] if shown else [])])
 
-    def _entry(self, members: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _entry(self, members: Mapping[str, Any], has_packages: bool) -> Mapping[str, Any]:
         for remote in _objects(members.get("remotes")):
             if remote.get("type") in _REMOTES:
                 url = self._fill_placeholders(str(remote.get("url", "")), remote.get("variables"))
@@ -119,6 +116,9 @@ class RegistryDocument:
                     "env": {},
                 }
         packages = [*_objects(members.get("packages"))]
+        if not has_packages:
+            only = "; ServerDocument(..., packages=True) lets its packages run" if packages else ""
+            raise ValueError(f"{self._place}: expected a remote of {' or '.join(_REMOTES)}{only}")
         for package in packages:
             if (command := self._command(package)) is not None:
                 return command

@@ -4,8 +4,11 @@ The members are those of Claude Code, Cursor and VS Code: `mcpServers` (or `serv
 for each server, a process (`command`, `args`, `env`, `envFile`, `cwd`) or a URL (`url`, `type`,
 `headers`). In texts, `${NAME}`, `${NAME:-default}` and `${env:NAME}` refer to environment
 variables, and `${input:id}` to a value that the caller of `connect` provides or asks the user for.
-A registry document (`server.json`) is a configuration of one server. An unknown member is named in
-a warning.
+A registry document (`server.json`) in a file is a configuration of one server. An unknown member is
+named in a warning.
+
+A configuration is trusted: it starts commands, and reads files and the environment. A document of
+others is a `ServerDocument`, of which nothing but the format of the registry is read.
 
 Any text of a configuration may be a secret, anywhere in a malformed configuration. So errors
 contain the names of members, with likely secrets masked, and the types of values.
@@ -15,6 +18,7 @@ Source: the configuration references of these programs, as of November 2026.
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -30,14 +34,14 @@ from .._wire import UNREADABLE, is_many, is_object
 from ..errors import MissingExtraError
 from ..foreign_text import safe_list
 from .callbacks import in_thread
-from .client_settings import ConfigInput
+from .client_settings import ConfigInput, ServerDocument
 
 if TYPE_CHECKING:
     from .registry_document import RegistryDocument
 
 Config: TypeAlias = Mapping[str, Any] | PathLike[str]
-"""A configuration of servers: `{"mcpServers": {...}}`, or a registry document, or the path of a
-JSON file with either."""
+"""A configuration of servers: `{"mcpServers": {...}}`, the path of a JSON file with one or with a
+registry document, or a `ServerDocument`."""
 
 
 Inputs: TypeAlias = Mapping[str, str] | Callable[[ConfigInput], str | Awaitable[str | None] | None]
@@ -59,6 +63,8 @@ _FOR_DISPLAY = frozenset({"name", "title", "description", "icon", "version", "ga
 
 _variable = re.compile(r"\$\{([^{}]*)\}")
 _INPUT = "input:"
+_COMMENT = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|//[^\r\n]*|/\*.*?(?:\*/|\Z)', re.DOTALL)
+_COMMA = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"?|[\[{]\s*,|,(?=\s*[\]}])', re.DOTALL)
 _name = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 _logger = logging.getLogger(__name__)
@@ -144,19 +150,20 @@ class _Document:
                 f"inputs: expected ids that {self.place} has ({_names(ids) or 'none'}), got "
                 f"{_names(sorted(unknown))}"
             )
-        variables = {
-            "userHome": str(Path.home()),
-            "workspaceFolder": str(self.folder),
-            "workspaceFolderBasename": self.folder.name,
-            "pathSeparator": os.sep,
-            "/": os.sep,
-            "$": "$",
-        }
+        variables = {"$": "$"}
+        if self.registered is None:
+            variables |= {
+                "userHome": str(Path.home()),
+                "workspaceFolder": str(self.folder),
+                "workspaceFolderBasename": self.folder.name,
+                "pathSeparator": os.sep,
+                "/": os.sep,
+            }
         for each in used:
             value = values.get(each.id, each.default)
             if value is not None:
                 variables[_INPUT + each.id] = _check_input(each, value)
-        return _Texts(self.folder, variables)
+        return _Texts(self.folder, variables, {} if self.registered else os.environ)
 
 
 async def read_config(
@@ -248,19 +255,30 @@ def _read_document(config: Config) -> _Document:
         ValueError: The configuration has no servers.
     """
     place, folder, content = "config", Path.cwd(), config
+    if isinstance(config, ServerDocument):
+        return _registry_document(config, place, folder, packages=config.packages)
     if isinstance(config, PathLike):
         path = Path(config).absolute()
         place = path.name
         folder = path.parent.parent if path.parent.name.startswith(".") else path.parent
         try:
-            content = msgspec.json.decode(path.read_bytes())
+            content = _decode_jsonc(path.read_bytes())
         except UNREADABLE as error:
             raise ValueError(f"{place}: expected JSON: {error}") from None
     members: Mapping[str, Any] = content if is_object(content) else {}
     key = next((key for key in _KEYS if key in members), None)
-    if key is None and (registered := _registry_document(members, place)) is not None:
-        entries = {registered.name: registered.entry}
-        return _Document(place, folder, "server", entries, registered.inputs, registered)
+    if is_many(members.get("packages")) or is_many(members.get("remotes")):
+        if key is not None:
+            raise ValueError(
+                f"{place}: expected a configuration or a document of the registry, got members of "
+                f"both: {key} starts commands, which such a document does not have"
+            )
+        if not isinstance(config, PathLike):
+            raise ValueError(
+                f"{place}: expected a member mcpServers, got a document of the registry; "
+                "ServerDocument(document) is the form for documents of others"
+            )
+        return _registry_document(members, place, folder, packages=True)
     if key is None:
         raise ValueError(
             f"{place}: expected a member mcpServers, got {_names(members) or _kind(content)}"
@@ -275,15 +293,36 @@ def _read_document(config: Config) -> _Document:
     return _Document(place, folder, key, entries, {each.id: each for each in inputs})
 
 
-def _registry_document(members: Mapping[str, Any], place: str) -> RegistryDocument | None:
-    """Read a registry document; `None` if the object is something else.
+def _decode_jsonc(data: bytes) -> Any:
+    """Decode JSON as hosts write it: with comments, a comma after the last item, and a byte order
+    mark, in UTF-8 or UTF-16.
+
+    Raises:
+        ValueError: Not JSON besides these.
+    """
+
+    def blank(match: re.Match[str]) -> str:
+        text = match[0]
+        is_comment = text.startswith("//") or (text.startswith("/*") and text[2:].endswith("*/"))
+        return re.sub(r"[^\r\n]", " ", text) if is_comment or text == "," else text
+
+    text = data.decode(json.detect_encoding(data)).removeprefix("\ufeff")
+    return msgspec.json.decode(_COMMA.sub(blank, _COMMENT.sub(blank, text)))
+
+
+def _registry_document(
+    members: Mapping[str, Any], place: str, folder: Path, *, packages: bool
+) -> _Document:
+    """A registry document as a configuration of one server.
 
     Raises:
         ValueError: The document has no supported remote or package.
     """
-    from .registry_document import RegistryDocument, is_registry_document  # rarely used
+    from .registry_document import RegistryDocument  # rarely used
 
-    return RegistryDocument(members, place) if is_registry_document(members) else None
+    registered = RegistryDocument(members, place, packages=packages)
+    entries = {registered.name: registered.entry}
+    return _Document(place, folder, "server", entries, registered.inputs, registered)
 
 
 def _input(declared: Any, place: str) -> ConfigInput:
@@ -458,10 +497,12 @@ class _Texts:
     Attributes:
         folder: The folder of the workspace.
         predefined: Variables besides those of the environment.
+        environment: The variables of the environment.
     """
 
     folder: Path
     predefined: Mapping[str, str]
+    environment: Mapping[str, str]
 
     def text(self, value: object, place: str) -> str:
         """Replace the variables of a text.
@@ -507,7 +548,7 @@ class _Texts:
                 f"${{userHome}} or ${{workspaceFolder}}, got ${{{_mask_name(variable)}}}"
             )
         default: str | None = form[2]
-        value = os.environ.get(form[1], default)
+        value = self.environment.get(form[1], default)
         if value is None:
             raise ValueError(
                 f"{place}: the variable {_mask_name(form[1])} is not set, and "

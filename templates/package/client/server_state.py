@@ -152,6 +152,7 @@ class ServerState:
         elicitations: The pending URL mode elicitations.
         session: The state of the session.
         task_support: By name of a tool: whether calls as tasks are `optional` or `required`.
+        has_listed_tools: Whether the server has listed tools.
     """
 
     def __init__(
@@ -164,6 +165,7 @@ class ServerState:
         self.elicitations = Elicitations(limits.elicitations)
         self.session = SessionRestore()
         self.task_support: dict[str, str] = {}
+        self.has_listed_tools = False
         self._retryable_tools: dict[str, None] = {}
         self._max_tools = limits.tools
 
@@ -173,6 +175,7 @@ class ServerState:
         Returns:
             The tools that can be called.
         """
+        self.has_listed_tools = True
         for tool in tools:
             hints = hints_of(tool)
             if hints.read_only or hints.idempotent:

@@ -106,6 +106,7 @@ async def at_url(
         server.session_lost,
         server.session.stream_changed,
         timeouts.http,
+        application.settings.limits.open_requests,
     )
     async with run_concurrently(channel.run, channel.close):
         yield channel

@@ -19,6 +19,7 @@ from .._wire import UNSET, is_many, is_object
 from ..errors import MissingCapabilityError, RemoteProtocolError, RequestTimeoutError
 from ..foreign_text import safe_repr, safe_text
 from ..protocol.lifecycle import CAPABILITY, Session, settings_of
+from ..runtime.pages import next_cursor, pages_of
 from ..skills import (
     DIRECTORY_READ,
     GET,
@@ -32,7 +33,6 @@ from ..skills import (
 )
 
 _READ = "resources/read"
-_PAGES = 1000  # a server may send endless pages
 _LISTING_SECONDS = 60.0
 
 _logger = logging.getLogger(__name__)
@@ -175,20 +175,21 @@ class SkillCalls:
         """The items of all pages of a list, within one deadline."""
         self._settings()
         items: list[Any] = []
+
+        async def request(cursor: str | None) -> tuple[list[Any], str | None]:
+            place = {} if cursor is None else {"cursor": cursor}
+            result = await self._requests.send(method, {**params, **place}, None, timeout)
+            page = result.get(member) if is_object(result) else None
+            if not is_many(page):
+                raise RemoteProtocolError(
+                    f"{method}: {member}: expected an array, got {safe_repr(page)}"
+                )
+            return [*page], next_cursor(result)
+
         with anyio.move_on_after(_LISTING_SECONDS):
-            for _ in range(_PAGES):
-                result = await self._requests.send(method, params, None, timeout)
-                page = result.get(member) if is_object(result) else None
-                if not is_many(page):
-                    raise RemoteProtocolError(
-                        f"{method}: {member}: expected an array, got {safe_repr(page)}"
-                    )
+            async for page in pages_of(request, method):
                 items += page
-                cursor = result.get("nextCursor")
-                if cursor is None:
-                    return items
-                params = {**params, "cursor": cursor}
-            raise RemoteProtocolError(f"{method}: expected at most {_PAGES} pages")
+            return items
         raise RequestTimeoutError(f"{method}, all pages", _LISTING_SECONDS)
 
 

@@ -25,7 +25,7 @@ from .._wire import is_many, is_object
 from ..json_schema.inlining import definitions_of, inline_references
 
 _PROSE = frozenset({"title", "description", "$schema", "$comment"})
-_SILENT = frozenset({"$schema", "$comment", "$defs", "definitions"})
+_SILENT = frozenset({"$schema", "$comment", "$defs", "definitions", "discriminator"})
 _BOUNDS = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 _OF_TYPE: Mapping[str, frozenset[str]] = {
     "string": frozenset({"pattern", "format", "minLength", "maxLength"}),
@@ -348,7 +348,7 @@ def without_absent(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> d
 
 
 def _without_absent(value: Any, nodes: Sequence[Any], root: Mapping[str, Any]) -> Any:
-    schemas = [each for node in nodes for each in _alternatives(node, root, 0)]
+    schemas = [each for node in nodes for each in alternatives(node, root, 0)]
     if is_many(value):
         items = [each["items"] for each in schemas if "items" in each]
         return [_without_absent(each, items, root) for each in value]
@@ -374,7 +374,7 @@ def _requires(node: Mapping[str, Any], name: str) -> bool:
 _MOST_STEPS = 20
 
 
-def _alternatives(node: Any, root: Mapping[str, Any], steps: int) -> Iterator[Mapping[str, Any]]:
+def alternatives(node: Any, root: Mapping[str, Any], steps: int) -> Iterator[Mapping[str, Any]]:
     """A schema, the schemas that it refers to, and its alternatives."""
     if not is_object(node) or steps > _MOST_STEPS:
         return
@@ -385,14 +385,14 @@ def _alternatives(node: Any, root: Mapping[str, Any], steps: int) -> Iterator[Ma
         for part in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
             part = part.replace("~1", "/").replace("~0", "~")
             referred = referred.get(part) if is_object(referred) else None
-        yield from _alternatives(referred, root, steps + 1)
+        yield from alternatives(referred, root, steps + 1)
     for key in ("anyOf", "oneOf", "allOf"):
         for each in node[key] if is_many(node.get(key)) else ():
-            yield from _alternatives(each, root, steps + 1)
+            yield from alternatives(each, root, steps + 1)
 
 
 def _accepts_null(node: Any, root: Mapping[str, Any]) -> bool:
-    for each in _alternatives(node, root, 0):
+    for each in alternatives(node, root, 0):
         kind, values = each.get("type"), each.get("enum")
         if kind == "null" or (is_many(kind) and "null" in kind):
             return True

@@ -8,6 +8,7 @@ Source: basic/index (messages).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Annotated, Any, TypeAlias
@@ -15,7 +16,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._structs import encode_finite
+from .._structs import encode_finite, is_null
 from .._wire import (
     UNREADABLE,
     UNWRITABLE,
@@ -41,7 +42,19 @@ ID_CHARACTERS = 1024
 BATCH_MESSAGES = 100
 """Most messages in one JSON array; a longer array is refused as a whole."""
 
+BROKEN_BYTES = 1024 * 1024
+"""Longest message that is not JSON, in bytes, whose id is looked for."""
+
 _BRACE = ord("{")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# What is replaced to read the envelope of a message that is not JSON.
+_PLAIN = bytes(at if 32 <= at < 127 else ord(" " if at < 32 else "?") for at in range(256))
+_ESCAPE = re.compile(rb"\\.")
+_HALF_PAIR = re.compile(  # msgspec calls it truncated, or whatever comes behind it wrong
+    rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]"
+)
+_NO_NUMBER = re.compile(rb"(?:NaN|-?Infinity)(?=\s*[,\]}])")
 _LEAST, _MOST = -(2**128), 2**128  # far beyond any counter
 
 
@@ -83,7 +96,8 @@ class InvalidMessage(msgspec.Struct, frozen=True):
         id: The id, if it could be read.
         error: The error.
         answerable: Whether the message looks like a request, which gets an error response.
-        response: Whether the message looks like a response; the request with its id fails then.
+        response: Whether the message looks like a response; the request with its id fails then. A
+            message that nobody can read may be either.
     """
 
     id: RequestId | None
@@ -134,13 +148,21 @@ def parse(data: bytes | Raw) -> Message:
     except msgspec.ValidationError:
         return _explain_non_object(data)
     except UNREADABLE as broken:
-        return InvalidMessage(None, ParseError(f"expected JSON: {error_text(broken)}"), True)
+        if data[:3] == _BYTE_ORDER_MARK != data[3:6]:
+            return parse(data[3:])
+        return _explain_non_json(bytes(data), error_text(broken))
+    return _message(envelope) or _message(_without_null(envelope)) or _explain_malformed(envelope)
+
+
+def _message(envelope: _Envelope) -> Message | None:
+    """The message in an envelope; `None` if its members fit no kind of message."""
     identifier = _whole(envelope.id) if type(envelope.id) is float else envelope.id
     readable = (type(identifier) is int and _LEAST <= identifier <= _MOST) or (
         type(identifier) is str and len(identifier) <= ID_CHARACTERS
     )
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
-        params = None if envelope.params is UNSET else envelope.params
+        raw = envelope.params
+        params = None if isinstance(raw, UnsetType) or is_null(raw) else raw
         if readable:
             return Request(identifier, envelope.method, params)
         if identifier is UNSET:
@@ -151,7 +173,20 @@ def parse(data: bytes | Raw) -> Message:
             return _result(identifier, result)
         if not isinstance(error, UnsetType) and result is UNSET:
             return _failure(identifier, error)
-    return _explain_malformed(envelope, identifier if readable else None)
+    return None
+
+
+def _without_null(envelope: _Envelope) -> _Envelope:
+    """An envelope in which members that are null, but for the id, are absent."""
+    raw = {"result": envelope.result, "error": envelope.error}
+    absent: dict[str, Any] = {
+        name: UNSET
+        for name, value in raw.items()
+        if not isinstance(value, UnsetType) and is_null(value)
+    }
+    if envelope.method is None:
+        absent["method"] = UNSET
+    return msgspec.structs.replace(envelope, **absent) if absent else envelope
 
 
 def _whole(number: float) -> Any:
@@ -241,10 +276,50 @@ class ParsedMessage(bytes):
                     pass
         return results
 
+    @property
+    def has_response(self) -> bool:
+        """Whether a message is a response, or is invalid and may be one."""
+        return not all(isinstance(each, Request | Notification) for each in self.messages)
+
     def error_response(self) -> Failure | None:
         """The first message if it is an error response, with or without id; `None` otherwise."""
         message = self.messages[0]
         return message if isinstance(message, Failure) else None
+
+
+def _explain_non_json(data: bytes, why: str) -> InvalidMessage:
+    """The error for a message that is not JSON, with its id if the envelope can be read.
+
+    A peer waits for the response to its request also if a text of the response has half a surrogate
+    pair, a control character, a wrong escape or bytes that are no UTF-8, or if a number is `NaN`.
+    These are replaced, to read the envelope and nothing else.
+    """
+    try:
+        envelope = _decode_envelope(_plain_text(data) if len(data) <= BROKEN_BYTES else b"")
+    except UNREADABLE:
+        is_message = b'"jsonrpc"' in data and data.lstrip()[:1] == b"{"
+        error = ParseError(f"expected JSON: {why}")
+        return InvalidMessage(None, error, True, response=is_message)
+    if b"\\u" in data and _HALF_PAIR.search(data):
+        why = "half a surrogate pair in a text"
+    identifier = read_id(envelope.id)
+    if type(identifier) is str and f'"{identifier}"'.encode() not in data:
+        identifier = None  # it was among what was replaced
+    is_response = type(envelope.method) is not str and not (
+        envelope.result is UNSET and envelope.error is UNSET
+    )
+    error = ParseError(f"expected JSON: {why}")
+    return InvalidMessage(identifier, error, not is_response, response=is_response)
+
+
+def _plain_text(data: bytes) -> bytes:
+    """A message without what is no JSON within texts and numbers; every text may have changed."""
+    plain = data.translate(_PLAIN)
+    if b"\\" in plain:
+        plain = _ESCAPE.sub(b"_", plain)
+    if b"NaN" in plain or b"Infinity" in plain:
+        plain = _NO_NUMBER.sub(b"null", plain)
+    return plain
 
 
 def _explain_non_object(data: bytes | Raw) -> InvalidMessage:
@@ -272,8 +347,9 @@ def _failure(identifier: RequestId | None, raw: Raw) -> Failure | InvalidMessage
     return Failure(identifier, failure.code, failure.message, failure.data)
 
 
-def _explain_malformed(envelope: _Envelope, identifier: RequestId | None) -> Message:
+def _explain_malformed(envelope: _Envelope) -> Message:
     """The message for a malformed envelope: invalid, or an error response without an id."""
+    identifier = read_id(envelope.id)
     has_method = envelope.method is not UNSET
     looks_like_response = not has_method and (
         envelope.result is not UNSET or envelope.error is not UNSET
@@ -297,7 +373,7 @@ def _explain_malformed(envelope: _Envelope, identifier: RequestId | None) -> Mes
         text = f"expected a string or an integer as id, got {safe_repr(envelope.id)}"
     is_notification = has_method and envelope.id is UNSET
     answerable = not looks_like_response and not is_notification
-    response = not has_method and identifier is not None
+    response = looks_like_response or (not has_method and identifier is not None)
     return InvalidMessage(identifier, InvalidRequestError(text), answerable, response)
 
 

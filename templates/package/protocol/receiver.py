@@ -149,6 +149,18 @@ class OpenFailed(msgspec.Struct, frozen=True):
     error: McpError
 
 
+class UnmatchedResponse(msgspec.Struct, frozen=True):
+    """A message that may be the response to any open request of this side.
+
+    Attributes:
+        reason: What is wrong with it.
+        ids: The requests of this side whose response it may be.
+    """
+
+    reason: str
+    ids: tuple[RequestId, ...]
+
+
 class Ignored(msgspec.Struct, frozen=True):
     """A message was dropped without response; the reason is for the log."""
 
@@ -165,6 +177,7 @@ Event: TypeAlias = (
     | CancelReceived
     | Opened
     | OpenFailed
+    | UnmatchedResponse
     | Ignored
 )
 
@@ -210,7 +223,7 @@ class Receiver:
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """Receive a frame that could not be read as a message."""
-        return self._receive_invalid(jsonrpc.InvalidMessage(None, error, True))
+        return self._receive_invalid(jsonrpc.InvalidMessage(None, error, True, response=True))
 
     def stream_closed(self, identifier: RequestId) -> list[Event]:
         """The peer closed the stream of its request, which cancels it in some revisions."""
@@ -401,7 +414,7 @@ class Receiver:
         request = self._state.outbound.pop(message.id)
         if request is None:
             self._state.outbound.strays += 1
-            return [Ignored(f"result for {safe_repr(message.id)}, which is no open request")]
+            return self._receive_stray(message.id, f"result for {safe_repr(message.id)}")
         if not request.reads_result:
             return [ResponseReceived(message.id, None, message.result)]
         try:
@@ -418,20 +431,44 @@ class Receiver:
         request = None if message.id is None else self._state.outbound.pop(message.id)
         if request is None or message.id is None:
             subject = "the connection" if message.id is None else safe_repr(message.id)
-            text = safe_text(message.message)
-            return [Ignored(f"error {message.code} about {subject}: {text}")]
+            text = f"error {message.code} about {subject}: {safe_text(message.message)}"
+            return self._receive_stray(message.id, text)
         error = RemoteError(message.code, message.message, message.data, request.method.name)
         return [RequestFailed(message.id, error)]
 
+    def _receive_stray(self, identifier: RequestId | None, what: str) -> list[Event]:
+        """Receive a response that belongs to no open request."""
+        outbound = self._state.outbound
+        if identifier is None:
+            return self._receive_unmatched(what)
+        if outbound.was_sent(identifier):
+            return [Ignored(f"{what}, which is no open request any more")]
+        similar = outbound.similar(identifier)
+        request = None if similar is None else outbound.pop(similar)
+        if request is None or similar is None:
+            return self._receive_unmatched(f"{what}, which is no open request")
+        came = safe_repr(identifier)
+        text = f"{request.method.name}: expected {similar!r} as id of the response, came {came}"
+        return [RequestFailed(similar, RemoteProtocolError(text))]
+
+    def _receive_unmatched(self, reason: str) -> list[Event]:
+        """Receive what may be the response to any open request."""
+        ids = self._state.outbound.awaited()
+        return [UnmatchedResponse(reason, ids) if ids else Ignored(reason)]
+
     def _receive_invalid(self, message: jsonrpc.InvalidMessage) -> list[Event]:
+        events: list[Event] = [Ignored(message.error.message)]
         if message.response and message.id is not None:
             request = self._state.outbound.pop(message.id)
             if request is not None:
                 failure = RemoteProtocolError(f"{request.method.name}: {message.error.message}")
                 return [RequestFailed(message.id, failure)]
-        if not message.answerable or self._is_noise(message):
-            return [Ignored(message.error.message)]
-        return [self._refuse(message.id, message.error, self._state.revision)]
+        if message.response and (message.id is None or not message.answerable):
+            events = self._receive_stray(message.id, message.error.message)
+        if message.answerable and not self._is_noise(message):
+            refusal = self._refuse(message.id, message.error, self._state.revision)
+            events = [*(each for each in events if not isinstance(each, Ignored)), refusal]
+        return events
 
     def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
         """Whether an invalid message is dropped without a response."""
@@ -481,8 +518,6 @@ def _decode_params(method: Method, params: Raw | None) -> Any:
     try:
         return method.decode_params(b"{}" if params is None else params)
     except UNREADABLE as error:
-        if params is not None and bytes(params) == b"null":
-            return _decode_params(method, None)
         raise InvalidParamsError(f"{method.name}: params: {error_text(error)}") from None
 
 

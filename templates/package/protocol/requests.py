@@ -11,6 +11,7 @@ basic/utilities or basic/patterns (cancellation, progress), server/utilities/log
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
@@ -67,6 +68,8 @@ LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert"
 
 _RESERVED_CODES = range(-32099, -32019)
 """Error codes that belong to the specification. Source: basic/index#error-codes (2026-07-28)."""
+
+_logger = logging.getLogger(__name__)
 
 
 class InboundRequest(msgspec.Struct):
@@ -167,6 +170,22 @@ class OutboundRequests:
         """Remove and return the open request with an id, if there is one."""
         return self._open.pop(identifier, None)
 
+    def was_sent(self, identifier: RequestId) -> bool:
+        """Whether a request had an id, so that its response may come late."""
+        if not self.prefix:
+            return isinstance(identifier, int) and 0 < identifier <= self._last_id
+        return isinstance(identifier, str) and identifier.startswith(self.prefix)
+
+    def similar(self, identifier: RequestId) -> RequestId | None:
+        """The id of an open request that differs from an id by its type alone: 7 for `"7"`."""
+        if isinstance(identifier, int):
+            other: RequestId = str(identifier)
+        elif identifier.isascii() and identifier.isdigit() and len(identifier) < 20:
+            other = int(identifier)
+        else:
+            return None
+        return other if other in self._open else None
+
     @property
     def next_id(self) -> RequestId:
         """The id of the next request."""
@@ -176,6 +195,14 @@ class OutboundRequests:
     def ids(self) -> tuple[RequestId, ...]:
         """The ids of the open requests."""
         return tuple(self._open)
+
+    def awaited(self) -> tuple[RequestId, ...]:
+        """The ids of the open requests whose response may come now: not those of subscriptions."""
+        return tuple(
+            identifier
+            for identifier, request in self._open.items()
+            if request.method.name != request.revision.facts.behaviour.listen
+        )
 
     def drain(self) -> list[RequestId]:
         """Remove all requests and return their ids."""
@@ -444,6 +471,15 @@ def error_response(
     if identifier is None and facts.behaviour.unreadable_id == "omit":
         response_id = UNSET
     code = _code_of(error, facts)
+    if code is None:
+        code = INTERNAL_ERROR
+        _logger.warning(
+            "the error code %r is none of %s, so %d is sent in its place: %s",
+            error.code,
+            revision.name,
+            code,
+            safe_text(str(error.message)),
+        )
     data = jsonrpc.encode_error(response_id, code, str(error.message), error.data)
     return OutgoingMessage(data, "error", identifier, "", revision, identifier, error_code=code)
 
@@ -497,8 +533,8 @@ def _check_input_requests(
         check_required_capabilities(method, revision, wire.get("params"), peer_capabilities)
 
 
-def _code_of(error: ProtocolError, facts: Facts) -> int:
-    """The code of a revision for an error; -32603 in place of a code that must not be sent."""
+def _code_of(error: ProtocolError, facts: Facts) -> int | None:
+    """The code of a revision for an error; `None` for a code that must not be sent."""
     if isinstance(error, ResourceNotFoundError):
         return facts.errors.resource_not_found
     if isinstance(error, HeaderMismatchError) and facts.errors.header_mismatch is not None:
@@ -507,9 +543,9 @@ def _code_of(error: ProtocolError, facts: Facts) -> int:
         return facts.errors.missing_capability
     code = error.code
     if type(code) is not int or code in facts.errors.retired:
-        return INTERNAL_ERROR
+        return None
     if facts.errors.defined is not None and code in _RESERVED_CODES:
-        return code if code in facts.errors.defined else INTERNAL_ERROR
+        return code if code in facts.errors.defined else None
     return code
 
 

@@ -230,6 +230,12 @@ def trace_requests(tracer_provider: TracerProvider | None = None) -> AnyMiddlewa
     return middleware
 
 
+TRACEPARENT_CHARACTERS = 256
+"""Limit of the characters of a `traceparent` that propagators see: one of version 00 has 55."""
+
+TRACE_CHARACTERS = 8_192
+"""The same of every other text of `_meta`: `tracestate`, `baggage`, fields of other propagators."""
+
 _SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 """Bounds of the buckets of a duration, as the semantic conventions define them."""
 
@@ -348,7 +354,12 @@ def _attach_received_context(request: MiddlewareMessage) -> Generator[list[Link]
     from opentelemetry import context as contexts
     from opentelemetry import propagate, trace
 
-    carrier = {key: value for key, value in request.meta.items() if isinstance(value, str)}
+    carrier = {
+        key: value
+        for key, value in request.meta.items()
+        if isinstance(value, str)
+        and len(value) <= (TRACEPARENT_CHARACTERS if key == "traceparent" else TRACE_CHARACTERS)
+    }
     before = trace.get_current_span().get_span_context()
     token = contexts.attach(propagate.extract(carrier, contexts.get_current()))
     try:

@@ -9,6 +9,7 @@ until one has ended. `Connection` implements the rules of the protocol. Runs on 
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import cached_property
@@ -18,12 +19,14 @@ import anyio
 
 from ..channel import Channel, OutgoingMessage, RequestId, logger
 from ..errors import (
+    NOT_BEGUN,
     ConnectionClosedError,
     FrameError,
     InternalError,
     McpError,
     ParseError,
     ProtocolError,
+    RemoteProtocolError,
     RequestLost,
     ServerStartError,
     TransportError,
@@ -44,6 +47,7 @@ from ..protocol.receiver import (
     RequestReceived,
     ResponseReceived,
     Send,
+    UnmatchedResponse,
 )
 from .concurrency import check_own_failure, run_eagerly
 from .pending_requests import PARTING_SECONDS, PendingRequests
@@ -54,6 +58,14 @@ if TYPE_CHECKING:
 
 CONCURRENT_REQUESTS = 256
 """Most suspended handlers of a connection, by default."""
+
+HELD_BYTES = 64 * 1024 * 1024
+"""Bytes of the peer's messages with suspended handlers, and of messages that wait until the peer
+reads, at which no handler is started. A single message may have more."""
+
+UNMATCHED_SECONDS = 60.0
+"""Seconds after which open requests fail, by default, if a response came that may be theirs and
+that nobody can read or match."""
 
 _IN_A_ROW = 64  # messages read before other tasks may run
 
@@ -66,6 +78,12 @@ def check_concurrent_requests(limit: int) -> None:
     """
     if limit < 1:
         raise ValueError(f"max_concurrent_requests: expected at least 1, got {limit}")
+
+
+def _size_of(event: RequestReceived | NotificationReceived) -> int:
+    """The bytes of the params of a message."""
+    raw = event.raw_params
+    return 0 if raw is None else memoryview(raw).nbytes
 
 
 class PlannedCall(Protocol):
@@ -90,12 +108,14 @@ class Peer:
         application: Handles the peer's requests and notifications.
         drain: Seconds for open requests to finish after the peer is gone.
         max_concurrent_requests: Most suspended handlers, each until its response is passed to the
-            channel. At the limit reading stops at the next request until a handler ends; while
-            this side waits for responses itself, further requests are refused (-32603) and
-            further notifications are dropped.
+            channel. At the limit, and at `HELD_BYTES`, reading stops at the next request until a
+            handler ends; while this side waits for responses itself, further requests are refused
+            (-32603) and further notifications are dropped.
         planned: Parses a call that is served by a plan; `None` if there are no plans.
         longest_hold: Most seconds for which reading stops; only reading detects the end of a
             connection.
+        unmatched_seconds: Seconds after which open requests fail if a response came that nobody can
+            read or match.
 
     Attributes:
         connection: As passed.
@@ -112,6 +132,7 @@ class Peer:
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
         planned: Callable[[bytes, Peer], PlannedCall | None] | None = None,
         longest_hold: float = 60.0,
+        unmatched_seconds: float = UNMATCHED_SECONDS,
     ) -> None:
         self.connection = connection
         self.callers = PendingRequests(connection, channel)
@@ -120,7 +141,12 @@ class Peer:
         self._drain = drain
         self._limit = max_concurrent_requests
         self._longest_hold = longest_hold
+        self._unmatched_seconds = unmatched_seconds
+        self._doubtful: dict[RequestId, tuple[float, str]] = {}  # until when they wait, and why
+        self._next_warning = -math.inf  # for further warnings of responses without a request
         self._suspended = 0  # handlers
+        self._held = 0  # bytes of their messages
+        self._size = 0  # bytes of the message that is being handled
         self._room: anyio.Event | None = (
             None  # set when reading, stopped at the limit, may continue
         )
@@ -232,12 +258,13 @@ class Peer:
         """Read messages and handle them, until the end or until a handler suspends this task."""
         tasks = self._tasks
         assert tasks is not None
-        reading = True
+        reading, size = True, 0
 
         def hand_over() -> None:
-            nonlocal reading
-            reading = False
+            nonlocal reading, size
+            reading, size = False, self._size
             self._suspended += 1
+            self._held += size
             tasks.start_soon(self._read)
 
         try:
@@ -248,10 +275,12 @@ class Peer:
                     while reading and self._events:
                         event = self._events.popleft()
                         if isinstance(event, RequestReceived):
-                            if self._suspended < self._limit or await self._has_room(event):
+                            if self._may_start() or await self._has_room(event):
+                                self._size = _size_of(event)
                                 await run_eagerly(self._serve(event, scope), hand_over)
                         elif isinstance(event, NotificationReceived):
-                            if self._suspended < self._limit or await self._has_room(event):
+                            if self._may_start() or await self._has_room(event):
+                                self._size = _size_of(event)
                                 await run_eagerly(self._serve_notification(event), hand_over)
                         elif isinstance(event, ResponseReceived):
                             self.callers.handle_response(event)
@@ -260,17 +289,23 @@ class Peer:
         finally:
             if not reading:
                 self._suspended -= 1
+                self._held -= size
                 self._stalled = self._overflowed = False
                 self._resume_reading()
 
+    def _may_start(self) -> bool:
+        """Whether another handler may be started now."""
+        return self._suspended < self._limit and self._held + self.callers.unsent < HELD_BYTES
+
     async def _has_room(self, event: RequestReceived | NotificationReceived) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
-        while self._suspended >= self._limit:
+        while not self._may_start():
             if self._stalled or self.connection.open_requests:
                 await self._refuse(event)
                 return False
             self._room = anyio.Event()
             self.callers.on_start = self._resume_reading  # the response has to be read
+            self.callers.on_sent = self._resume_reading
             with anyio.move_on_after(self._longest_hold) as hold:
                 await self._room.wait()
             self._stalled = hold.cancelled_caught
@@ -279,18 +314,26 @@ class Peer:
     def _resume_reading(self) -> None:
         if self._room is not None:
             self._room.set()
-            self._room = self.callers.on_start = None
+            self._room = self.callers.on_start = self.callers.on_sent = None
 
     async def _refuse(self, event: RequestReceived | NotificationReceived) -> None:
         level = logging.DEBUG if self._overflowed else logging.WARNING
         self._overflowed = True
-        why = f"{self._limit} handlers are at work, the limit is max_concurrent_requests"
+        if self._suspended >= self._limit:
+            why = f"{self._limit} handlers are at work, the limit is max_concurrent_requests"
+        else:
+            why = f"messages of {HELD_BYTES} bytes are handled or wait to be read"
         logger.log(level, "%s is not served: %s", event.method.name, why)
         if isinstance(event, NotificationReceived):
             self.callers.handle_notification(event)
             return
         await self.callers.send(
-            self._error_response(event, InternalError(f"too much at once: {why}"))
+            self._error_response(
+                event,
+                InternalError(
+                    f"too much at once: {why}; the request was not begun", data=NOT_BEGUN
+                ),
+            )
         )
 
     async def _receive(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
@@ -314,7 +357,8 @@ class Peer:
             self._channel_ended.set()
             return False
         else:
-            if self._planned is not None and self._suspended < self._limit:
+            if self._planned is not None and self._may_start():
+                self._size = len(data)
                 call = self._planned(data, self)
                 if call is not None and await call.serve(scope, hand_over):
                     return True
@@ -337,7 +381,36 @@ class Peer:
                 self.callers.handle_response(event)
             elif isinstance(event, RequestFailed):
                 self.callers.handle_failure(event.id, event.error)
+            elif isinstance(event, UnmatchedResponse):
+                self._handle_unmatched(event)
         return True
+
+    def _handle_unmatched(self, event: UnmatchedResponse) -> None:
+        """Log a response that may be that of any open request, and limit the time of all these."""
+        now = anyio.current_time()
+        level = logging.WARNING if now >= self._next_warning else logging.DEBUG
+        self._next_warning = until = now + self._unmatched_seconds
+        waiting = f" (open requests: {len(event.ids)})" if event.ids else ""
+        logger.log(level, "a response that belongs to no request: %s%s", event.reason, waiting)
+        if self._tasks is None:  # each message comes by HTTP, whose response says what is wrong
+            return
+        is_watching = bool(self._doubtful)
+        for identifier in event.ids:
+            self._doubtful.setdefault(identifier, (until, event.reason))
+        if self._doubtful and not is_watching:
+            self._tasks.start_soon(self._fail_doubtful)
+
+    async def _fail_doubtful(self) -> None:
+        """Fail requests that got no response since one came that nobody can match."""
+        while self._doubtful:
+            identifier, (until, reason) = next(iter(self._doubtful.items()))
+            await anyio.sleep_until(until)
+            if self._doubtful.pop(identifier, None) is not None:
+                seconds = self._unmatched_seconds
+                text = f"no response within {seconds:g} s after one that belongs to no request"
+                error = RemoteProtocolError(f"{text}: {reason}")
+                for event in self.connection.request_lost(identifier, error):
+                    await self._handle(event)
 
     async def _serve(
         self,
@@ -373,11 +446,7 @@ class Peer:
                 if scopes.get(event.id) is not scope:
                     return
                 message = self._error_response(event, failure)
-            if message is not None:
-                try:
-                    await self._channel.send(message)
-                except Exception as error:
-                    logger.debug("not sent: %s", error)
+            await self.callers.send(message)
         finally:
             if scopes.get(event.id) is scope:
                 del scopes[event.id]
@@ -417,6 +486,7 @@ class Peer:
             case Send(message=message):
                 await self.callers.send(message)
             case ProgressReceived():
+                self._doubtful.pop(event.id, None)  # its response is still to come
                 self.callers.handle_progress(event)
             case RequestFailed(id=identifier, error=error):
                 self.callers.handle_failure(identifier, error)
@@ -425,6 +495,8 @@ class Peer:
                 logger.debug("request %s was cancelled: %s", safe_repr(identifier), why)
                 if (scope := self._scopes.pop(identifier, None)) is not None:
                     scope.cancel()
+            case UnmatchedResponse():
+                self._handle_unmatched(event)
             case Ignored(reason=reason):
                 logger.debug("ignored: %s", reason)
             case RequestReceived() | NotificationReceived() | ResponseReceived():

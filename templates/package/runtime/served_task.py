@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import anyio
 import msgspec
 
-from .._wire import to_builtins
+from .._wire import EncodingError, encode, to_builtins
 from ..channel import RequestId
 from ..errors import InternalError, InvalidParamsError, LocalProtocolError, ProtocolError
 from ..facts import Revision
@@ -163,7 +163,11 @@ def changes_at_end(
             return {"status": "cancelled", "input_requests": None}
         error = InternalError(TOO_LONG)
     if error is None:
-        return {"status": "completed", "input_requests": None, "result": to_builtins(result)}
+        try:
+            encode(result)
+            return {"status": "completed", "input_requests": None, "result": to_builtins(result)}
+        except EncodingError as failure:
+            error = InternalError(f"result: {failure}")
     if not isinstance(error, ProtocolError):
         _logger.error("a task failed", exc_info=error)
         error = InternalError("the task failed")
@@ -172,7 +176,7 @@ def changes_at_end(
         "status": "failed",
         "input_requests": None,
         "error": response["error"],
-        "message": str(error.message),
+        "message": response["error"]["message"],
     }
 
 

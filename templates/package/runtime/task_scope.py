@@ -27,6 +27,9 @@ logger = logging.getLogger(__name__)
 
 _IN_A_ROW = 32  # functions that one task runs before it yields to other tasks
 
+AGAIN_SECONDS = 1.0
+"""Seconds after which a background task that failed begins again."""
+
 _STARTED: set[Any] = set()  # asyncio keeps no strong reference to a task
 
 
@@ -68,7 +71,7 @@ class TaskScope:
     Args:
         lifespan: Creates the context manager to enter.
         on_end: Called at the end.
-        initial: Tasks to start with.
+        initial: Tasks to start with. One that raises is logged, and begins again.
 
     Attributes:
         state: The value that the lifespan yielded.
@@ -220,7 +223,7 @@ class TaskScope:
             async with self._lifespan() as self.state, anyio.create_task_group() as tasks:
                 self._tasks = tasks
                 for function in self._initial:
-                    self.start_soon(function)
+                    self.start_soon(keep_running, function)
                 self.running = True
                 self._starting.set()
                 await self._stopping.wait()
@@ -238,6 +241,21 @@ class TaskScope:
             self._on_end()
             self._starting.set()
             self._stopped.set()
+
+
+async def keep_running(function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+    """Call a function that runs until cancelled; after an exception, log it and call again.
+
+    Each call follows the last one after a second, since its cause may last.
+    """
+    while True:
+        try:
+            await function(*args)
+            return  # nothing to do here, as without a limit for idle sessions
+        except Exception:
+            name = getattr(function, "__qualname__", function)
+            logger.exception("%s failed; it begins again in %g s", name, AGAIN_SECONDS)
+        await anyio.sleep(AGAIN_SECONDS)
 
 
 async def _log_failures(function: Callable[..., Coroutine[Any, Any, object]], *args: Any) -> None:

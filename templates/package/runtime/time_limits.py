@@ -123,6 +123,9 @@ class HttpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
             connections end without a message.
         longest_poll: Limit of that doubling; the server may request a longer pause.
         longest_retry: Limit of the pause that a server may request.
+        refused: From the first refusal of a message with a temporary status on: for waiting, as
+            `Retry-After` says, and sending the message again. A longer `Retry-After` fails the
+            request at once.
 
     Source: basic/transports (sending, listening, resumability and redelivery).
     """
@@ -137,6 +140,7 @@ class HttpTimeouts(msgspec.Struct, frozen=True, kw_only=True):
     shortest_pause: float = 0.1
     longest_poll: float = 5.0
     longest_retry: float = 3600.0
+    refused: float = 60.0
 
 
 HTTP_TIMEOUTS = HttpTimeouts()

@@ -195,6 +195,15 @@ class Announcer:
         """The resources to whose updates clients of this process subscribed."""
         return {uri for each in self._queues for uri in each.peer.connection.subscribed_uris()}
 
+    def has_subscriber(self, name: str, params: Mapping[str, Any]) -> bool:
+        """Whether a client of this process subscribed to a notification about a subject.
+
+        Args:
+            name: The notification.
+            params: The params that name the subject.
+        """
+        return any(each.peer.connection.has_subscriber(name, params) for each in self._queues)
+
     def add(self, queue: AnnouncementQueue) -> None:
         """Add a client."""
         self._queues[queue] = None

@@ -165,6 +165,7 @@ def complete(schema: Schema, parts: TypeParts) -> Schema:
     """
     schema = _hoist_definitions(schema)
     _finish(schema, parts)
+    _finish_tags(schema, schema["$defs"])
     definitions = schema.pop("$defs")
     reference = schema.get("$ref", "")
     name = reference.rpartition("/")[2]
@@ -177,8 +178,9 @@ def accepts(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> frozen
     """The JSON types that a schema of `complete` accepts at its root; empty for every type."""
     if "$ref" in schema:
         return accepts(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-    if "anyOf" in schema:
-        members = [accepts(member, definitions) for member in schema["anyOf"]]
+    branches = schema.get("anyOf", schema.get("oneOf"))
+    if branches is not None:
+        members = [accepts(member, definitions) for member in branches]
         kinds = [kind for member in members for kind in member]
         return frozenset(kinds if all(members) else ())
     return frozenset({schema["type"]} if "type" in schema else ())
@@ -233,6 +235,8 @@ def _finish(node: Any, parts: TypeParts) -> None:
                 _finish(each, parts)
         elif name not in _NO_SUBSCHEMA:
             _finish(value, parts)
+    if node.get("format") == "decimal" and node.get("type") == "string":
+        del node["format"]  # msgspec's own, which no validator has
     if "enum" in node:
         _finish_choices(node, parts.choices)
     if "anyOf" in node:
@@ -242,6 +246,39 @@ def _finish(node: Any, parts: TypeParts) -> None:
             _add_formats(node["properties"], hints)
             if "description" in node:
                 node["description"] = inspect.cleandoc(node["description"])
+
+
+def _finish_tags(node: Any, definitions: Mapping[str, Any]) -> None:
+    """Complete unions by a tag in place: each member requires the tag, even if it has a default.
+
+    The mapping of tags to definitions is removed: a listed schema may have no definitions.
+    """
+    if is_many(node):
+        for each in node:
+            _finish_tags(each, definitions)
+    if not _is_schema(node):
+        return
+    for name, value in node.items():
+        for each in value.values() if name in _SCHEMA_MAPS else ():
+            _finish_tags(each, definitions)
+        if name not in _NO_SUBSCHEMA | _SCHEMA_MAPS:
+            _finish_tags(value, definitions)
+    discriminator: Any = node.get("discriminator")
+    tag: Any = discriminator.get("propertyName") if is_object(discriminator) else None
+    if isinstance(tag, str):
+        node["discriminator"] = {"propertyName": tag}
+        _require(node, tag, definitions)
+
+
+def _require(node: Schema, tag: str, definitions: Mapping[str, Any]) -> None:
+    """Require a tag in the objects of a schema, in place."""
+    node = definitions.get(node.get("$ref", "").rpartition("/")[2], node)
+    branches: Sequence[Schema] = node.get("oneOf") or node.get("anyOf") or ()
+    for each in branches:
+        _require(each, tag, definitions)
+    required: Sequence[str] = node.get("required", ())
+    if tag in node.get("properties", {}) and tag not in required:
+        node["required"] = [tag, *required]
 
 
 def _finish_choices(node: Schema, orders: Sequence[Sequence[Any]]) -> None:

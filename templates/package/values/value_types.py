@@ -225,7 +225,7 @@ def custom_schema(kind: Any, *, use: Use) -> Schema:
     if isinstance(kind, _Custom):
         return kind.make_schema(use)
     if _is_path(kind):
-        return {"type": "string", "format": "path"}
+        return {"type": "string"}
     if is_pydantic_class(kind):
         return _pydantic_schema(_class_adapter(kind), use)
     raise TypeError(
@@ -303,10 +303,17 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
 
 
 def _raw_schema(kind: Any, use: Use) -> Schema:
-    """The schema of a type by msgspec, with its definitions in `$defs`."""
-    (root,), definitions = msgspec.json.schema_components(
-        [kind], ref_template=REFERENCE, schema_hook=partial(custom_schema, use=use)
-    )
+    """The schema of a type by msgspec, with its definitions in `$defs`.
+
+    Raises:
+        TypeError: The type has no JSON form.
+    """
+    try:
+        (root,), definitions = msgspec.json.schema_components(
+            [kind], ref_template=REFERENCE, schema_hook=partial(custom_schema, use=use)
+        )
+    except UnicodeEncodeError as error:  # half of a surrogate pair in a Literal
+        raise TypeError(str(error)) from error
     return {**root, "$defs": {**root.get("$defs", {}), **definitions}}
 
 

@@ -8,7 +8,9 @@ import pytest
 
 from mcpgen_runtime.auth.challenges import parse_challenges
 from mcpgen_runtime.auth.discovery import discover, initial_scopes, step_up_scopes
+from mcpgen_runtime.auth.flows import code_flow
 from mcpgen_runtime.auth.identifiers import OFFLINE_ACCESS, canonical_resource
+from mcpgen_runtime.auth.registration import ClientProfile
 from mcpgen_runtime.auth.steps import Fetched
 from mcpgen_runtime.errors import AuthorizationError
 from package.auth.answers import (
@@ -23,6 +25,7 @@ from package.auth.answers import (
     discover_server,
     json_response,
     metadata_of,
+    query_of,
 )
 from package.rules import revisions_holding
 from requirements import EVERY_REVISION, requirement
@@ -131,17 +134,36 @@ def test_at_the_root_of_a_host_there_is_one_place_to_ask(revision: str) -> None:
 )
 @pytest.mark.parametrize(
     "resource",
-    ["https://evil.example/mcp", "https://mcp.example/other", f"{SERVER}/", "http://mcp.example"],
+    ["https://evil.example/mcp", "https://mcp.example/other", f"{SERVER}/a", "http://mcp.example"],
 )
-@pytest.mark.parametrize("place", [PRM_URL, CUSTOM])
+@pytest.mark.parametrize("place", [PRM_URL, ROOT_PRM, CUSTOM])
 @pytest.mark.parametrize("revision", WITH_PRM)
 def test_metadata_of_another_resource_is_not_used(resource: str, place: str, revision: str) -> None:
-    world = World({f"GET {place}": json_response({**RESOURCE, "resource": resource})})
+    world = World({f"GET {PRM_URL}": Fetched(404)})
+    world.answers[f"GET {place}"] = json_response({**RESOURCE, "resource": resource})
     challenges = challenge(resource_metadata=CUSTOM) if place == CUSTOM else []
     with pytest.raises(AuthorizationError, match="another resource") as caught:
         world.run(discover(around(revision), challenges, None))
-    assert world.urls() == [f"GET {place}"]
+    assert world.urls()[-1] == f"GET {place}"
     assert "evil" not in str(caught.value)
+
+
+@requirement("auth-flow.resource-same-in-both")
+@pytest.mark.parametrize(
+    "resource", [SERVER, f"{SERVER}/", "https://mcp.example", "https://MCP.example:443/"]
+)
+@pytest.mark.parametrize("place", [PRM_URL, ROOT_PRM, CUSTOM])
+@pytest.mark.parametrize("revision", WITH_PRM)
+def test_a_parent_is_sent_as_the_metadata_spells_it(
+    resource: str, place: str, revision: str
+) -> None:
+    world = World({f"GET {PRM_URL}": Fetched(404)})
+    world.answers[f"GET {place}"] = json_response({**RESOURCE, "resource": resource})
+    challenges = challenge(resource_metadata=CUSTOM) if place == CUSTOM else []
+    where = around(revision)
+    server = world.run(discover(where, challenges, None))
+    world.run(code_flow(where, ClientProfile(client_id="given"), server, ()))
+    assert query_of(world.visited[0])["resource"] == world.form()["resource"] == resource
 
 
 @requirement("auth-server-metadata.prm-none-found")

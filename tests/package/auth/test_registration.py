@@ -363,6 +363,7 @@ def test_a_client_is_registered_anew_once_its_secret_expires(
     [
         ({"client_secret": "s", "token_endpoint_auth_method": "none"}, ("s", "none")),
         ({"client_secret": ""}, (None, "none")),
+        ({"token_endpoint_auth_method": None}, (None, "none")),
         ({"client_secret": 7, "token_endpoint_auth_method": "tls_client_auth"}, (None, None)),
     ],
 )
@@ -372,6 +373,27 @@ def test_a_secret_and_a_method_that_are_of_no_use_are_dropped(
     answer = json_response({"client_id": "r", **registered}, 201)
     client = identity(World({f"POST {ISSUER}/register": answer}), ClientProfile())
     assert (client.client_secret, client.method) == chosen
+
+
+@pytest.mark.parametrize("registered", [{}, {"token_endpoint_auth_method": None}])
+@pytest.mark.parametrize(
+    ("supported", "method"),
+    [
+        (None, "client_secret_basic"),
+        (["none"], "client_secret_basic"),
+        (["none", "client_secret_post", "client_secret_basic"], "client_secret_basic"),
+        (["none", "client_secret_post"], "client_secret_post"),
+    ],
+)
+def test_a_secret_without_a_method_is_for_basic(
+    registered: dict[str, object], supported: list[str] | None, method: str
+) -> None:
+    more: dict[str, Any] = {}
+    if supported is not None:
+        more["token_endpoint_auth_methods_supported"] = supported
+    answer = json_response({"client_id": "r", "client_secret": "s", **registered}, 201)
+    client = identity(World({f"POST {ISSUER}/register": answer}), ClientProfile(), **more)
+    assert (client.client_secret, client.method) == ("s", method)
 
 
 @pytest.mark.parametrize("method", ["client_secret_post", "private_key_jwt"])

@@ -448,7 +448,9 @@ def test_lists_that_the_server_has_are_printed(capsys: pytest.CaptureFixture[str
 def test_a_list_has_at_most_a_thousand_pages(capsys: pytest.CaptureFixture[str]) -> None:
     server = ScriptedServer(NEWEST, (page("a", f"{number}") for number in count()))
     assert use("list", "u", server=lambda _: server)[0] == 1
-    assert capsys.readouterr().err == "error: tools/list: expected at most 1000 pages\n"
+    assert capsys.readouterr().err == (
+        "error: tools/list: expected a list of at most 1000 pages, got more; read it page by page\n"
+    )
     assert len(server.heard) == 1000
 
 

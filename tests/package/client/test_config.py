@@ -13,7 +13,7 @@ import anyio
 import pytest
 from jsonschema import Draft7Validator
 
-from mcpgen_runtime import ConfigInput, Server, connect, connect_sync
+from mcpgen_runtime import ConfigInput, Server, ServerDocument, connect, connect_sync
 from mcpgen_runtime.__main__ import main
 from mcpgen_runtime.client.server_config import ServerEntry, config_servers, read_config
 from mcpgen_runtime.errors import ConnectionClosedError, ServerStartError, TransportError
@@ -285,6 +285,51 @@ async def test_a_file_without_servers_is_refused(tmp_path: Path, text: str, reas
             raise AssertionError
 
 
+TRICKY = [r"http://a//b \" // no", "/* no */", ",]", ",}", "\\", "\u00e9/*"]
+ENTRY = json.dumps({"command": "x", "args": TRICKY}, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"a": ENTRY}}',
+        '\ufeff{"mcpServers": {"a": ENTRY}}',
+        '// of this project\r\n{"servers": /* , */ {"a": ENTRY}} // "',
+        '{"servers": {"a": ENTRY,\n /* one, */ // two\n },\t}',
+        '{"servers": {"a": ENTRY /***/ /* " */}, "inputs": [{"id": "i",},]} /**/',
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16-le", "utf-16"])
+def test_a_file_is_read_as_hosts_write_it(tmp_path: Path, text: str, encoding: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_bytes(text.replace("ENTRY", ENTRY).encode(encoding))
+    [entry] = config_servers(path, {}).values()
+    assert isinstance(entry, ServerEntry)
+    assert entry.target == ["x", *TRICKY]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"a": ENTRY},,}',
+        '{"mcpServers": {,}}',
+        '{"mcpServers": {"a": ENTRY}, "inputs": [,]}',
+        '{"mcpServers": {"a": ENTRY}} /* never closed',
+        '{"mcpServers": {"a": ENTRY}} /*/',
+        '{"mcpServers": {"a": ENTRY}} / / x',
+        '{"mcpServers": {"a": {"command": "x',
+        '{"a": 1, /*' * 100_000,
+        '[ , "' * 100_000 + "[     " * 100_000,
+    ],
+    ids=range(9),
+)
+def test_other_texts_than_json_with_comments_are_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(text.replace("ENTRY", ENTRY), "utf-8")
+    with pytest.raises(ValueError, match=r"mcp\.json: expected JSON: "):
+        config_servers(path, {})
+
+
 def test_members_of_other_programs_are_named_in_a_warning(
     caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -334,7 +379,7 @@ def package(kind: str, identifier: str, **members: Any) -> dict[str, Any]:
 
 
 def registered_entry(content: dict[str, Any], **inputs: str) -> ServerEntry:
-    [(name, entry)] = config_servers(content, inputs).items()
+    [(name, entry)] = config_servers(ServerDocument(content, packages=True), inputs).items()
     assert name == "weather"
     if isinstance(entry, Exception):
         raise entry
@@ -480,7 +525,7 @@ def test_a_function_is_asked_for_the_values() -> None:
         asked.append(declared)
         return {"region": "eu", "token": "t"}.get(declared.id)
 
-    [entry] = anyio.run(read_config, document(remotes=[REMOTE]), ask).values()
+    [entry] = anyio.run(read_config, ServerDocument(document(remotes=[REMOTE])), ask).values()
     assert isinstance(entry, ServerEntry)
     assert entry.headers == {"Authorization": "Bearer t"}
     assert [(each.id, each.password) for each in asked] == [
@@ -499,7 +544,7 @@ REFUSED: list[dict[str, Any]] = [
 @pytest.mark.parametrize("described", REFUSED, ids=lambda each: each["identifier"])
 def test_a_package_that_nothing_here_starts_is_refused(described: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected a remote, or a package of npm, pypi, oci"):
-        config_servers(document(packages=[described]), {})
+        registered_entry(document(packages=[described]))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the stand-in for uvx is a script of sh")

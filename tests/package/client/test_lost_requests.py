@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.errors import RequestLost, ResponseLostError
+from mcpgen_runtime.errors import RemoteError, RequestLost, ResponseLostError
 from package.client.simulation import ASYNCIO
 from package.live import FakeServer
 from package.wire import HANDSHAKE, PER_REQUEST
@@ -74,3 +75,37 @@ async def test_a_lost_request_is_repeated_only_where_that_is_safe(
             await ask(client)
         sent = [said for said in server.heard if said["method"] != "tools/list"]
     assert (len(sent) > 1) == again
+
+
+class Busy(LosesAnswers):
+    """A server that refuses two calls, of which it has begun none, or some."""
+
+    def __init__(self, revision: str, begun: bool) -> None:
+        super().__init__(revision)
+        self._refusals = [begun, begun]
+
+    async def say(self, message: Any) -> None:
+        lost = message.get("lost")
+        if lost is None:
+            await super().say(message)
+        elif self._refusals:
+            data = {"begun": self._refusals.pop()}
+            refusal = {"code": -32603, "message": "too much at once", "data": data}
+            await super().say({"jsonrpc": "2.0", "id": lost, "error": refusal})
+        else:
+            await self.answer({"id": lost}, {"content": [], "contents": []})
+
+
+@both
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize(("ask", "safe"), [row[1:] for row in SENT], ids=[row[0] for row in SENT])
+async def test_a_refused_request_is_repeated_where_that_is_safe(
+    revision: str, ask: Callable[[Any], Awaitable[Any]], safe: bool, begun: bool
+) -> None:
+    server = Busy(revision, begun)
+    async with connect(server, revision=revision) as client:
+        await client.list_tools()
+        with nullcontext() if safe or not begun else pytest.raises(RemoteError, match="too much"):
+            await ask(client)
+        sent = [said for said in server.heard if said["method"] != "tools/list"]
+    assert len(sent) == (3 if safe or not begun else 1)

@@ -128,18 +128,54 @@ async def test_an_empty_cursor_leads_to_a_further_page(revision: str) -> None:
     assert server.asked() == [{}, {"cursor": ""}]
 
 
+def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+
+
 @every
 @pytest.mark.parametrize("cursors", ["2", "23", "2343"], ids=len)
-async def test_a_list_whose_cursor_comes_again_is_refused_at_once(
-    revision: str, cursors: str
+async def test_a_list_whose_cursor_comes_again_ends_with_a_warning(
+    revision: str, cursors: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     cycle = [tools(f"{at}", nextCursor=cursor) for at, cursor in enumerate(cursors)]
     async with connect_scripted(revision, rest=itertools.cycle(cycle)) as (client, server):
-        with pytest.raises(RemoteProtocolError, match=r"expected a new cursor, got '[23]' again"):
-            await client.list_tools()
+        names = [tool.name for tool in await client.list_tools()]
         first_again = len(set(cursors)) + 1
+        assert names == [str(at % len(cursors)) for at in range(first_again)]
         assert len(server.asked()) == first_again
         assert len((await client.list_tools_page()).tools) == 1
+    (warning,) = warned(caplog)
+    assert warning.startswith("tools/list: the list ends at nextCursor '")
+
+
+REFUSED = {"error": {"code": -32602, "message": "cursor: unknown"}}
+
+
+@every
+@pytest.mark.parametrize("method", ITEMS)
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_list_ends_at_an_empty_cursor_that_is_refused(
+    revision: str, method: str, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    pages = [page(method, "ab", nextCursor="x"), page(method, "cd", nextCursor="")][-count:]
+    async with connect_scripted(revision, *pages, REFUSED) as (client, _):
+        names = [item.name for item in await getattr(client, CALLS[method])()]
+    assert names == [*"abcd"][-2 * count :]
+    (warning,) = warned(caplog)
+    assert "ends at an empty nextCursor, refused" in warning
+    assert "cursor: unknown" in warning
+
+
+@every
+@pytest.mark.parametrize("count", [1, 2])
+async def test_a_list_ends_at_an_empty_cursor_for_its_first_page(
+    revision: str, count: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    pages = [tools("ab", nextCursor="x"), tools("cd", nextCursor="")][-count:]
+    async with connect_scripted(revision, rest=itertools.cycle(pages)) as (client, _):
+        assert [tool.name for tool in await client.list_tools()] == [*"abcd"][-2 * count :]
+    (warning,) = warned(caplog)
+    assert warning == "tools/list: the list ends at an empty nextCursor, for the first page"
 
 
 def endless(names: str) -> Iterator[dict[str, Any]]:
@@ -197,8 +233,7 @@ async def test_a_null_elsewhere_is_not_forgiven_with_it(revision: str, bad: Any)
 
 @every
 async def test_an_error_in_the_middle_of_a_list_fails_the_list(revision: str) -> None:
-    refused = {"error": {"code": -32602, "message": "cursor: unknown"}}
-    async with connect_scripted(revision, tools("a", nextCursor="1"), refused) as (client, _):
+    async with connect_scripted(revision, tools("a", nextCursor="1"), REFUSED) as (client, _):
         with pytest.raises(RemoteError, match="cursor: unknown"):
             await client.list_tools()
 

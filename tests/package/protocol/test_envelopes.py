@@ -88,7 +88,7 @@ BOTH = "expected an id and exactly one of result and error"
         ({"jsonrpc": "1.0", "method": "m"}, "expected jsonrpc '2.0', got '1.0'", (None, 0, 0)),
         ({"jsonrpc": "1.0", "id": 1, "result": {}}, "expected jsonrpc '2.0', got '1.0'", (1, 0, 1)),
         ({"id": 1, "result": {}, "error": {"code": 1}}, BOTH, (1, False, True)),
-        ({"result": {}}, BOTH, (None, False, False)),
+        ({"result": {}}, BOTH, (None, False, True)),
         ({"id": 1, "method": 5}, "expected a string as method, got int", (1, True, False)),
         ({"method": 5}, "expected a string as method, got int", (None, False, False)),
         ({"id": 1, "result": []}, "expected an object as result", (1, False, True)),

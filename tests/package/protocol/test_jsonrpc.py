@@ -262,13 +262,31 @@ def test_ids_that_differ_in_type_alone_get_their_own_answers(revision: str, role
 
 @pytest.mark.requirement("jsonrpc.response-same-id")
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.response-same-id"))
-def test_a_response_whose_id_has_another_type_is_for_no_request(revision: str) -> None:
+def test_a_response_with_another_id_is_no_answer(revision: str) -> None:
     client = ClientEnd(revision)
     id = client.ask("tools/list")["id"]
-    for wrong in (str(id), float(id) + 0.5, None, [id]):
+    for wrong in (f"{id}.0", f" {id}", f"0{id}x", float(id) + 0.5, None, [id], -id):
         client.say({"jsonrpc": "2.0", "id": wrong, "result": RESULTS["tools/list"]})
         assert client.connection.open_requests == 1
     client.say({"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]})
+    assert client.connection.open_requests == 0
+
+
+@pytest.mark.requirement("jsonrpc.response-same-id")
+@pytest.mark.parametrize("revision", revisions_holding("jsonrpc.response-same-id"))
+@pytest.mark.parametrize(
+    "answer", [{"result": RESULTS["tools/list"]}, {"error": {"code": 1, "message": "x"}}, {}]
+)
+def test_a_request_fails_whose_id_comes_back_as_a_text(
+    revision: str, answer: dict[str, Any]
+) -> None:
+    client = ClientEnd(revision)
+    id = client.ask("tools/list")["id"]
+    client.say({"jsonrpc": "2.0", "id": str(id), "result": 5, **answer})
+    (event,) = client.events
+    assert isinstance(event, RequestFailed)
+    text = f"tools/list: expected {id} as id of the response, came '{id}'"
+    assert (event.id, str(event.error)) == (id, text)
     assert client.connection.open_requests == 0
 
 

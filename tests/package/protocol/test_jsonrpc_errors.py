@@ -234,10 +234,14 @@ def test_an_error_code_of_no_meaning_fails_one_call_only(revision: str, code: in
 @pytest.mark.requirement("jsonrpc.code-32002-not-emitted", "jsonrpc.code-defined-meanings")
 @pytest.mark.parametrize("code", [*RESERVED_RANGE, -32002])
 @pytest.mark.parametrize("revision", revisions_holding("jsonrpc.code-reserved-range"))
-def test_a_reserved_code_is_sent_only_if_it_is_defined(revision: str, code: int) -> None:
+def test_a_reserved_code_is_sent_only_if_it_is_defined(
+    revision: str, code: int, caplog: pytest.LogCaptureFixture
+) -> None:
     shown = failed_with(revision, ProtocolError("mine", code=code))
     defined = {-32020, -32021, -32022}
     assert shown["code"] == (code if code in defined else -32603)
+    text = f"the error code {code} is none of {revision}, so -32603 is sent in its place: mine"
+    assert caplog.messages == ([] if code in defined else [text])
 
 
 @pytest.mark.requirement("jsonrpc.code-32002-not-emitted", revisions=EVERY_REVISION)

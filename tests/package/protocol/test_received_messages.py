@@ -272,7 +272,8 @@ def test_after_a_handshake_no_answer_to_the_probe_is_expected() -> None:
     )
     assert connection.outbound_requests == ()
     late = encode_message({"jsonrpc": "2.0", "id": probe.id, "error": UNKNOWN})
-    assert connection.receive(late) == [Ignored(f"error -32601 about {probe.id}: unknown")]
+    text = f"error -32601 about {probe.id}: unknown, which is no open request any more"
+    assert connection.receive(late) == [Ignored(text)]
 
 
 @sessions

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -434,3 +436,34 @@ async def test_middleware_of_a_proxy_gets_typed_results() -> None:
         await client.list_tools()
         await client.call_tool("order", {"item": "pear"})
     assert seen == ["tools/list ListToolsResult", "tools/call CallToolResult"]
+
+
+@pytest.mark.parametrize(
+    ("cursors", "count", "warning"),
+    [
+        (itertools.repeat("again"), 2, "the list ends at nextCursor 'again', which came again"),
+        (map(str, itertools.count()), 1000, "expected a list of at most 1000 pages, got more"),
+    ],
+    ids=["the same", "always new"],
+)
+async def test_a_mounted_proxy_ends_a_list_whose_cursors_do_not(
+    cursors: Iterator[str], count: int, warning: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    names: list[str] = []
+    inner, main = Server("inner"), Server("main")
+    inner.tool("first")(lambda: "x")
+
+    @inner.middleware
+    async def page(request: MiddlewareRequest, call_next: Next) -> Any:
+        if request.method != "tools/list":
+            return await call_next(request)
+        names.append(f"tool_{len(names)}")
+        tool = {"name": names[-1], "inputSchema": {"type": "object"}}
+        return {"tools": [tool], "nextCursor": next(cursors)}
+
+    main.mount(Server.proxy(inner), prefix="in")
+    async with connected(main, revision=ALL[-1]) as pair:
+        listed = [tool.name for tool in await pair.client.list_tools()]
+    assert listed == [f"in_{name}" for name in names]
+    assert len(names) == count
+    assert [each for each in caplog.messages if warning in each]

@@ -13,7 +13,14 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen_runtime.runtime.task_scope import TaskScope, loop_clock, running_loop, scope_type
+from mcpgen_runtime.runtime.task_scope import (
+    TaskScope,
+    keep_running,
+    loop_clock,
+    running_loop,
+    scope_type,
+)
+from package.client.simulation import simulate
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -272,3 +279,40 @@ def test_clock_and_identity_are_those_of_the_event_loop() -> None:
 
     for backend in ("asyncio", "trio"):
         anyio.run(run, backend, backend=backend)
+
+
+@both
+def test_a_background_task_that_fails_begins_again(
+    backend: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    times: list[float] = []
+
+    async def start() -> None:
+        done = anyio.Event()
+
+        async def watch() -> None:
+            times.append(anyio.current_time())
+            if len(times) < 4:
+                raise RuntimeError("a fault")
+            done.set()
+            await anyio.sleep_forever()
+
+        scope = TaskScope(nullcontext, lambda: None, watch)
+        await scope.start()
+        await done.wait()
+        await scope.stop()
+
+    simulate(backend, 0, start)
+    assert [round(time - times[0], 3) for time in times] == [0, 1, 2, 3]
+    assert len([each for each in caplog.records if each.exc_info]) == 3
+    assert caplog.text.count("watch failed; it begins again in 1 s") == 3
+
+
+def test_a_background_task_that_has_nothing_to_do_ends() -> None:
+    calls: list[int] = []
+
+    async def watch() -> None:
+        calls.append(1)
+
+    simulate("asyncio", 0, partial(keep_running, watch))
+    assert calls == [1]

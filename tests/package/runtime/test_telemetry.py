@@ -7,7 +7,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from opentelemetry import baggage, context
+from opentelemetry import baggage, context, propagate
+from opentelemetry.context import Context
+from opentelemetry.propagators.textmap import TextMapPropagator
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -25,6 +27,7 @@ from mcpgen_runtime import (
     measure_requests,
     trace_requests,
 )
+from mcpgen_runtime.runtime import observability
 from package.asgi_client import asgi
 from package.live import live
 from package.wire import HANDSHAKE, PER_REQUEST
@@ -183,6 +186,45 @@ async def test_a_malformed_context_makes_the_span_a_root(spans: Spans) -> None:
     async with live(weather(spans), HANDSHAKE[-1]) as (client, _):
         await client.call_tool("forecast", {"city": "Oslo"}, meta={"traceparent": "00-no"})
     assert spans.named(CALL, SpanKind.SERVER).parent is None
+
+
+class SeenFields(TextMapPropagator):
+    """A propagator that records the fields that it is given."""
+
+    def __init__(self) -> None:
+        self.seen: dict[str, str] = {}
+
+    def extract(self, carrier: Any, context: Any = None, getter: Any = None) -> Context:
+        self.seen |= carrier
+        return context or Context()
+
+    def inject(self, carrier: Any, context: Any = None, setter: Any = None) -> None:
+        pass
+
+    @property
+    def fields(self) -> set[str]:
+        return {*self.seen}
+
+
+@pytest.mark.parametrize(
+    ("field", "limit"),
+    [
+        ("traceparent", observability.TRACEPARENT_CHARACTERS),
+        ("tracestate", observability.TRACE_CHARACTERS),
+        ("baggage", observability.TRACE_CHARACTERS),
+        ("b3", observability.TRACE_CHARACTERS),
+    ],
+)
+async def test_long_trace_fields_are_not_read(spans: Spans, field: str, limit: int) -> None:
+    propagator, before = SeenFields(), propagate.get_global_textmap()
+    propagate.set_global_textmap(propagator)
+    try:
+        async with live(weather(spans), HANDSHAKE[0]) as (client, _):
+            for length in (limit, limit + 1):
+                await client.call_tool("forecast", {"city": "Oslo"}, meta={field: "x" * length})
+    finally:
+        propagate.set_global_textmap(before)
+    assert {name: len(value) for name, value in propagator.seen.items()} == {field: limit}
 
 
 def test_spans_of_a_blocking_client_have_the_span_of_the_caller(spans: Spans) -> None:

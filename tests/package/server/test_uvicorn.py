@@ -462,7 +462,8 @@ async def test_a_request_that_uvicorn_cancels_gets_a_response(
     assert steps == sent
     if not failing:
         error_of = json.loads(b"".join(bodies))["error"]
-        assert error_of == {"code": -32603, "message": "the server is ending"}
+        text = "the server is ending; the request may have been acted on"
+        assert error_of == {"code": -32603, "message": text, "data": {"begun": True}}
 
 
 @pytest.mark.parametrize(

@@ -313,7 +313,9 @@ class _Writer:
         """Whether a member is always absent, or is marked as no part of the schema."""
         name = member.type.name if isinstance(member.type, Keyword) else ""
         if name == "never" and not (member.optional or member.comment.ignored):
-            expected = f"a type with values for the required {member.name}, or {member.name}?: never"
+            expected = (
+                f"a type with values for the required {member.name}, or {member.name}?: never"
+            )
             raise self._module.error(member.at, expected, "never")
         return name in ("never", "undefined") or member.comment.ignored
 

@@ -8,11 +8,19 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from ...errors import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, MethodNotFoundError
+from ...errors import (
+    INTERNAL_ERROR,
+    INTERRUPTED,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    NO_DATA,
+    NOT_BEGUN,
+    MethodNotFoundError,
+)
 from ...framing.http_headers import JSON
 from ...protocol import jsonrpc
 
-SHUTTING_DOWN = "the server is ending"
+SHUTTING_DOWN = "the server is ending; the request may have been acted on"
 """The error of requests that a server can't finish because it shuts down."""
 
 _NO_HEADERS: Mapping[str, str] = {}
@@ -71,6 +79,7 @@ def refusal(
     code: int = INVALID_REQUEST,
     id: Any = UNSET,
     headers: Mapping[str, str] = _NO_HEADERS,
+    data: Any = NO_DATA,
 ) -> HttpResponse:
     """A refusal whose body is a JSON-RPC error.
 
@@ -80,13 +89,20 @@ def refusal(
         code: The JSON-RPC code.
         id: Id of the refused request; UNSET if unknown.
         headers: Header fields beyond type and length.
+        data: `error.data`; left out if omitted.
     """
-    return HttpResponse(status, jsonrpc.encode_error(id, code, text), headers)
+    return HttpResponse(status, jsonrpc.encode_error(id, code, text, data), headers)
 
 
 def unavailable(text: str, *, id: Any = UNSET) -> HttpResponse:
-    """A refusal of a request that may be retried after a second."""
-    return refusal(503, text, code=INTERNAL_ERROR, id=id, headers=_RETRY_AFTER)
+    """A refusal of a request that was not begun, and may be sent again after a second."""
+    text = f"{text}; the request was not begun"
+    return refusal(503, text, code=INTERNAL_ERROR, id=id, headers=_RETRY_AFTER, data=NOT_BEGUN)
+
+
+def ending() -> HttpResponse:
+    """A refusal of a request because the server shuts down; another process may serve it."""
+    return unavailable("the server is ending")
 
 
 def over_limit(limit: str, *, id: Any = UNSET) -> HttpResponse:
@@ -121,8 +137,8 @@ def session_ended() -> HttpResponse:
     The status is not 404: clients take 404 as permission to send the requests again, but the server
     may have acted on them.
     """
-    text = "the session ended before the answer was there"
-    return refusal(503, text, code=INTERNAL_ERROR)
+    text = "the session ended before the answer was there; the request may have been acted on"
+    return refusal(503, text, code=INTERNAL_ERROR, data=INTERRUPTED)
 
 
 def unknown_session(status: int) -> HttpResponse:

@@ -30,7 +30,9 @@ from ...runtime.peer import Peer
 from ...runtime.request_context import Identity
 from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import AnnouncementQueue, Service
+from . import http_response
 from .event_store import StoredEvents
+from .http_response import HttpResponse
 from .quotas import MemoryQuota, subscriptions_size
 from .response_writer import PostResponse
 from .resumable_stream import ResumableStream
@@ -40,6 +42,7 @@ logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
 _DISCONNECTED_STREAMS = 4  # disconnected GET streams that the client may resume
+_ENDED = "the session has ended"
 _UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the limit
 
 
@@ -280,7 +283,7 @@ class HttpSession(Channel):
         if not self._lasts:
             raise TransportError(f"a stream of the client needs {self._negotiated.lacks}")
         if self.over:
-            raise ConnectionClosedError("the session has ended")
+            raise ConnectionClosedError(_ENDED)
         for stream in reversed(self._listening):
             if stream.connected and await stream.put(message):
                 return
@@ -290,6 +293,8 @@ class HttpSession(Channel):
         if self._pending_size + len(message) > limits.pending_bytes:
             raise TransportError("the client opens no stream for this (Limits.pending_bytes)")
         if not await self.reserve(len(message)):
+            if self.over:
+                raise ConnectionClosedError(_ENDED)
             raise TransportError("too much is kept for all clients (Limits.session_bytes)")
         self._pending_size += len(message)
         self._pending.append(message)
@@ -401,21 +406,21 @@ class SessionRegistry:
             else:
                 self._unconfirmed.move_to_end(session.id)
 
-    async def add(self, session: HttpSession) -> bool:
-        """Add a session; `False` if there is no room for it."""
+    async def add(self, session: HttpSession) -> HttpResponse | None:
+        """Add a session; returns the refusal if there is no room for it, or the server ends."""
         if self._closed:
-            return False
+            return http_response.ending()
         evicted = None
         if len(self._sessions) >= self._limits.sessions:
             evicted = self._session_to_evict()
             if evicted is None:
-                return False
+                return http_response.over_limit("sessions")
         self._sessions[session.id] = self._unconfirmed[session.id] = session
         session.open()
         self._added.set()
         if evicted is not None:
             await self.end(evicted)
-        return True
+        return None
 
     async def end_largest(self, size: int) -> None:
         """End the idle session that keeps most bytes, of those with more than `size` bytes."""

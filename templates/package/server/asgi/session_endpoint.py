@@ -34,7 +34,7 @@ from ...protocol.receiver import Send
 from ...protocol.request_meta import MetaCache
 from ...revision_facts import Facts
 from ...runtime.request_context import PRINCIPAL
-from ...runtime.task_scope import TaskScope
+from ...runtime.task_scope import TaskScope, keep_running
 from ..planned_calls import PlainCall, PlainRequest, session_of
 from ..serving import Service
 from . import http_response
@@ -114,9 +114,9 @@ class SessionEndpoint:
     async def watch(self) -> None:
         """End idle sessions and watch connections, until cancelled."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self.registry.expire)
-            tasks.start_soon(self.posts.watch_long)
-            tasks.start_soon(self.posts.expire_abandoned)
+            tasks.start_soon(keep_running, self.registry.expire)
+            tasks.start_soon(keep_running, self.posts.watch_long)
+            tasks.start_soon(keep_running, self.posts.expire_abandoned)
 
     async def post(
         self,
@@ -142,7 +142,7 @@ class SessionEndpoint:
             session: The session of the POST, or the refusal, if known.
         """
         initialize = initialize_request(message)
-        if session is None and (self._stateless or self._session_key not in request.headers):
+        if session is None and (self._stateless or self.session_id_of(request) is None):
             if initialize is not None:
                 await self.initialize(request, initialize, body, receive, send)
                 return
@@ -168,7 +168,7 @@ class SessionEndpoint:
             if await session.reserve(len(body)):
                 post.kept = len(body)
             else:
-                post.response = http_response.over_limit("session_bytes")
+                post.response = self._without_room(session)
         post.receive_messages()
         await session.store_changes()
         if post.response is not None:
@@ -402,8 +402,14 @@ class SessionEndpoint:
         """Count the bytes that a session keeps of an `initialize`; or return the refusal."""
         refused = http.check_initialize(message, body, self._settings.limits)
         if refused is None and not await session.reserve_initialize(decoded_size(body)):
-            return http_response.over_limit("session_bytes")
+            return self._without_room(session)
         return refused
+
+    def _without_room(self, session: HttpSession) -> HttpResponse:
+        """The refusal of a message for whose bytes a session has no room, or that came too late."""
+        if session.over:
+            return http_response.unknown_session(self._facts.http.unknown_session)
+        return http_response.over_limit("session_bytes")
 
     async def initialize(
         self,
@@ -461,10 +467,10 @@ class SessionEndpoint:
             session.owner = PRINCIPAL.get().identity
         if not await session.reserve_initialize(decoded_size(body)):
             return http_response.over_limit("session_bytes")
-        if not await self.registry.add(session):
+        refused = await self.registry.add(session)
+        if refused is not None:
             session.release_memory(session.kept)
-            return http_response.over_limit("sessions")
-        return None
+        return refused
 
     async def _resume(
         self, session: HttpSession, last_event_id: str, response: SseResponse
@@ -550,8 +556,8 @@ class SessionEndpoint:
         )
 
     def session_id_of(self, request: http.HttpRequest) -> str | None:
-        """The session id in a header field of a request."""
-        return request.field(self._facts.headers.session)
+        """The session id in a header field of a request; `None` if it is absent or empty."""
+        return request.field(self._facts.headers.session) or None
 
     def check_version(self, request: http.HttpRequest) -> HttpResponse | None:
         """The refusal of a request whose header names another revision."""

@@ -273,7 +273,8 @@ class SseEndpoints:
                 return http_response.refusal(400, "expected one JSON-RPC message, got an array")
         parts = jsonrpc.parse_messages(body)
         invalid = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
-        if invalid is not None and len(parts) == 1 and not invalid.response:
+        fails_our_request = invalid is not None and invalid.response and invalid.id is not None
+        if invalid is not None and len(parts) == 1 and not fails_our_request:
             return http_response.invalid_message(invalid)
         principal = None
         if self.authenticator is not None:

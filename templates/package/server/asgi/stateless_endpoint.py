@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import (
+    INTERRUPTED,
     METHOD_NOT_FOUND,
     ConnectionClosedError,
     EndOfChannel,
@@ -427,7 +428,7 @@ class _Call:
     async def fail(self, text: str) -> None:
         """Respond with an error, for up to `PARTING_SECONDS`, and cancel the request."""
         peer, response = self.peer, self.response
-        message = peer.connection.fail(self._id, InternalError(text))
+        message = peer.connection.fail(self._id, InternalError(text, data=INTERRUPTED))
         if message is not None:
             response.other_status = _UNAVAILABLE
             with (

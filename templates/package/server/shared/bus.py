@@ -38,6 +38,10 @@ class SharedStateError(TransportError):
     """
 
 
+class SharedStateFullError(SharedStateError):
+    """The engine has no room for what a client wants to store; the text says for what."""
+
+
 class Changes(msgspec.Struct, frozen=True):
     """Changes since a cursor.
 
@@ -67,8 +71,17 @@ class Bus(Protocol):
         """
         ...
 
-    async def send(self, worker: str, letter: bytes) -> bool:
-        """Put a letter into the inbox of a worker; `False` if the worker is not alive."""
+    async def send(self, worker: str, letter: bytes, client: str = "") -> bool:
+        """Put a letter into the inbox of a worker; `False` if the worker is not alive.
+
+        Args:
+            worker: The worker.
+            letter: The letter.
+            client: Identifies the client whose share of the inbox the letter takes.
+
+        Raises:
+            SharedStateFullError: The letters of all clients, or of this one, have too many bytes.
+        """
         ...
 
     async def receive(self, worker: str) -> Sequence[bytes]:
@@ -109,7 +122,7 @@ class MemoryBus:
             str(self._last), [change for number, change in self._stored if number > after], gap
         )
 
-    async def send(self, worker: str, letter: bytes) -> bool:
+    async def send(self, worker: str, letter: bytes, client: str = "") -> bool:
         """Put a letter into an inbox."""
         if self._alive.get(worker, 0.0) <= anyio.current_time():
             return False

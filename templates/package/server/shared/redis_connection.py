@@ -10,6 +10,9 @@ connection, with TLS, password and database; then this class replaces the transp
 After a connection broke, a new connection is made, and commands without a reply are sent once more.
 So each command has to be idempotent. No command may block, since all later commands would wait.
 
+Each part of a reply is parsed once, when it has arrived. A reply of more than `REPLY_BYTES` closes
+the connection and fails its command.
+
 Source: the protocol of Redis, version 2 (RESP2).
 """
 
@@ -17,14 +20,104 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 Words: TypeAlias = tuple[str | bytes | int, ...]
 """A command and its arguments."""
 
+REPLY_BYTES = 64 * 2**20
+"""Most bytes of one reply."""
+
 _TRIES = 2  # of a command
 _END = b"\r\n"
+_ARRAY_BYTES = 8  # least memory that an item of an array takes, whatever its reply
+
+
+class ReplyParser:
+    """Parses replies that arrive in pieces.
+
+    Args:
+        refused: Makes an exception from the text of an error reply.
+    """
+
+    def __init__(self, refused: Callable[[str], Exception]) -> None:
+        self._refused = refused
+        self._received: bytes | bytearray = b""
+        self._needed = 0  # bytes of the next part, as far as they are known
+        self._size = 0  # bytes of the current reply that were parsed
+        self._arrays: list[tuple[int, list[Any]]] = []  # those without their last item: outer first
+
+    def feed(self, data: bytes) -> Iterator[Any]:
+        """The replies that are complete with these bytes.
+
+        Raises:
+            ValueError: A reply is not RESP2, or has more than `REPLY_BYTES`.
+        """
+        if self._received:
+            self._received += data
+        else:
+            self._received = data
+        begin = 0
+        while len(self._received) - begin >= max(self._needed, 1):
+            value, end = self._parse_part(begin)
+            if end < 0:
+                break
+            self._size += end - begin
+            begin, self._needed = end, 0
+            if self._arrays and value is self._arrays[-1][1]:
+                continue  # the items follow
+            while self._arrays:
+                length, items = self._arrays[-1]
+                items.append(value)
+                if len(items) < length:
+                    break
+                value = self._arrays.pop()[1]
+            else:
+                self._size = 0
+                yield value
+        if begin == len(self._received):
+            self._received = b""
+            return
+        if isinstance(self._received, bytearray):
+            del self._received[:begin]
+        else:
+            self._received = bytearray(self._received[begin:])
+        self._check_size(len(self._received))
+
+    def _parse_part(self, begin: int) -> tuple[Any, int]:
+        """A value, or an array without its items, and the index of its end; -1 if incomplete."""
+        data = self._received
+        end = data.find(_END, begin)
+        if end < 0:
+            return None, -1
+        kind, text, after = data[begin : begin + 1], data[begin + 1 : end], end + len(_END)
+        if kind == b"+":
+            return bytes(text), after
+        if kind == b"-":
+            return self._refused(text.decode("utf-8", "replace")), after
+        if kind not in (b":", b"$", b"*"):
+            raise ValueError(f"expected a reply of RESP2, got {bytes(kind)!r}")
+        number = int(text)
+        if kind == b":":
+            return number, after
+        if number < 0:
+            return None, after
+        self._check_size(number * _ARRAY_BYTES if kind == b"*" else number)
+        if kind == b"*":
+            items: list[Any] = []
+            if number:
+                self._arrays.append((number, items))
+            return items, after
+        end = after + number
+        if len(data) < end + len(_END):
+            self._needed = end + len(_END) - begin
+            return None, -1
+        return bytes(data[after:end]), end + len(_END)
+
+    def _check_size(self, more: int) -> None:
+        if self._size + more > REPLY_BYTES:
+            raise ValueError(f"expected a reply of at most {REPLY_BYTES} bytes, got more")
 
 
 class _Command:
@@ -63,7 +156,7 @@ class RedisConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._commands: deque[_Command] = deque()
         self._unsent: list[bytes] = []
-        self._received = b""
+        self._parser = ReplyParser(refused)
         self._connection: Any = None
         self._transport: Any = None
         self._connecting: asyncio.Task[None] | None = None
@@ -97,19 +190,20 @@ class RedisConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Set the results of the commands whose replies have arrived."""
-        if self._received:
-            data = self._received + data
-        begin = 0
-        while begin < len(data) and (reply := self._parse_reply(data, begin)) is not None:
-            value, begin = reply
-            future = self._commands.popleft().reply
-            if future.done():  # the caller was cancelled
-                continue
-            if isinstance(value, Exception):
-                future.set_exception(value)
-            else:
-                future.set_result(value)
-        self._received = data[begin:]
+        try:
+            for value in self._parser.feed(data):
+                future = self._commands.popleft().reply
+                if future.done():  # the caller was cancelled
+                    continue
+                if isinstance(value, Exception):
+                    future.set_exception(value)
+                else:
+                    future.set_result(value)
+        except (ValueError, IndexError) as error:  # a reply that is too long, or to no command
+            failure = ConnectionError(str(error))
+            if self._commands and not (failed := self._commands.popleft().reply).done():
+                failed.set_exception(failure)
+            self._disconnect(failure, tries=_TRIES)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Send the commands without a reply once more."""
@@ -153,7 +247,7 @@ class RedisConnection(asyncio.Protocol):
         if self._connection is not None:
             self._connection._close()  # without waiting, as its destructor does
         self._connection = self._transport = None
-        self._received = b""
+        self._parser = ReplyParser(self._refused)
         self._unsent.clear()
         commands, self._commands = self._commands, deque()
         for command in commands:
@@ -173,35 +267,6 @@ class RedisConnection(asyncio.Protocol):
             self._disconnect(TimeoutError("no reply in time"))
         elif self._commands:
             self._timer = self._loop.call_at(self._commands[0].deadline, self._check_deadline)
-
-    def _parse_reply(self, data: bytes, begin: int) -> tuple[Any, int] | None:
-        """The reply that begins at an index, and the index of its end; `None` if incomplete."""
-        end = data.find(_END, begin)
-        if end < 0:
-            return None
-        kind, text, begin = data[begin : begin + 1], data[begin + 1 : end], end + len(_END)
-        if kind == b"+":
-            return text, begin
-        if kind == b"-":
-            return self._refused(text.decode("utf-8", "replace")), begin
-        number = int(text)
-        if kind == b":":
-            return number, begin
-        if number < 0:
-            return (None, begin)
-        if kind == b"$":
-            end = begin + number
-            return None if len(data) < end + len(_END) else (data[begin:end], end + len(_END))
-        if kind != b"*":
-            raise ValueError(f"expected a reply of RESP2, got {kind!r}")
-        values: list[Any] = []
-        for _ in range(number):
-            reply = self._parse_reply(data, begin)
-            if reply is None:
-                return None
-            value, begin = reply
-            values.append(value)
-        return values, begin
 
 
 def _encode_command(words: Words) -> bytes:

@@ -1,27 +1,46 @@
 """Records of tasks in an engine that speaks the protocol of Redis.
 
-task:ID        a string: version, fence, and whether the task has ended, then the record
+task:ID        a string: version, fence, and whether the task has ended; then the length of its
+               summary, the summary, and the record
 lease:ID       exists while a process has the lease: the name of the process and the fence
 tasks:OWNER    a sorted set: the tasks of an owner in the order of their creation
 leases         a sorted set: the tasks that have not ended, by the time to check their lease
+
+A page reads summaries alone: records have up to 4 MiB each.
 """
 
 from __future__ import annotations
 
 import hashlib
+import logging
 import struct
+from typing import Any
 
 import msgspec
 
+from ..._wire import UNREADABLE
 from ...errors import InternalError, InvalidParamsError
 from ...foreign_text import safe_repr
-from ...runtime.task_store import LEASE_SECONDS, TaskPage, TaskRecord
+from ...runtime.task_store import (
+    LEASE_SECONDS,
+    SMALL_RECORD,
+    RecordedCall,
+    TaskPage,
+    TaskRecord,
+)
 from .redis_engine import RedisEngine
+from .redis_ledger import LEDGER, TASK_BYTES, client_digest
+
+logger = logging.getLogger(__name__)
 
 RECORD_BYTES = 4 * 2**20
 """Most bytes of a record. A longer result fails its task."""
 
 _HEAD = struct.Struct(">QQ?")
+_SUMMARY = struct.Struct(">I")
+_SUMMARY_BYTES = 4096  # that a page reads of each record; of a record with a longer summary, more
+_LONGEST_SUMMARY = 64 * 1024
+_SUMMARY_TEXT = 500  # most characters of a text in a summary
 _LEASE_MS = round(LEASE_SECONDS * 1000)
 _INDEX_MS = 30 * 86_400_000  # lifetime of the list of an owner after its newest task
 _TIME_DIGITS = 16
@@ -38,14 +57,31 @@ end
 """
 """Defines `later`, which schedules the check of a lease that begins now for its expiry."""
 
-_LEASE = (
-    _LATER
+_TASKS = (
+    LEDGER
     + """
-redis.call('SET', KEYS[2], ARGV[4], 'PX', ARGV[1])
-later(ARGV[3])
+local tasks = ledger(KEYS[1], KEYS[2], ARGV[1] .. 'task:', tonumber(ARGV[2]))
+local id, client, value, size = ARGV[3], ARGV[4], ARGV[5], math.max(#ARGV[5], tonumber(ARGV[6]))
+local key = ARGV[1] .. 'task:' .. id
 """
 )
-"""Gives a task its first lease."""
+"""The ledger of tasks, and a record with its size."""
+
+_CREATE = (
+    _TASKS
+    + """
+tasks.release_expired()
+if not tasks.has_room(id, client, size) then return 0 end
+if ARGV[7] == '' then redis.call('SET', key, value)
+else redis.call('SET', key, value, 'PX', ARGV[7]) end
+tasks.charge(id, client, size)
+redis.call('SET', KEYS[4], ARGV[8], 'PX', ARGV[9])
+redis.call('ZADD', KEYS[3], now + ARGV[9] + 10, id) -- not a millisecond early
+redis.call('PEXPIRE', KEYS[3], ARGV[10])
+return 1
+"""
+)
+"""Stores a record with its first lease; 0 without room."""
 
 _RENEW = (
     _LATER
@@ -69,13 +105,21 @@ return ids
 )
 """Returns tasks whose lease may have expired; other processes skip them for one lease time."""
 
-_CHANGE = """
-if redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) ~= ARGV[1] then return 0 end
-redis.call('SET', KEYS[1], ARGV[2], 'KEEPTTL')
-if ARGV[3] ~= '' then redis.call('ZREM', KEYS[2], ARGV[3]) end
+_CHANGE = (
+    _TASKS
+    + """
+if redis.call('GETRANGE', key, 0, #ARGV[7] - 1) ~= ARGV[7] then return 0 end
+if ARGV[9] == '' and not tasks.has_room(id, client, size) then return -1 end
+redis.call('SET', key, value, 'KEEPTTL')
+tasks.charge(id, client, size)
+if ARGV[8] ~= '' then redis.call('ZREM', KEYS[3], id) end
 return 1
 """
-"""Replaces a record, and stops checking the lease of a task that has ended."""
+)
+"""Replaces a record, and stops checking the lease of a task that has ended.
+
+Returns 0 for another record, -1 without room. A claim needs no room.
+"""
 
 
 class RedisTaskStore:
@@ -88,25 +132,24 @@ class RedisTaskStore:
     def __init__(self, engine: RedisEngine) -> None:
         self._engine = engine
         self._leases = engine.key("leases")
+        self._keys = [*engine.ledger("task"), self._leases]
 
     async def create(self, record: TaskRecord) -> None:
         """Set a string and its lease, and add the task to those of its owner."""
-        expiry = () if record.ttl_ms is None else ("PX", record.ttl_ms)
-        commands: list[tuple[str | bytes | int, ...]] = [
-            self._script(_LEASE, record.task_id, _lease_of(record)),
-            ("SET", self._key(record.task_id), _value_of(record), *expiry),
-        ]
+        expiry = "" if record.ttl_ms is None else record.ttl_ms
+        lease = (_lease_of(record), _LEASE_MS, _INDEX_MS)
+        keys = (*self._keys, self._lease_key(record.task_id))
+        if not await self._engine.run(_CREATE, keys, *self._words(record), expiry, *lease):
+            raise _full_error()
         if record.owner:
             tasks = self._tasks_of(record.owner)
             lasts = record.ttl_ms is not None and record.ttl_ms <= _INDEX_MS
-            commands += [
+            *_, oldest = await self._engine.call_all(
                 ("ZADD", tasks, 0, _member_of(record)),
                 ("PEXPIRE", tasks, _INDEX_MS) if lasts else ("PERSIST", tasks),
                 ("ZRANGE", tasks, 0, _CHECKED_OLDEST - 1),
-            ]
-        replies = await self._engine.call_all(*commands)
-        if record.owner:
-            await self._load_values(self._tasks_of(record.owner), replies[-1])
+            )
+            await self._load_summaries(tasks, oldest)
 
     async def load(self, task_id: str) -> TaskRecord | None:
         """Get a string."""
@@ -114,7 +157,10 @@ class RedisTaskStore:
 
     async def change(self, record: TaskRecord) -> bool:
         """Compare the head of a string, and set the string."""
-        return await self._change(record, record.fence)
+        changed = await self._change(record, record.fence)
+        if changed < 0:
+            raise _full_error()
+        return bool(changed)
 
     async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
         """Set the lease, unless another process has it, and then the string."""
@@ -124,43 +170,38 @@ class RedisTaskStore:
         record = before.next_version(worker=worker, fence=before.fence + 1)
         lease = self._lease_key(task_id)
         taken = await self._engine.call("SET", lease, _lease_of(record), "PX", _LEASE_MS, "NX")
-        if taken is None or not await self._change(record, before.fence):
+        if taken is None or not await self._change(record, before.fence, "1"):
             return None
         return record
 
     async def renew(self, record: TaskRecord) -> int | None:
         """Set the lease, unless another process has it."""
         fence = _HEAD.pack(0, record.fence, False)[8:]
-        head: bytes | None = await self._engine.call(
-            *self._script(_RENEW, record.task_id, _lease_of(record), fence)
-        )
+        keys = (self._leases, self._lease_key(record.task_id), self._key(record.task_id))
+        words = (_LEASE_MS, _INDEX_MS, record.task_id, _lease_of(record), fence)
+        head: bytes | None = await self._engine.run(_RENEW, keys, *words)
         return None if head is None else int.from_bytes(head, "big")
 
     async def page(self, owner: str | None, cursor: str | None, limit: int) -> TaskPage:
-        """Read a range of a sorted set, and the strings; remove members that have expired."""
+        """Read a range of a sorted set, and summaries; remove members that have expired."""
         if owner is None:
-            return TaskPage(await self._find_lost(limit), None)
+            lost: list[bytes] = await self._engine.run(
+                _LOST, (self._leases,), _LEASE_MS, _INDEX_MS, limit
+            )
+            return TaskPage(await self._load_summaries(self._leases, lost, 0), None)
         tasks = self._tasks_of(owner)
         begin = b"-" if cursor is None else b"[" + _encode_cursor(cursor)
         members: list[bytes] = await self._engine.call(
             "ZRANGEBYLEX", tasks, begin, "+", "LIMIT", 0, limit + 1
         )
-        values = await self._load_values(tasks, members)
-        records = [record for value in values[:limit] if (record := _record_in(value)) is not None]
-        next_cursor = members[limit].decode() if len(members) > limit else None
-        return TaskPage(tuple(records), next_cursor)
+        records = await self._load_summaries(tasks, members[:limit])
+        next_cursor = members[limit].decode("ascii", "replace") if len(members) > limit else None
+        return TaskPage(records, next_cursor)
 
-    async def _find_lost(self, limit: int) -> tuple[TaskRecord, ...]:
-        members: list[bytes] = await self._engine.call(
-            "EVAL", _LOST, 1, self._leases, _LEASE_MS, _INDEX_MS, limit
-        )
-        values = await self._load_values(self._leases, members, 0)
-        return tuple(record for value in values if (record := _record_in(value)) is not None)
-
-    async def _load_values(
+    async def _load_summaries(
         self, tasks: str, members: list[bytes], begin: int = _TIME_DIGITS
-    ) -> list[bytes | None]:
-        """Load the strings of members of a sorted set; remove members without a string.
+    ) -> tuple[TaskRecord, ...]:
+        """Load the summaries of members of a sorted set; remove members without a record.
 
         Args:
             tasks: The sorted set.
@@ -168,27 +209,32 @@ class RedisTaskStore:
             begin: Index in each member at which the id of its task begins.
         """
         if not members:
-            return []
-        keys = [self._key(member[begin:].decode()) for member in members]
-        values: list[bytes | None] = await self._engine.call("MGET", *keys)
-        expired = [member for member, value in zip(members, values, strict=True) if value is None]
-        if expired:
-            await self._engine.call("ZREM", tasks, *expired)
-        return values
+            return ()
+        keys = [self._key(member[begin:].decode("utf-8", "replace")) for member in members]
+        loads = (("GETRANGE", key, 0, _SUMMARY_BYTES - 1) for key in keys)
+        values: list[bytes] = await self._engine.call_all(*loads)
+        for place, value in enumerate(values):
+            longer = _length_of(value)
+            if len(value) < longer <= _LONGEST_SUMMARY:
+                values[place] = await self._engine.call("GETRANGE", keys[place], 0, longer - 1)
+        records = [_summary_in(value) for value in values]
+        gone = [member for member, each in zip(members, values, strict=True) if not each]
+        if gone:
+            await self._engine.call("ZREM", tasks, *gone)
+        return tuple(record for record in records if record is not None)
 
-    async def _change(self, record: TaskRecord, fence: int) -> bool:
+    async def _change(self, record: TaskRecord, fence: int, claims: str = "") -> int:
         before = _HEAD.pack(record.version - 1, fence, False)
-        ended = record.task_id if record.is_terminal else ""
-        keys = (self._key(record.task_id), self._leases)
-        words = (before, _value_of(record), ended)
-        return bool(await self._engine.call("EVAL", _CHANGE, len(keys), *keys, *words))
+        ended = "1" if record.is_terminal else ""
+        changed: int = await self._engine.run(
+            _CHANGE, self._keys, *self._words(record), before, ended, claims
+        )
+        return changed
 
-    def _script(
-        self, script: str, task_id: str, lease: str, *more: str | bytes
-    ) -> tuple[str | bytes | int, ...]:
-        """The command that runs a script for the lease of a task."""
-        keys = (self._leases, self._lease_key(task_id), self._key(task_id))
-        return ("EVAL", script, len(keys), *keys, _LEASE_MS, _INDEX_MS, task_id, lease, *more)
+    def _words(self, record: TaskRecord) -> tuple[str | bytes | int, ...]:
+        """The arguments that scripts about a record begin with."""
+        client, value = client_digest(record.client), _value_of(record)
+        return self._engine.key(), TASK_BYTES, record.task_id, client, value, SMALL_RECORD
 
     def _key(self, task_id: str) -> str:
         return self._engine.key("task", task_id)
@@ -207,11 +253,64 @@ def _value_of(record: TaskRecord) -> bytes:
     data = msgspec.json.encode(record)
     if len(data) > RECORD_BYTES:
         raise InternalError(f"expected a task of at most {RECORD_BYTES} bytes, got {len(data)}")
-    return _HEAD.pack(record.version, record.fence, record.is_terminal) + data
+    head = _HEAD.pack(record.version, record.fence, record.is_terminal)
+    summary = msgspec.json.encode(_summary_of(record))
+    return b"".join((head, _SUMMARY.pack(len(summary)), summary, data))
+
+
+def _summary_of(record: TaskRecord) -> TaskRecord:
+    """A record with all that a list of tasks shows, and that says whether it may be run again."""
+    result, call = record.result or {}, record.call
+    message, shown = record.message, None
+    if result.get("isError"):
+        content: list[dict[str, Any]] = result.get("content", [])
+        texts = (each["text"][:_SUMMARY_TEXT] for each in content if each.get("text"))
+        shown = {"isError": True, "content": [{"text": text} for text in texts][:1]}
+    if call is not None:
+        call = RecordedCall(
+            params={}, revision="", info=None, capabilities={}, session=None, principal=None
+        )
+    return msgspec.structs.replace(
+        record,
+        message=None if message is None else message[:_SUMMARY_TEXT],
+        input_requests=None,
+        input_responses=None,
+        result=shown,
+        error=None,
+        call=call,
+    )
+
+
+def _length_of(value: bytes) -> int:
+    """Bytes of a string up to the end of its summary; 0 without a summary."""
+    if len(value) < _HEAD.size + _SUMMARY.size:
+        return 0
+    length: int = _SUMMARY.unpack_from(value, _HEAD.size)[0]
+    return _HEAD.size + _SUMMARY.size + length
+
+
+def _summary_in(value: bytes) -> TaskRecord | None:
+    return _decoded(value[_HEAD.size + _SUMMARY.size : _length_of(value)]) if value else None
 
 
 def _record_in(value: bytes | None) -> TaskRecord | None:
-    return None if value is None else _decode(value[_HEAD.size :])
+    return None if value is None else _decoded(value[_length_of(value) :])
+
+
+def _decoded(data: bytes) -> TaskRecord | None:
+    """A record; `None` for data of another form."""
+    try:
+        return _decode(data)
+    except UNREADABLE:
+        logger.warning("the record of a task has another form, and is skipped")
+        return None
+
+
+def _full_error() -> InternalError:
+    return InternalError(
+        f"expected tasks of at most {TASK_BYTES} bytes, and no more of one client than are free "
+        "for others"
+    )
 
 
 def _lease_of(record: TaskRecord) -> str:

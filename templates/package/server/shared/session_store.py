@@ -43,6 +43,8 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
         subscriptions: Resources to whose updates the client subscribed.
         listener: Id of the worker that has the newest stream opened by GET; empty for none.
         rules: Rules of this session alone; the last rule that matches an item decides.
+        client: Identifies the client whose share of a store the record takes: the principal, else
+            the network address.
     """
 
     revision: str
@@ -56,6 +58,7 @@ class SessionRecord(msgspec.Struct, frozen=True, array_like=True):
     subscriptions: frozenset[str] = frozenset()
     listener: str = ""
     rules: tuple[SharedRule, ...] = ()
+    client: str = ""
 
 
 class SessionStore(Protocol):
@@ -66,7 +69,11 @@ class SessionStore(Protocol):
     """
 
     async def create(self, identifier: str, record: SessionRecord, seconds: float | None) -> None:
-        """Store the record of a new session."""
+        """Store the record of a new session.
+
+        Raises:
+            SharedStateFullError: The records of all clients have too many bytes.
+        """
         ...
 
     async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
@@ -74,7 +81,11 @@ class SessionStore(Protocol):
         ...
 
     async def change(self, identifier: str, record: SessionRecord) -> bool:
-        """Store the next version of a record; `False` if the version before it is not stored."""
+        """Store the next version of a record; `False` if the version before it is not stored.
+
+        Raises:
+            SharedStateFullError: The records of all clients have too many bytes.
+        """
         ...
 
     async def touch(self, identifier: str, seconds: float | None) -> None:

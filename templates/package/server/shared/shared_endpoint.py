@@ -2,7 +2,8 @@
 
 A worker that gets a request loads the record of its session, creates a local session unless there
 is one, and serves the request. Messages about calls of other workers are forwarded: a response of
-the client to the worker whose id begins the id of the request, a cancellation to all workers.
+the client to the worker whose id begins the id of the request, the id of a cancelled request to all
+workers.
 
 A worker that ends, or has no room, closes local sessions; only clients and idle time end sessions.
 
@@ -31,8 +32,8 @@ from ...protocol.lifecycle import Session
 from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
-from ...runtime.request_context import PRINCIPAL, Identity
-from ...runtime.task_scope import TaskScope
+from ...runtime.request_context import NETWORK, PRINCIPAL, Identity
+from ...runtime.task_scope import TaskScope, keep_running
 from ..asgi import http_response
 from ..asgi import request as http
 from ..asgi.event_store import MemoryEventStore, StoredEvents
@@ -44,7 +45,7 @@ from ..asgi.resumable_stream import ResumableStream
 from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
 from ..asgi.settings import ServerHttpSettings
 from ..serving import Service
-from .bus import WAIT_SECONDS, SharedStateError
+from .bus import WAIT_SECONDS, SharedStateError, SharedStateFullError
 from .session_store import SessionRecord
 from .shared_sessions import SharedSession
 from .shared_streams import (
@@ -53,6 +54,7 @@ from .shared_streams import (
     is_listening,
 )
 from .worker import (
+    CallCancelled,
     ClientMessage,
     ServerMessage,
     SessionChanged,
@@ -66,6 +68,8 @@ logger = logging.getLogger(__name__)
 
 _ID_CHARACTERS = 128  # most characters of a session id that is looked up
 _TOUCHES = 3  # of the record of a session in use, per idle time
+
+_CANCELLED_ID = "requestId"  # in the params of a cancellation
 
 _UNREACHABLE = "the state that the processes of this server share can't be had now"
 
@@ -105,7 +109,7 @@ class SharedEndpoint(SessionEndpoint):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(super().watch)
             if self._idle is not None:
-                tasks.start_soon(self._keep_used, self._idle / _TOUCHES)
+                tasks.start_soon(keep_running, self._keep_used, self._idle / _TOUCHES)
 
     async def post(
         self,
@@ -125,8 +129,8 @@ class SharedEndpoint(SessionEndpoint):
                 self.posts.observe(session)  # a cancellation may concern one of these calls
                 try:
                     own = await self._route(session, messages, body)
-                except SharedStateError:
-                    session = http_response.unavailable(_UNREACHABLE)
+                except SharedStateError as error:
+                    session = _refusal(error)
                 else:
                     if not own:
                         session = HttpResponse(session.revision.facts.http.accepted)
@@ -141,8 +145,8 @@ class SharedEndpoint(SessionEndpoint):
         if isinstance(session, SharedSession) and is_new:
             try:
                 await session.listen()
-            except SharedStateError:
-                session = http_response.unavailable(_UNREACHABLE)
+            except SharedStateError as error:
+                session = _refusal(error)
         if isinstance(session, HttpResponse):
             await session.send(send)
             return
@@ -204,7 +208,10 @@ class SharedEndpoint(SessionEndpoint):
         elif isinstance(letter, ServerMessage):
             await HttpSession.send_unrelated(session, letter.body)
         elif isinstance(letter, ClientMessage):
-            await self._handle_client_message(session, letter.body)
+            await self._handle_client_messages(session, jsonrpc.parse_messages(letter.body))
+        elif isinstance(letter, CallCancelled):
+            params = Raw(msgspec.json.encode({_CANCELLED_ID: letter.request}))
+            await self._handle_client_messages(session, [jsonrpc.Notification(CANCELLED, params)])
         elif letter.origin == self._worker.id:
             return
         elif isinstance(letter, StreamTaken):
@@ -254,8 +261,8 @@ class SharedEndpoint(SessionEndpoint):
         try:
             await self._store.create(session.id, session.record, self._idle)
             session.is_stored = True
-        except SharedStateError:
-            refused = http_response.unavailable(_UNREACHABLE)
+        except SharedStateError as error:
+            refused = _refusal(error)
         except ValueError as error:
             refused = http_response.refusal(session.revision.facts.http.rejected, str(error))
         if refused is not None:
@@ -274,9 +281,12 @@ class SharedEndpoint(SessionEndpoint):
         if refused is not None or identifier is None:
             return refused or self._find_session(request)
         try:
-            return await self._load_session(identifier, http.network_of(request.client))
-        except SharedStateError:
-            return http_response.unavailable(_UNREACHABLE)
+            session = await self._load_session(identifier, http.network_of(request.client))
+        except SharedStateError as error:
+            return _refusal(error)
+        if isinstance(session, HttpSession):
+            NETWORK.set(session.network)  # whose share tasks take
+        return session
 
     async def _load_session(self, identifier: str, network: str) -> HttpSession | HttpResponse:
         """A session of the current principal, with its current record; or the refusal.
@@ -326,10 +336,10 @@ class SharedEndpoint(SessionEndpoint):
         if added is not None:  # another request added it meanwhile
             session.release_memory(session.kept)
             return added
-        if not await self.registry.add(session):
+        refused = await self.registry.add(session)
+        if refused is not None:
             session.release_memory(session.kept)
-            return http_response.over_limit("sessions")
-        return session
+        return refused or session
 
     async def _reload_session(self, session: SharedSession) -> None:
         if not session.is_stored:
@@ -356,21 +366,20 @@ class SharedEndpoint(SessionEndpoint):
             SharedStateError: The engine can't be reached.
         """
         own: list[jsonrpc.Message] = []
-        workers: set[str | None] = set()
         begun = {each.id for each in messages if isinstance(each, jsonrpc.Request)}
         for message in messages:
             is_elsewhere, worker = self._locate_call(session, message, begun)
-            if is_elsewhere:
-                workers.add(worker)
+            if is_elsewhere and worker is None:
+                cancelled = _cancelled_id(message)
+                assert cancelled is not None
+                await self._worker.publish(CallCancelled(session.id, cancelled))
+            elif is_elsewhere and worker is not None:
+                data = body if len(messages) == 1 else _encode_message(message)
+                letter = ClientMessage(session.id, data)
+                await self._worker.send(worker, letter, session.record.client)
             if not is_elsewhere or isinstance(message, jsonrpc.InvalidMessage):
                 own.append(message)  # this worker refuses an invalid message too
-        letter = ClientMessage(session.id, body)
-        for worker in workers:
-            if worker is None:
-                await self._worker.publish(letter)
-            else:
-                await self._worker.send(worker, letter)
-        return own if workers else messages
+        return own
 
     def _locate_call(
         self,
@@ -388,9 +397,9 @@ class SharedEndpoint(SessionEndpoint):
         identifier: RequestId | None = None
         if isinstance(message, jsonrpc.Notification):
             if message.method == CANCELLED:
-                cancelled = _read_id(message.params, "requestId")
-                is_here = session.peer.connection.is_open(cancelled) or cancelled in begun
-                return not is_here, None
+                cancelled = _cancelled_id(message)
+                is_here = cancelled is None or cancelled in begun
+                return not (is_here or session.peer.connection.is_open(cancelled)), None
             if message.method == PROGRESS:
                 identifier = _read_id(message.params, PROGRESS_TOKEN)
         elif not isinstance(message, jsonrpc.Request):
@@ -400,10 +409,12 @@ class SharedEndpoint(SessionEndpoint):
         worker = identifier.partition(SEPARATOR)[0]
         return worker != self._worker.id, worker
 
-    async def _handle_client_message(self, session: SharedSession, body: bytes) -> None:
-        """Handle the messages about local calls in a body that another worker has received."""
+    async def _handle_client_messages(
+        self, session: SharedSession, messages: Sequence[jsonrpc.Message]
+    ) -> None:
+        """Handle those messages that another worker has received which are about local calls."""
         connection = session.peer.connection
-        for message in jsonrpc.parse_messages(body):
+        for message in messages:
             if not _concerns_calls(message) or self._locate_call(session, message)[0]:
                 continue
             for event in connection.receive_message(message, anyio.current_time()):
@@ -431,6 +442,34 @@ def _concerns_calls(message: jsonrpc.Message) -> bool:
     if isinstance(message, jsonrpc.Notification):
         return message.method in (CANCELLED, PROGRESS)
     return not isinstance(message, jsonrpc.Request)
+
+
+def _cancelled_id(message: jsonrpc.Message) -> RequestId | None:
+    """The id of the request that a cancellation names; `None` if it names none."""
+    if not isinstance(message, jsonrpc.Notification):
+        return None
+    cancelled: RequestId | None = _read_id(message.params, _CANCELLED_ID)
+    return cancelled
+
+
+def _encode_message(message: jsonrpc.Message) -> bytes:
+    """One of the messages of a batch: a response, or progress."""
+    match message:
+        case jsonrpc.Notification(method=method, params=params):
+            return jsonrpc.encode_notification(method, params)
+        case jsonrpc.Result(id=identifier, result=result):
+            return jsonrpc.encode_result(identifier, result)
+        case jsonrpc.Failure(id=identifier, code=code, message=text, data=data):
+            return jsonrpc.encode_error(identifier, code, text, data)
+        case jsonrpc.InvalidMessage(id=identifier, error=error):
+            return jsonrpc.encode_error(identifier, error.code, error.message)
+        case jsonrpc.Request():
+            raise AssertionError("requests are served where they arrive")
+
+
+def _refusal(error: SharedStateError) -> HttpResponse:
+    full = isinstance(error, SharedStateFullError)
+    return http_response.unavailable(str(error) if full else _UNREACHABLE)
 
 
 def _size_of(record: SessionRecord) -> int:

@@ -134,6 +134,7 @@ class SharedSession(HttpSession):
             log_level=session.log_level,
             subscriptions=frozenset(session.subscriptions),
             rules=self.worker.rules_of(self._connection),
+            client=f"network {self.network}" if self.owner is None else repr(self.owner),
         )
 
     async def _store_record(self) -> None:
@@ -217,7 +218,7 @@ class SharedSession(HttpSession):
         return stream
 
     async def _follow(self, stream: FollowedStream, stored: StoredEvents) -> None:
-        await stream.follow(stored, self.worker, self.revision)
+        await stream.follow(stored, self.worker, self.revision, self.record.client)
         if self.followed.get(stream.name) is stream:
             del self.followed[stream.name]
 
@@ -281,7 +282,8 @@ class SharedSession(HttpSession):
     async def _forward(self, message: bytes) -> bool:
         if self.over or self._is_listener:
             return False
-        return await self.worker.send(self.record.listener, ServerMessage(self.id, message))
+        letter = ServerMessage(self.id, message)
+        return await self.worker.send(self.record.listener, letter, self.record.client)
 
     @property
     def _is_listener(self) -> bool:

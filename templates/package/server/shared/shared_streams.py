@@ -18,7 +18,7 @@ from collections.abc import Sequence
 import anyio
 
 from ...channel import RequestId
-from ...errors import InternalError
+from ...errors import INTERRUPTED, InternalError
 from ...facts import Revision
 from ...protocol.requests import error_response
 from ..asgi.event_store import EventStore, StoredEvents
@@ -57,7 +57,7 @@ def is_listening(name: str) -> bool:
 
 def lost_message(requests: Sequence[RequestId], revision: Revision) -> bytes:
     """The error responses to requests whose worker is gone; empty without requests."""
-    error = InternalError(_LOST)
+    error = InternalError(_LOST, data=INTERRUPTED)
     errors = [error_response(each, error, revision).data for each in requests]
     return errors[0] if len(errors) == 1 else b"[%b]" % b",".join(errors) if errors else b""
 
@@ -66,7 +66,7 @@ class FollowedStream(ResumableStream):
     """A stream of another worker. This worker only reads the stream, or ends it."""
 
     async def follow(
-        self, stored: StoredEvents | None, worker: SharedWorker, revision: Revision
+        self, stored: StoredEvents | None, worker: SharedWorker, revision: Revision, client: str
     ) -> None:
         """Write the stored events to the client until the stream ends or the client is gone.
 
@@ -74,6 +74,7 @@ class FollowedStream(ResumableStream):
             stored: The first events.
             worker: This worker.
             revision: The revision of the session.
+            client: The client of the session; see `SessionRecord`.
         """
         assert self._store is not None
         try:
@@ -82,7 +83,7 @@ class FollowedStream(ResumableStream):
                     await self._replay(stored.events)
                 if stored.over:
                     return
-                await self._notify_writer(stored, self._store, worker, revision)
+                await self._notify_writer(stored, self._store, worker, revision, client)
                 stored = await self._store.wait(self._session, stored.cursor)
         except SharedStateError as error:
             logger.debug("%s", error)  # the client will resume again
@@ -92,7 +93,12 @@ class FollowedStream(ResumableStream):
             self.stop()
 
     async def _notify_writer(
-        self, stored: StoredEvents, store: EventStore, worker: SharedWorker, revision: Revision
+        self,
+        stored: StoredEvents,
+        store: EventStore,
+        worker: SharedWorker,
+        revision: Revision,
+        client: str,
     ) -> None:
         """Tell the writer that its client reads; end the stream if the writer is gone."""
         now = anyio.current_time()
@@ -101,5 +107,5 @@ class FollowedStream(ResumableStream):
         self.followed_until = now + _LETTER_SECONDS
         failure = lost_message(stored.requests, revision)
         letter = StreamFollowed(self._session, self.name, failure)
-        if not await worker.send(self.name.partition(SEPARATOR)[0], letter):
+        if not await worker.send(self.name.partition(SEPARATOR)[0], letter, client):
             await store.finish(self._session, self.name, failure)

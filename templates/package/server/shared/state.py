@@ -24,7 +24,8 @@ class SharedState(msgspec.Struct, frozen=True):
         bus: Carries messages among workers.
         sessions: Stores the records of sessions.
         events: Stores the events of streams.
-        used: Stores the ids of used DPoP proofs and of ended sealed sessions.
+        used: Stores the ids of used DPoP proofs.
+        ended: Stores the ids of ended sealed sessions; `None` for `used`.
         tasks: Stores the records of tasks, a `TaskStore`; `None` for a separate store per process.
         opened: Makes the context manager inside which the state is used; once per event loop.
     """
@@ -35,6 +36,7 @@ class SharedState(msgspec.Struct, frozen=True):
     events: EventStore = msgspec.field(default_factory=MemoryEventStore)
     tasks: Any = None
     used: UsedIds = msgspec.field(default_factory=lambda: MemoryUsedIds(USED_IDS))
+    ended: UsedIds | None = None
 
 
 def state_of(name: str, shared: SharedState | str) -> SharedState:
@@ -65,6 +67,7 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
         RedisSessionStore(engine),
         engine.opened,
         events=RedisEventStore(engine),
-        used=RedisUsedIds(engine),
+        used=RedisUsedIds(engine, "used"),
+        ended=RedisUsedIds(engine, "ended"),
         tasks=tasks_in_engine(engine),
     )

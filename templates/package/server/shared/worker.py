@@ -6,6 +6,10 @@
 
 Changes at this worker are announced to its own clients at once, to other clients through the bus.
 An unreachable engine delays announcements; after a gap, everything is announced as changed.
+
+Messages name what they are about and carry no more than that, since all workers read all changes;
+only a response, and a message to a client, is sent whole, to the one worker that it concerns. A
+message of another form is skipped, with a line in the log, and a reader that fails begins again.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ import anyio.lowlevel
 import msgspec
 
 from ..._wire import UNREADABLE
-from ...channel import Channel, OutgoingMessage
+from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import ConnectionClosedError, EndOfChannel, InvalidParamsError
 from ...facts import Revision
 from ...protocol.connection import Connection
@@ -40,6 +44,8 @@ logger = logging.getLogger(__name__)
 
 _ID_BYTES = 6
 _RETRY_SECONDS = 0.5  # between two attempts to reach the engine
+_FAILURE_SECONDS = 5.0  # after a failure that should not happen
+_FOREIGN_SECONDS = 10.0  # between two lines in the log about messages of another form
 _MOST_PENDING = 1000  # announcements to be published; the oldest are dropped
 
 LISTS = {name: f"notifications/{name}/list_changed" for name in ("tools", "prompts", "resources")}
@@ -52,7 +58,8 @@ class Announcement(msgspec.Struct, frozen=True, array_like=True, tag=1):
     Attributes:
         origin: The worker that has notified its own clients; empty for a process without clients.
         name: The method of the notification.
-        params: The params of the notification.
+        params: The params of the notification; of one about a subject only those that name it: a
+            worker that has a subscribed client loads the others.
         subject: See `Announcer.announce`.
     """
 
@@ -75,7 +82,7 @@ class SessionChanged(msgspec.Struct, frozen=True, array_like=True, tag=2):
 
 
 class ClientMessage(msgspec.Struct, frozen=True, array_like=True, tag=3):
-    """A message of a client, for the worker that serves the call of the message.
+    """A response or progress of a client, for the worker that sent the request.
 
     Attributes:
         session: Id of the session.
@@ -138,8 +145,20 @@ class TaskChanged(msgspec.Struct, frozen=True, array_like=True, tag=7):
     task: str
 
 
+class CallCancelled(msgspec.Struct, frozen=True, array_like=True, tag=8):
+    """A client has cancelled a call that the worker which got the cancellation does not serve.
+
+    Attributes:
+        session: Id of the session.
+        request: Id of the request.
+    """
+
+    session: str
+    request: RequestId
+
+
 SessionLetter: TypeAlias = (
-    SessionChanged | ClientMessage | ServerMessage | StreamTaken | StreamFollowed
+    SessionChanged | ClientMessage | ServerMessage | StreamTaken | StreamFollowed | CallCancelled
 )
 Letter: TypeAlias = Announcement | TaskChanged | SessionLetter
 
@@ -209,6 +228,8 @@ class SharedWorker:
         state: As passed.
         handler: Handles messages about sessions; `None` if no sessions are shared.
         on_task_changed: Called with the id of a task whose record another worker has changed.
+        load_subject: Loads the params of a notification about a subject that another worker has
+            changed; `None` if the subject is gone.
         rules: The rules of sessions for showing and hiding items of each server.
         beaten: Set after the first `beat`, when others count this worker as alive.
         find_lost: Takes over tasks of workers that are gone; called repeatedly.
@@ -220,6 +241,7 @@ class SharedWorker:
         self.state = state
         self.handler: SharedSessions | None = None
         self.on_task_changed: Callable[[str], None] | None = None
+        self.load_subject: Callable[[str], Awaitable[Mapping[str, Any] | None]] | None = None
         self.find_lost: Callable[[], Awaitable[None]] | None = None
         self.is_reading = False
         self.rules: list[SharedRules] = []
@@ -230,6 +252,7 @@ class SharedWorker:
             share(self)
         self._pending: dict[tuple[str, str], Announcement] = {}
         self._added = anyio.Event()
+        self._foreign, self._foreign_until = 0, 0.0
         self._thread = threading.get_ident()
         self._token: Any = None
 
@@ -238,7 +261,7 @@ class SharedWorker:
         self._thread, self._token = threading.get_ident(), anyio.lowlevel.current_token()
         async with self.state.opened(), anyio.create_task_group() as tasks:
             tasks.start_soon(self._repeat, self._publish_pending)
-            tasks.start_soon(self._read_changes)
+            tasks.start_soon(self._repeat, self._read_changes)
             tasks.start_soon(self._repeat, self._read_inbox)
             if self.find_lost is not None:
                 tasks.start_soon(self._repeat, partial(self._log_failures, self.find_lost))
@@ -307,13 +330,18 @@ class SharedWorker:
         """
         await self.publish(TaskChanged(self.id, task))
 
-    async def send(self, worker: str, letter: Letter) -> bool:
+    async def send(self, worker: str, letter: Letter, client: str) -> bool:
         """Send a message to one worker; `False` if the worker is not alive.
 
+        Args:
+            worker: The worker.
+            letter: The message.
+            client: The client of the session; see `SessionRecord.client`.
+
         Raises:
-            SharedStateError: The engine can't be reached.
+            SharedStateError: The engine can't be reached, or has no room.
         """
-        return await self.state.bus.send(worker, _FORMAT + _encode(letter))
+        return await self.state.bus.send(worker, _FORMAT + _encode(letter), client)
 
     def _on_announcement(
         self,
@@ -325,6 +353,8 @@ class SharedWorker:
         """Publish an announcement to the other workers, unless it is for certain local clients."""
         if wanted is not None:
             return
+        if subject is not None:
+            params = {key: each for key, each in (params or {}).items() if each == subject}
         announcement = Announcement(self.id, name, params, subject)
         if threading.get_ident() == self._thread:
             self._add_pending(announcement)
@@ -386,12 +416,16 @@ class SharedWorker:
             await self._log_failures(self._handle, letter)
 
     async def _repeat(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Call a function again and again until cancelled, whatever it raises."""
         while True:
             try:
                 await function()
             except SharedStateError as error:
                 logger.debug("%s", error)
                 await anyio.sleep(_RETRY_SECONDS)
+            except Exception:
+                logger.exception("a part of the work with the shared state failed; it begins again")
+                await anyio.sleep(_FAILURE_SECONDS)
 
     async def _log_failures(
         self, function: Callable[..., Awaitable[None]], *arguments: Any
@@ -410,14 +444,37 @@ class SharedWorker:
 
     async def _handle(self, data: bytes) -> None:
         letter = _decode_letter(data)
-        if isinstance(letter, Announcement):
+        if letter is None:
+            self._skip_foreign()
+        elif isinstance(letter, Announcement):
             if letter.origin != self.id:
-                self._announcer.deliver(letter.name, letter.params, letter.subject)
+                await self._deliver(letter)
         elif isinstance(letter, TaskChanged):
             if letter.origin != self.id and self.on_task_changed is not None:
                 self.on_task_changed(letter.task)
-        elif letter is not None and self.handler is not None:
+        elif self.handler is not None:
             await self.handler.handle_letter(letter)
+
+    async def _deliver(self, letter: Announcement) -> None:
+        """Announce a change at another worker to the clients of this worker."""
+        params = letter.params
+        if letter.subject is not None:
+            if self.load_subject is None:
+                return
+            if not self._announcer.has_subscriber(letter.name, params or {}):
+                return
+            params = await self.load_subject(letter.subject)
+            if params is None:
+                return
+        self._announcer.deliver(letter.name, params, letter.subject)
+
+    def _skip_foreign(self) -> None:
+        """Log that messages of another form are skipped: anything may fill the bus with them."""
+        self._foreign += 1
+        now = anyio.current_time()
+        if now >= self._foreign_until:
+            logger.warning("%d messages of another form are skipped", self._foreign)
+            self._foreign, self._foreign_until = 0, now + _FOREIGN_SECONDS
 
     async def _reload_all(self) -> None:
         if self.handler is not None:

@@ -23,7 +23,7 @@ from ...foreign_text import is_uri
 from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...runtime.request_context import RequestContext, checked_scopes
 from .content import present_members
-from .decorators import Decorators
+from .decorators import Decorators, wire_members
 from .dispatcher import Dispatcher
 from .registry import NO_CACHING, CacheHint, Listed, checked_tags
 from .revision_types import field_type, structs_in
@@ -108,9 +108,7 @@ class AppDecorators(Decorators):
             uri,
             name=name or uri.rpartition("/")[2],
             mime_type=MIME_TYPE,
-            members=present_members(
-                title=title, description=description, _meta={"ui": ui} if ui else None
-            ),
+            members=wire_members(title, description, (), {"ui": ui} if ui else None),
             cache=cache,
             names=local_names(inspect.currentframe()),
         )

@@ -10,14 +10,29 @@ from __future__ import annotations
 
 import binascii
 import os
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
 from ..._structs import MessageType
-from ..._wire import STRUCTS, Struct, convert, is_object, tag_of, to_builtins
+from ..._wire import (
+    STRUCTS,
+    EncodingError,
+    Struct,
+    StructType,
+    convert,
+    encode,
+    is_many,
+    is_object,
+    tag_of,
+    to_builtins,
+)
 from ...facts import MergedClass, python_names
+from ...foreign_text import safe_repr, safe_text
+from .revision_types import field_type, structs_in
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]
@@ -102,6 +117,13 @@ class _Media(_FromFile, frozen=True, tag=""):
     format: str | None = None
 
     kind: ClassVar[str] = ""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from ...other_sdks import attribute_error  # for the error only
+
+            raise attribute_error(self, type(self).__name__, name)
 
     def __post_init__(self) -> None:
         if self.format is not None:
@@ -288,6 +310,55 @@ def expect(value: object, kind: type, what: str) -> None:
         raise TypeError(f"{what}: expected {kind.__name__}, got {type(value).__name__}")
 
 
+_LEVELS = 20
+"""Most levels of a value that are searched for the part without a JSON form."""
+
+
+def check_json(value: object, label: str) -> None:
+    """Check that a wire object has a JSON form.
+
+    A list is encoded as a whole, so one such item would make the list of all items fail.
+
+    Args:
+        value: The wire object, or another value of its members.
+        label: The item in error texts, such as `tool 'forecast'`.
+
+    Raises:
+        ValueError: A part has no JSON form; the text names its place.
+    """
+    if _has_json(value):
+        return
+    place = ""
+    for _ in range(_LEVELS):
+        parts = ((name, part) for name, part in _parts(value) if not _has_json(part))
+        name, inner = next(parts, (None, None))
+        if name is None:
+            break
+        place, value = place + name, inner
+    raise ValueError(
+        f"{label}: {place.removeprefix('.') or 'members'}: expected a value that JSON can express, "
+        f"got {safe_repr(value)}"
+    )
+
+
+def _has_json(value: object) -> bool:
+    try:
+        encode(value)
+    except EncodingError:
+        return False
+    return True
+
+
+def _parts(value: object) -> Iterator[tuple[str, object]]:
+    """The members of an object or the items of a list, each with the end of its path."""
+    if is_object(value):
+        for name, member in value.items():
+            yield f".{safe_text(str(name))}", member
+    elif is_many(value):
+        for index, item in enumerate(value):
+            yield f"[{index}]", item
+
+
 def wire_of(value: object, kind: type[Wire], what: str) -> dict[str, Any]:
     """An object, or a mapping with its members, as wire object.
 
@@ -300,9 +371,10 @@ def wire_of(value: object, kind: type[Wire], what: str) -> dict[str, Any]:
     Raises:
         TypeError: Another type of value, an unknown member, or a member of another type.
     """
-    if not isinstance(value, STRUCTS):
-        if not is_object(value):
-            raise TypeError(f"{what}: expected {kind.__name__}, got {value!r}")
+    own: Any = kind
+    if isinstance(value, STRUCTS):
+        own, wire = type(value), to_builtins(value)
+    elif is_object(value):
         fields, names = kind.__struct_fields__, kind.__struct_encode_fields__
         members = dict(zip(names + fields, names + names, strict=True))
         if unknown := value.keys() - members.keys():
@@ -310,12 +382,14 @@ def wire_of(value: object, kind: type[Wire], what: str) -> dict[str, Any]:
                 f"{what}: unknown member {', '.join(sorted(map(repr, unknown)))}; "
                 f"expected {', '.join(fields)}"
             )
-        try:
-            value = convert({members[name]: each for name, each in value.items()}, kind)
-        except msgspec.ValidationError as error:
-            raise TypeError(f"{what}: {error}") from error
-    wire: dict[str, Any] = to_builtins(value)
-    return wire
+        wire = {members[name]: each for name, each in value.items()}
+    else:
+        raise TypeError(f"{what}: expected {kind.__name__}, got {value!r}")
+    try:
+        checked: dict[str, Any] = to_builtins(convert(wire, own))
+    except msgspec.ValidationError as error:
+        raise TypeError(f"{what}: {error}") from error
+    return checked
 
 
 def check_mime_type(value: str) -> str:
@@ -388,7 +462,16 @@ def is_content_type(kind: Any) -> bool:
         return False
     if kind in _BLOCKS:
         return True
-    return tag_of(kind) in _BLOCK_TAGS and issubclass(kind, Struct)
+    if not issubclass(kind, Struct) or (tag := tag_of(kind)) is None:
+        return False
+    return tag in _BLOCK_TAGS or _is_block_of_schema(kind)
+
+
+@cache
+def _is_block_of_schema(kind: StructType) -> bool:
+    """Whether the results of tools in the revision of a generated class may have it as block."""
+    results = filter(is_tool_result_type, vars(sys.modules[kind.__module__]).values())
+    return any(kind in structs_in(field_type(each, "content")) for each in results)
 
 
 def is_model(value: object, *members: str) -> bool:
@@ -435,8 +518,8 @@ def wire_block(block: Any) -> dict[str, Any]:
         contents: dict[str, Any] = wire["resource"]
         default = "text/plain" if "text" in contents else "application/octet-stream"
         contents.setdefault("mimeType", default)
-    if not isinstance(block, _BLOCKS) and "data" in wire:
-        _check_base64(wire["data"])
+    if not isinstance(block, _BLOCKS) and wire["type"] in ("image", "audio"):
+        _check_base64(wire.get("data"))
     return wire
 
 

@@ -36,6 +36,7 @@ from ...protocol.requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRI
 from ...runtime.concurrency import check_own_failure
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit
+from .content import check_json, expect, present_members
 from .context import Context
 from .features import (
     InputRequired,
@@ -110,7 +111,8 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         forbidden_items: Whether items whose scopes a principal lacks are listed.
 
     Raises:
-        ValueError: The name is empty, or a limit is not positive.
+        TypeError: A text is none.
+        ValueError: The name is empty, a value has no JSON form, or a limit is not positive.
     """
 
     info: Mapping[str, Any]
@@ -131,6 +133,11 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     forbidden_items: ForbiddenItems = "listed"
 
     def __post_init__(self) -> None:
+        described = present_members(**self.info, instructions=self.instructions)
+        for name, value in described.items():
+            if name != "icons":
+                expect(value, str, name)
+        check_json({**described, "capabilities": self.capabilities}, "Server")
         if not self.info["name"]:
             raise ValueError("name: expected a server's name, got an empty string")
         if self.page_size is not None and self.page_size < 1:
@@ -200,6 +207,9 @@ class Dispatcher:
 
     is_open: ClassVar[bool] = False
     """Whether it has unregistered items, as a proxy has: only requests to it list and find them."""
+
+    item_options: Mapping[str, Mapping[str, str]] = {}
+    """Members of items that a draft adds, by decorator: wire names by keyword."""
 
     def __init__(
         self,

@@ -19,6 +19,7 @@ import msgspec
 from ..._wire import convert, encode, replace
 from ...errors import ProtocolError
 from ...protocol.requests import RESOURCE_UPDATED
+from ...runtime.pages import next_cursor, pages_of
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
 from .dispatcher import LIST_CHANGES, Dispatcher
@@ -197,25 +198,25 @@ class _ItemFollower:
         mount, row = self._mount, self._source.row
         if not mount.has_method(row.request):
             return items
-        cursor: str | None = None
-        while True:
+
+        async def inner(cursor: str | None) -> tuple[list[Any], str | None]:
             params = request.params
             if params is not None:
                 params = replace(params, cursor=cursor)
             elif cursor is not None:
                 params = convert({"cursor": cursor}, request.method.params)
-            try:
-                page = await mount.handle(request.with_params(params))
-            except ProtocolError as error:
-                if not mount.is_open:
-                    raise
-                _logger.warning("%s of server %r: %s", row.kind, mount.server.name, error)
-                return items
-            page = msgspec.json.decode(encode(page))
-            items |= {item[row.key]: item for item in page[row.member]}
-            cursor = page.get("nextCursor")
-            if cursor is None:
-                return items
+            page = await mount.handle(request.with_params(params))
+            members = msgspec.json.decode(encode(page))
+            return members[row.member], next_cursor(members)
+
+        try:
+            async for page in pages_of(inner, row.request):
+                items |= {item[row.key]: item for item in page}
+        except ProtocolError as error:
+            if not mount.is_open:
+                raise
+            _logger.warning("%s of server %r: %s", row.kind, mount.server.name, error)
+        return items
 
     def check_all(self) -> None:
         """Check the keys of all items, disabled ones included."""

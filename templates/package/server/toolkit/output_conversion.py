@@ -450,5 +450,8 @@ def _description(block: dict[str, Any]) -> str:
     if block["type"] == "resource_link":
         text = f"{block.get('title') or block['name']}: {block['uri']}"
         return f"{text} ({block['description']})" if block.get("description") else text
-    size = len(binascii.a2b_base64(block["data"])) if "data" in block else 0
-    return f"[{block['type']}: {block.get('mimeType', 'unknown type')}, {size} bytes]"
+    try:
+        size = f", {len(binascii.a2b_base64(block.get('data', '')))} bytes"
+    except (TypeError, ValueError):  # a block of a draft, whose data is no base64
+        size = ""
+    return f"[{block['type']}: {block.get('mimeType', 'unknown type')}{size}]"

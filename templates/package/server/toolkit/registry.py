@@ -24,11 +24,11 @@ from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeV
 
 import msgspec
 
-from ..._wire import EncodingError, Raw, convert, encode, is_object, replace
+from ..._wire import Raw, convert, encode, is_object, replace
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...runtime.request_context import PRINCIPAL, RequestContext
-from .content import expect
+from .content import check_json, expect
 
 CacheScope: TypeAlias = Literal["public", "private"]
 Cacheable: TypeAlias = Literal["tools", "prompts", "resources", "templates", "discover"]
@@ -285,9 +285,10 @@ class Registry(Generic[Item]):
         """Append an item.
 
         Raises:
-            ValueError: The key is taken.
+            ValueError: The key is taken, or a part of the item has no JSON form.
         """
         self.check(key)
+        check_json(item.wire("any"), f"{self.row.kind} {key!r}")
         self._registered[key] = self.items[key] = item
         self.needs_scopes = self.needs_scopes or bool(item.scopes)
         self._publish_change()
@@ -475,10 +476,7 @@ class Registry(Generic[Item]):
         result = convert(members, method.result)
         if method.items is None:
             return result
-        try:
-            encoded = Raw(encode(getattr(result, method.items)))
-        except EncodingError:
-            return result  # the connection encodes the result again, and reports the error
+        encoded = Raw(encode(getattr(result, method.items)))
         return replace(result, **{method.items: encoded})
 
 

@@ -1,4 +1,4 @@
-"""Checks, when a server is created, of members that a draft requires and that nothing sets.
+"""Checks of members that a draft requires and that nothing sets, or that a decorator sets.
 
 Only packages of such a draft have this module.
 """
@@ -57,12 +57,24 @@ def expect_listed(
         if absent:
             name, members = safe_repr(REVISIONS.newest().name), ", ".join(absent)
             raise TypeError(f"{what}: revision {name} has no {members}: answer by handlers instead")
-        if unset:
-            raise _unset_error(what, REVISIONS.newest(), f"nothing sets {', '.join(unset)}")
+        given = item.wire("any")
+        if missing := [each for each in unset if _lacks(given, registry.row, each)]:
+            raise _unset_error(what, REVISIONS.newest(), f"nothing sets {', '.join(missing)}")
         for revision in REVISIONS.values():
             wire = item.wire(revision.facts.behaviour.structured_content)
             page = {registry.row.member: [wire], **NO_CACHING.wire()}
             _expect_fit(page, revision, revision.client_requests.get(registry.row.request), what)
+
+
+_KINDS = {"".join(map(str.capitalize, row.kind.split())): row.kind for row in ITEM_LISTS}
+"""The kind of the items of a definition, such as `resource template` of `ResourceTemplate`."""
+
+
+def _lacks(item: Mapping[str, Any], row: ItemList, member: str) -> bool:
+    """Whether an item lacks a member such as `Tool.owner`, or nothing can set the member."""
+    definition, _, wire = member.partition(".")
+    kind = _KINDS.get(definition, row.kind)
+    return kind == row.kind and (definition not in _KINDS or wire not in item)
 
 
 class CheckedDispatcher(Dispatcher):
@@ -82,7 +94,11 @@ class CheckedDispatcher(Dispatcher):
     def _list_changed(self, row: ItemList) -> None:
         name = row.request.partition("/")[0]
         registry = self.registries[ITEM_LISTS.index(row)]
-        expect_listed(registry, self.unset.get(name, ()), self.absent.get(name, ()))
+        try:
+            expect_listed(registry, self.unset.get(name, ()), self.absent.get(name, ()))
+        except TypeError:  # the list of all items would fail
+            registry.remove(next(reversed(registry.items)))
+            raise
         super()._list_changed(row)
 
 
@@ -96,5 +112,5 @@ def _expect_fit(result: Any, revision: Revision, method: Method | None, what: st
 
 
 def _unset_error(what: str, revision: Revision, why: str) -> TypeError:
-    fact = "a default in --facts gives a member its value"
+    fact = "a keyword of the decorator or a default in --facts gives a member its value"
     return TypeError(f"{what}: revision {safe_repr(revision.name)}: {why}; {fact}")

@@ -29,7 +29,7 @@ from typing import Annotated, Any, Optional, Protocol, TypeAlias, Union
 
 import msgspec
 
-from ..._wire import UNREADABLE, error_text, is_many, is_object
+from ..._wire import UNREADABLE, UNWRITABLE, error_text, is_many, is_object
 from ...values import type_schemas, value_types
 from ...values.value_types import ValueType
 from .context import Context
@@ -238,7 +238,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         schema: dict[str, Any] = {"type": "object", "properties": properties}
         for parameter in self.parameters.values():
             if not parameter.required and parameter.default is not None:
-                with suppress(TypeError, ValueError):  # a default need not have a JSON form
+                with suppress(*UNWRITABLE):  # a default need not have a JSON form
                     default = value_types.to_json(parameter.default)
                     properties[parameter.name].setdefault("default", default)
         if full.get("required"):

@@ -29,7 +29,7 @@ from ...skills import (
     digest_of,
     read_frontmatter,
 )
-from .content import Contents, guessed_mime_type, present_members
+from .content import Contents, check_json, guessed_mime_type, present_members
 from .dispatcher import Dispatcher
 from .registry import CacheHint, checked_tags
 from .resources import Resource
@@ -155,6 +155,7 @@ def _files_of(
         raise ValueError(f"{label}: {SKILL_FILE}: expected UTF-8: {error}") from None
     frontmatter = read_frontmatter(entry, f"{label}: {SKILL_FILE}")
     _check_frontmatter(frontmatter, skill_path.rpartition("/")[2], label)
+    check_json(frontmatter, f"{label}: {SKILL_FILE}")
     root = f"skill://{quote(skill_path)}"
     resources = tuple(
         SkillResource(f"{root}/{quote(path)}", digest_of(data), len(data))

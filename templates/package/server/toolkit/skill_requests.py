@@ -22,6 +22,7 @@ from ...errors import INVALID_PARAMS, METHOD_NOT_FOUND, InvalidParamsError, Prot
 from ...facts import Method
 from ...foreign_text import is_uri, safe_repr
 from ...protocol.lifecycle import CAPABILITY, settings_of
+from ...runtime.pages import next_cursor, pages_of
 from ...runtime.request_context import RequestContext
 from ...skills import (
     DIRECTORY_TYPE,
@@ -36,8 +37,6 @@ from .dispatcher import Dispatcher, Handler, ItemHandler
 from .registry import NO_CACHING, CacheHint, page_bounds
 from .resources import resource_of
 from .revision_types import field_type, structs_in
-
-_PAGES = 1000  # a server behind a proxy may name a next page forever
 
 _logger = logging.getLogger(__name__)
 
@@ -71,12 +70,14 @@ def serve_skills(
         handler: Handles the requests; `None` serves the registered skills.
 
     Raises:
-        ValueError: One of the methods is registered already.
+        ValueError: One of the methods is registered already, here or where this server is mounted.
     """
-    dispatcher.add_item_handlers(_HANDLERS)
     for name, row in ROWS.items():
-        if dispatcher.custom.setdefault(name, row) is not row:
+        if dispatcher.custom.get(name, row) is not row:
             raise ValueError(f"method {name!r} is registered already")
+        dispatcher.check_method(name)
+    dispatcher.add_item_handlers(_HANDLERS)
+    dispatcher.custom |= ROWS
     dispatcher.declare({CAPABILITY: {SKILLS: dict(settings)}})
     if handler is None:
         dispatcher.serve_items(ROWS.keys())
@@ -179,20 +180,19 @@ async def _mounted_entries(mount: Any, request: RequestContext) -> list[dict[str
     If a server behind a proxy fails, the list ends early, so that other servers can be used.
     """
     entries: list[dict[str, Any]] = []
-    cursor: str | None = None
-    for _ in range(_PAGES):
-        try:
-            page = await _inner_result(mount, request, cursor=cursor)
-        except ProtocolError as error:
-            if not mount.is_open:
-                raise
-            _logger.warning("skills of server %r: %s", mount.server.name, error)
-            break
-        listed = page["skills"] if is_many(page.get("skills")) else ()
-        entries += [_with_outer_entry_uris(mount, each) for each in listed if is_object(each)]
-        cursor = page.get("nextCursor")
-        if not isinstance(cursor, str):
-            break
+
+    async def inner(cursor: str | None) -> tuple[list[Any], str | None]:
+        page = await _inner_result(mount, request, cursor=cursor)
+        skills = page.get("skills")
+        return [*skills] if is_many(skills) else [], next_cursor(page)
+
+    try:
+        async for page in pages_of(inner, LIST):
+            entries += [_with_outer_entry_uris(mount, each) for each in page if is_object(each)]
+    except ProtocolError as error:
+        if not mount.is_open:
+            raise
+        _logger.warning("skills of server %r: %s", mount.server.name, error)
     return entries
 
 

@@ -349,6 +349,11 @@ class Tasks:
         if call is not None and self._scope is not None:
             self._scope.start_soon(self._renew_lease, call)
 
+    async def _load_wire(self, task_id: str) -> Mapping[str, Any] | None:
+        """The wire object of a task that another process has changed."""
+        record = await self.store.load(task_id)
+        return None if record is None else record.wire()
+
     async def claim(self, record: TaskRecord, request: RequestContext | None = None) -> bool:
         """Run a task again, or fail it, if its process is gone; `False` if it is not.
 
@@ -451,6 +456,7 @@ class Tasks:
             self.store = worker.state.tasks
         self._shared_worker = worker
         worker.on_task_changed = self._on_task_changed
+        worker.load_subject = self._load_wire
         worker.find_lost = self._find_lost
 
     async def _renew(self) -> None:

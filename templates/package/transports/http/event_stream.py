@@ -62,6 +62,8 @@ class EventStream:
     Attributes:
         id: As passed.
         answered: Whether the response was received.
+        unmatched: The error if something came in place of the response; the stream is not resumed
+            then.
         connected: Whether a GET ever succeeded.
         idle: Consecutive connections without a message, including those of a replaced stream.
         scope: Ends the stream when cancelled.
@@ -78,6 +80,7 @@ class EventStream:
         self.id = id
         self._timeouts = timeouts
         self.answered = False
+        self.unmatched: McpError | None = None
         self.connected = False
         self.idle = 0
         self.scope = anyio.CancelScope()
@@ -88,6 +91,7 @@ class EventStream:
         self._last_id: str | None = None
         self._retry: int | None = None
         self._failed_attempts = 0
+        self._refused_for = 0.0  # seconds that the last refusal asked to wait
         self._break_reason = ""
 
     def mark_answered(self) -> None:
@@ -104,9 +108,13 @@ class EventStream:
         Raises:
             ResponseLostError: The response is lost.
             FrameError: An event was too long.
+            RemoteProtocolError: Something else came in place of the response.
+            RemoteError: An error without an id came.
         """
         await self._read(response)
         while not self.answered:
+            if self.unmatched is not None:
+                raise self.unmatched
             await self._read(await self._reconnect(format_url(response.url)))
 
     async def listen(self, on_stream: OnStream) -> None:
@@ -127,6 +135,7 @@ class EventStream:
                 failure = _reopening_error(error) if self.connected else error
                 if not _is_temporary(failure):
                     raise
+                self._refused_for = _seconds_after(error)
                 logger.debug("the stream of events is gone: %s", error)
                 self._failed_attempts += 1
                 if self.connected:
@@ -158,6 +167,7 @@ class EventStream:
                         f"and can't be taken up again: {error}"
                     ) from error
                 last = error
+                self._refused_for = _seconds_after(error)
             self._failed_attempts += 1
         reason = f"; the last one: {last}" if last is not None else ""
         raise ResponseLostError(
@@ -175,6 +185,7 @@ class EventStream:
         pause = times.first_pause
         if self._retry is not None:
             pause = min(max(self._retry / 1000, times.shortest_pause), times.longest_retry)
+        pause = max(pause, min(self._refused_for, times.refused))
         for attempts, first, longest in (
             (self._failed_attempts, times.first_pause, times.longest_pause),
             (self.idle, times.shortest_pause, times.longest_poll),
@@ -228,6 +239,11 @@ def _reopening_error(error: TransportError) -> TransportError:
     if isinstance(error, HttpStatusError) and error.status == _CONFLICT:
         return ResponseLostError(f"the server takes the lost stream for open: {error}")
     return error
+
+
+def _seconds_after(error: McpError) -> float:
+    """Seconds that a refusal asks to wait; 0 for other errors."""
+    return (error.retry_after or 0.0) if isinstance(error, HttpStatusError) else 0.0
 
 
 def _is_temporary(error: McpError) -> bool:

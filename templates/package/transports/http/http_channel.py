@@ -6,7 +6,8 @@ the channel uses HTTP+SSE from then on.
 
 With Streamable HTTP each message is one POST. The HTTP response carries the response to a request:
 as JSON, or as an event stream that a separate task reads. If the server has lost the session, the
-client opens a new session and posts the message again: the server cannot have processed it.
+client opens a new session and posts the message again: the server cannot have processed it. A
+message that the server refused without having begun it waits, and is posted again.
 
 Source: basic/transports (Streamable HTTP, backwards compatibility); 2026-07-28:
 basic/transports/streamable-http.
@@ -22,7 +23,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import anyio
 import anyio.abc
 
-from ...channel import Channel, OutgoingMessage, RequestId, logger
+from ...channel import OPEN_REQUESTS, Channel, OutgoingMessage, RequestId, logger
 from ...errors import (
     METHOD_NOT_FOUND,
     ConnectionClosedError,
@@ -45,6 +46,7 @@ from .event_stream import EventStream, OnStream, Resume, StartSoon
 from .http_client import HttpRequests, Posts, content_type
 from .http_libraries import Response, checked_url
 from .older_revisions import HAS_SSE, Sessions, open_http_sse
+from .open_requests import OpenRequests
 from .session import Endpoint, ParamHeaders, ServerSessionState, facts_over_http
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
@@ -76,6 +78,7 @@ class HttpChannel(Channel):
         on_stream: Called with the reason why the standalone stream cannot be reopened, and with
             `None` when the stream is open.
         timeouts: Timeouts and pauses.
+        open_requests: Requests that may be open at a time; further ones wait.
 
     Raises:
         ConnectFailedError: The URL is invalid.
@@ -93,8 +96,10 @@ class HttpChannel(Channel):
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
         timeouts: HttpTimeouts = HTTP_TIMEOUTS,
+        open_requests: int = OPEN_REQUESTS,
     ) -> None:
         self._timeouts = timeouts
+        self._open_requests = OpenRequests(self._start_soon, open_requests)
         self._requests = requests
         self._url = checked_url(url)
         self._revisions = revisions
@@ -139,10 +144,18 @@ class HttpChannel(Channel):
             RequestLost: A request of this side will not be answered.
             FrameError: A message was too long and was dropped.
         """
-        return await self._received.get()
+        try:
+            message = await self._received.get()
+        except RequestLost as lost:
+            self._open_requests.leave(lost.id)
+            raise
+        if isinstance(message, ParsedMessage):
+            for identifier in message.results():
+                self._open_requests.leave(identifier)
+        return message
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Post one message.
+        """Post one message; wait while too many requests are open, or the server begins none.
 
         Raises:
             ConnectionClosedError: The channel was closed.
@@ -156,24 +169,63 @@ class HttpChannel(Channel):
         await self._running.wait()
         if self._closing.is_set():
             raise ConnectionClosedError("the connection is closed")
-        await self._transport.open()
+        deadline: float | None = None
+        while True:
+            refusal = await self._post(message, deadline is not None)
+            if refusal is None:
+                return
+            now, pause = anyio.current_time(), self._pause_after(refusal)
+            deadline = now + self._timeouts.refused if deadline is None else deadline
+            if refusal.begun is not False or now + pause > deadline:
+                break
+            if not _takes_place(message):
+                await anyio.sleep(pause)
+        if self._may_be_older(message, refusal):
+            await self._fall_back(message, refusal)
+        else:
+            await self._handle_refusal(message, refusal)
+
+    async def _post(self, message: OutgoingMessage, was_refused: bool) -> HttpStatusError | None:
+        """Post a message once, as soon as there is a place for it; returns the refusal, if any."""
+        places, identifier, limit = self._open_requests, message.id, self._timeouts.refused
+        if identifier is None or not _takes_place(message):
+            await self._transport.open()
+            try:
+                await self._transport.send(message)
+            except HttpStatusError as refusal:
+                return refusal
+            return None
+        await places.enter(identifier, was_refused=was_refused)
         try:
+            await self._transport.open()
             await self._transport.send(message)
         except HttpStatusError as refusal:
-            if self._may_be_older(message, refusal):
-                await self._fall_back(message, refusal)
+            pause = self._pause_after(refusal)
+            if refusal.is_outage and refusal.retry_after is not None and pause <= limit:
+                places.refuse(identifier, pause)
             else:
-                await self._handle_refusal(message, refusal)
+                places.leave(identifier)
+            return refusal
+        except BaseException:
+            places.leave(identifier)
+            raise
+        return None
+
+    def _pause_after(self, refusal: HttpStatusError) -> float:
+        """Seconds until a refused message may be posted again."""
+        return max(refusal.retry_after or 0.0, self._timeouts.shortest_pause)
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of a request whose response is no longer awaited; see `Channel`."""
         self._transport.close_request_stream(identifier)
+        self._open_requests.leave(identifier)
         return True
 
     async def close(self) -> None:
         """Close all streams and end the session. Idempotent, from any task."""
         if not self._closing.is_set():
             self._closing.set()
+            self._open_requests.close()
             self._received.close("this side closed it")
             self._received.clear()
         await self._parted.wait()
@@ -236,20 +288,30 @@ class HttpChannel(Channel):
         """Receive the body of a refusal as the response to the message, or raise the refusal.
 
         An error without a request id and with a temporary status describes the server's state, so
-        the refusal is raised.
+        the refusal is raised. So it is, as the cause, if the same request may succeed soon.
         """
         body = ParsedMessage.of(refusal.body)
         failure = None if refusal.wants_credentials else body.error_response()
         if failure is None or message.kind != "request":
             raise refusal
-        if failure.id == message.id:
+        if failure.id == message.id and not refusal.is_outage:
             await self._received.put(body)
-        elif failure.id is None and not refusal.may_pass:
+        elif failure.id == message.id or (failure.id is None and not refusal.may_pass):
             raise RemoteError(
                 failure.code, failure.message, failure.data, message.method
             ) from refusal
         else:
             raise refusal
+
+
+def _takes_place(message: OutgoingMessage) -> bool:
+    """Whether a message counts as an open request.
+
+    The request that opens a session has none before it, and a subscription stays open for long.
+    """
+    if message.kind != "request" or message.method == INITIALIZE:
+        return False
+    return message.revision is None or message.method != message.revision.facts.behaviour.listen
 
 
 class _StreamableHttp:
@@ -382,6 +444,8 @@ class _StreamableHttp:
             answers = parsed.results()
             if identifier in answers:
                 self._open_session(message, answers[identifier], response)
+            elif parsed.has_response and self._streams.keys().isdisjoint(answers):
+                stream.unmatched = self._missing_response_error(message, parsed)
             await self._pass_on(parsed, answers)
 
         requests = self._endpoint.requests

@@ -11,6 +11,8 @@ import re
 import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
@@ -27,11 +29,13 @@ from ...errors import (
     LocalProtocolError,
     RemoteProtocolError,
     ResponseLostError,
+    was_begun,
 )
 from ...facts import Revisions
 from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, is_visible_ascii, media_type
 from ...framing.sse import MEDIA_TYPE
+from ...protocol.jsonrpc import ParsedMessage
 from ...runtime.time_limits import pausable
 from .http_libraries import Library, Permits, Response, format_url, join_urls, same_origin
 
@@ -232,7 +236,16 @@ class HttpRequests:
         more = ""
         if response.status in (401, 403):
             more = "; ".join(self._authorization_advice(response, sent, body))
-        return HttpStatusError(f"{method} {format_url(url)}", response.status, reason, body, more)
+        failure = ParsedMessage.of(body).error_response()
+        return HttpStatusError(
+            f"{method} {format_url(url)}",
+            response.status,
+            reason,
+            body,
+            more,
+            retry_seconds(response.header("retry-after"), datetime.now(UTC)),
+            None if failure is None else was_begun(failure.data),
+        )
 
     def _authorization_advice(
         self, response: Response, sent: HeaderFields, body: bytes
@@ -347,6 +360,27 @@ class Posts:
 def content_type(response: Response) -> str:
     """The media type of a response; empty if it has none."""
     return media_type(response.header("content-type") or "")
+
+
+def retry_seconds(value: str | None, now: datetime) -> float | None:
+    """The seconds that `Retry-After` states; `None` if it is absent or malformed.
+
+    Args:
+        value: The value of the field: seconds, or a date.
+        now: The current time.
+
+    Source: RFC 9110, section 10.2.3.
+    """
+    text = (value or "").strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - now).total_seconds())
 
 
 class Authorizer(Protocol):

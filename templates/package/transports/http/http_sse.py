@@ -73,6 +73,7 @@ class HttpSse:
         self._named = anyio.Event()
         self._refusal: McpError | None = None
         self._initialize: OutgoingMessage | None = None
+        self._batching = False
         self._fields: HeaderFields = POSTED
         self._secrets = Secrets()
         self._reading = anyio.CancelScope()
@@ -198,12 +199,12 @@ class HttpSse:
             )
         return endpoint
 
-    def _message(self, data: bytes) -> bytes:
+    def _message(self, data: bytes) -> ParsedMessage:
         """A message; the response to `initialize` sets the header field of the revision."""
         initialize = self._initialize
+        message = ParsedMessage.of(data, self._batching)
         if initialize is None:
-            return data
-        message = ParsedMessage.of(data)
+            return message
         assert initialize.id is not None
         result = message.results().get(initialize.id)
         if result is None:
@@ -211,6 +212,7 @@ class HttpSse:
         session = session_of(initialize, result, _no_header, self._revisions)
         if session is not None:
             self._initialize = None
+            self._batching = session.agreed.batching
             name = session.agreed.facts.headers.protocol_version
             self._fields = POSTED if name is None else {**POSTED, name: session.agreed.name}
         return message

@@ -186,7 +186,8 @@ def session_of(
     """The session that a result of `initialize` opens; `None` if it names no known revision.
 
     Args:
-        header: Returns a header field of the response with the result; `None` if absent.
+        header: Returns a header field of the response with the result; `None` if absent. An empty
+            session id is an absent one.
 
     Raises:
         RemoteProtocolError: The session id has characters other than visible ASCII.
@@ -196,7 +197,7 @@ def session_of(
     if agreed is None:
         return None
     facts = facts_over_http(agreed, initialize.revision or agreed, revisions)
-    id = None if facts.headers.session is None else header(facts.headers.session)
+    id = None if facts.headers.session is None else header(facts.headers.session) or None
     if id is not None and not is_visible_ascii(id):
         raise RemoteProtocolError(
             f"{facts.headers.session}: expected visible ASCII characters, came something else"

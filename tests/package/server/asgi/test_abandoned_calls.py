@@ -342,6 +342,21 @@ async def test_work_for_notifications_ends_with_an_abandoned_batch() -> None:
             await notified.ended.wait()
 
 
+async def test_work_for_notifications_outlives_the_answers_of_a_batch() -> None:
+    notified = Notified()
+    limits = Limits(abandoned_seconds=0.02, in_flight=2)
+    async with asgi(notified.server, limits=limits) as http:
+        await http.initialize(WITH_BATCHES)
+        tools = request(WITH_BATCHES, "tools/list", id="a")
+        for done in range(1, 4):  # more than have a place at a time
+            async with http.stream("POST", [ROOTS_CHANGED, tools]) as stream:
+                await stream.end()
+            await anyio.wait_all_tasks_blocked()
+            assert notified.begun == done
+        with anyio.fail_after(SECONDS):
+            await notified.ended.wait()
+
+
 @sessions
 async def test_answers_and_cancellations_are_accepted_at_the_limit(
     revision: str,
@@ -414,6 +429,24 @@ async def test_new_posts_are_looked_at_four_times_a_second() -> None:
         assert quotas.has_room()
         seen.append([carrier is not None and carrier.watched for carrier in carriers])
     assert [sum(each) for each in seen] == [1, 1, 1, 4, 4, 6]
+
+
+@on_virtual_clock
+async def test_a_call_may_end_as_it_is_abandoned() -> None:
+    posts, _ = count_posts(abandoned_seconds=5)
+    session = open_session(NEWEST)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(posts.expire_abandoned)
+        await anyio.wait_all_tasks_blocked()
+        ended = count_post(posts, session)
+        posts.abandon(ended)
+        posts.end(ended)  # in the same turn
+        await anyio.wait_all_tasks_blocked()
+        late = count_post(posts, session)
+        posts.abandon(late)
+        assert posts.cancel_first_abandoned("abandoned")  # not cancelled yet
+        posts.end(late)
+        tasks.cancel_scope.cancel()
 
 
 @on_virtual_clock

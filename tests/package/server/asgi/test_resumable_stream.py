@@ -93,6 +93,14 @@ async def test_a_stream_is_lost_once_its_only_connection_is() -> None:
     assert stream.attended
 
 
+async def test_a_message_is_stored_without_a_turn_of_the_loop() -> None:
+    stream = new_stream(MemoryEventStore())
+    for step in (stream.put(b"{}"), stream.drop_connection(), stream.end()):
+        with pytest.raises(StopIteration):
+            step.send(None)
+    assert stream.over
+
+
 async def test_a_stream_whose_client_left_as_it_opened_is_lost() -> None:
     stream, wire = new_stream(), Wire()
     wire.is_gone = True

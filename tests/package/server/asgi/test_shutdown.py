@@ -10,6 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, SharedState
+from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.toolkit.context import Context
 from mcpgen_runtime.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
@@ -28,7 +30,8 @@ from package.wire import (
     request,
 )
 
-ENDING = "the server is ending"
+ENDING = "the server is ending; the request may have been acted on"
+REFUSED = "the server is ending; the request was not begun"
 UVICORN = (
     "import socket, sys, uvicorn, web\n"
     "listener = socket.create_server(('127.0.0.1', 0))\n"
@@ -268,3 +271,35 @@ async def test_an_asyncio_host_cancels_a_request_and_sends_an_error(
         with pytest.raises(asyncio.CancelledError):
             await task
         assert endless.cancelled.is_set()
+
+
+def application(http: Http) -> AsgiApplication:
+    """The application that a client calls."""
+    assert isinstance(http.app, AsgiApplication)
+    return http.app
+
+
+@pytest.mark.one_process
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
+    async with asgi(Server("tester"), limits=Limits(sessions=1)) as http:
+        await http.initialize(revision)
+        await application(http).close_streams()
+        refused = await http.another().post(initialize(revision))
+    assert (refused.status, refused.fields["retry-after"]) == (503, "1")
+    assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
+
+
+@pytest.mark.one_process
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_server_that_ends_takes_no_session_of_another_process(revision: str) -> None:
+    state = SharedState(MemoryBus(), MemorySessionStore())
+    server = Server("tester")
+    async with asgi(server, shared=state) as first, asgi(server, shared=state) as second:
+        await first.initialize(revision)
+        second.fields = first.fields
+        assert (await second.ask(revision, "ping")).status == 200
+        await application(second).close_streams()
+        refused = await second.ask(revision, "ping", id=2)
+        assert (refused.status, refused.error["message"]) == (503, REFUSED)
+        assert (await first.ask(revision, "ping", id=3)).status == 200

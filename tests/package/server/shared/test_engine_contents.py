@@ -198,7 +198,7 @@ async def test_messages_are_read_500_at_a_time(engine: Engine, state: SharedStat
         assert (await state.bus.changes(news.cursor)).changes == sent[500:]
         assert await state.bus.receive("one") == sent[:500]
         assert await state.bus.receive("one") == sent[500:]
-        assert engine.ask("XLEN", "mcp:{tester}:inbox:one") == ":1\r\n"
+        assert engine.ask("XLEN", "mcp:{tester}:inbox:one") == ":0\r\n"
 
 
 async def test_an_empty_change_is_not_for_readers(state: SharedState) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from mcpgen_runtime.server.shared import redis_connection
 from mcpgen_runtime.server.shared.redis_connection import RedisConnection
 from package.client.simulation import ASYNCIO
 
@@ -143,12 +145,50 @@ async def test_an_error_reply_is_that_of_its_command() -> None:
     assert await two == b"OK"
 
 
-async def test_a_reply_of_another_protocol_is_an_error() -> None:
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"%1\r\n", "expected a reply of RESP2, got b'%'"),
+        (b"$x\r\n", "invalid literal"),
+        (b"$1001\r\n", "expected a reply of at most 1000 bytes, got more"),
+        (b"*126\r\n", "expected a reply of at most 1000 bytes, got more"),
+        (b"*2\r\n$600\r\n" + bytes(600) + b"\r\n$600\r\n", "at most 1000 bytes"),
+        (b"+" + bytes(1000), "at most 1000 bytes"),
+    ],
+)
+async def test_a_reply_that_is_wrong_or_too_long_fails_its_command_alone(
+    data: bytes, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_connection, "REPLY_BYTES", 1000)
+    links = Links()
+    first = await links.connected()
+    wrong, later = links.connection.call(("A",)), links.connection.call(("B",))
+    links.connection.data_received(data)
+    with pytest.raises(ConnectionError, match=text):
+        await wrong
+    await settle()
+    links.connection.data_received(b"+b\r\n")
+    assert await later == b"b"
+    assert (first.closed, len(links.made)) == (True, 2)
+
+
+async def test_a_reply_to_no_command_closes_the_connection() -> None:
+    links = Links()
+    first = await links.connected()
+    links.connection.data_received(b"+OK\r\n")
+    assert first.closed
+
+
+async def test_a_long_reply_in_many_pieces_is_parsed_in_linear_time() -> None:
     links = Links()
     await links.connected()
-    links.connection.call(("A",))
-    with pytest.raises(ValueError, match="expected a reply of RESP2, got b'%'"):
-        links.connection.data_received(b"%1\r\n")
+    command = links.connection.call(("MGET", *range(16)))
+    data = b"*16\r\n" + (b"$%d\r\n%b\r\n" % (2**20, bytes(2**20))) * 16
+    begun = time.process_time()
+    for begin in range(0, len(data), 2**14):
+        links.connection.data_received(data[begin : begin + 2**14])
+    assert await command == [bytes(2**20)] * 16
+    assert time.process_time() - begun < 2  # each piece anew would take 20 s
 
 
 async def test_the_reply_to_a_cancelled_caller_is_skipped() -> None:

@@ -101,7 +101,7 @@ async def test_each_event_of_a_call_takes_one_command(revision: str, engine: Eng
         before = commands_of(engine)
         events = (await workers.any.post(call(revision, "logs"))).events
         assert len(events) > 1
-        assert (commands_of(engine) - before)["eval"] == len(events)
+        assert (commands_of(engine) - before)["evalsha"] == len(events)
 
 
 def add_greeting(workers: Workers) -> None:
@@ -232,7 +232,7 @@ async def test_ids_that_no_worker_gave_are_unknown(revision: str, engine: Engine
 async def test_a_session_that_nobody_uses_expires(revision: str, engine: Engine) -> None:
     async with run_workers(engine.url, limits=Limits(idle=0.3)) as workers:
         await open_session(workers, revision)
-        await eventually(lambda: "session" not in engine.ask("KEYS", "*session*"))
+        await eventually(lambda: ":session:" not in engine.ask("KEYS", "*"))
         assert (await workers.any.post(call(revision, "about"))).status == 404
 
 

@@ -190,7 +190,7 @@ async def test_messages_of_other_workers_alone_are_handled(
         assert changed == ["other", "other"]
         assert [cursor for _, cursor, _ in engine.reads] == [None, "1", "2"]
         assert len(sessions.letters) == has_sessions
-    assert caplog.messages == []
+    assert caplog.messages == ["1 messages of another form are skipped"]  # and more are counted
 
 
 async def test_letters_in_the_inbox_are_handled_one_by_one(
@@ -201,7 +201,7 @@ async def test_letters_in_the_inbox_are_handled_one_by_one(
     async with running(engine):
         assert worker.beaten.is_set()
         for body in (b"one", b"two"):
-            assert await worker.send(worker.id, ClientMessage("s", body))
+            assert await worker.send(worker.id, ClientMessage("s", body), "client")
         await anyio.wait_all_tasks_blocked()
         assert [letter.body for letter in sessions.letters] == [b"one", b"two"]
     assert caplog.messages == ["a message of another worker failed"]
@@ -219,6 +219,27 @@ async def test_announcements_wait_for_the_engine_one_for_each_subject() -> None:
         assert [time - begun for time in engine.refused] == [0, 0.5, 1]
         expected = [Announcement(worker.id, UPDATED, {"uri": uri}) for uri in ("a:2", "a:1")]
         assert engine.published == [await letter_of(each) for each in expected]
+
+
+async def test_an_announcement_about_a_subject_names_it_alone() -> None:
+    engine, service = Engine(), App(names_back).service
+    engine.worker = worker = SharedWorker(service, SharedState(engine, MemorySessionStore()))
+    loaded: list[str] = []
+
+    async def load(subject: str) -> None:
+        loaded.append(subject)
+
+    worker.load_subject = load
+    name, wire = "notifications/tasks", {"taskId": "t", "result": {"content": ["x" * 10_000]}}
+    async with running(engine):
+        service.announcer.announce(name, wire, "t")
+        await anyio.wait_all_tasks_blocked()
+        expected = Announcement(worker.id, name, {"taskId": "t"}, "t")
+        assert engine.published == [await letter_of(expected)]
+    other = await letter_of(Announcement("other", name, {"taskId": "t"}, "t"))
+    engine.answers = [Changes("1", [other])]
+    async with running(engine):
+        assert loaded == []  # no client of this worker subscribed to it
 
 
 async def test_of_1001_announcements_the_oldest_is_dropped() -> None:

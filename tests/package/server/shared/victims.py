@@ -264,8 +264,10 @@ def end_of(engine: Engine, task_id: str) -> Any:
     """The last record of a task, as the engine has it, once that has ended."""
     late = time.monotonic() + TAKEN_SECONDS
     while True:
-        reply = engine.ask("GETRANGE", f"mcp:{{victim}}:task:{task_id}", "17", "-1")
-        record = json.loads(reply.partition("\r\n")[2])
+        reply = engine.ask("GETRANGE", f"mcp:{{victim}}:task:{task_id}", "21", "-1")
+        texts = reply.partition("\r\n")[2]
+        _, end = json.JSONDecoder().raw_decode(texts)  # a summary stands before the record
+        record = json.loads(texts[end:])
         if record["status"] in ("completed", "failed"):
             break
         assert time.monotonic() < late, record

@@ -80,18 +80,6 @@ async def test_a_changed_list_is_encoded_anew(revision: str) -> None:
     assert [tool["name"] for tool in tools] == ["tool_1", "later"]
 
 
-@every
-async def test_an_item_without_a_json_form_fails_the_list(revision: str) -> None:
-    server = Server("broken")
-
-    @server.tool()
-    async def tool(ratio: float = float("nan")) -> str:
-        return "x"
-
-    async with speaking_to(server, revision) as end:
-        assert (await end.ask("tools/list"))["error"]["code"] == -32603
-
-
 def toolkit_frames() -> list[str]:
     """Functions of the toolkit that are active, innermost first."""
     names: list[str] = []

@@ -66,8 +66,11 @@ async def test_a_session_is_ended_even_if_its_closing_is_cancelled(
 
 
 @pytest.mark.requirement("http.session-delete")
-async def test_a_server_without_sessions_gets_no_session_header(revision: str) -> None:
-    async with connect_scripted(Script(revision)) as (client, server):
+@pytest.mark.parametrize("id", [None, ""])
+async def test_a_server_without_sessions_gets_no_session_header(
+    revision: str, id: str | None
+) -> None:
+    async with connect_scripted(Script(revision, id)) as (client, server):
         await client.list_tools()
     assert server.of("DELETE") == []
     assert all("mcp-session-id" not in asked.fields for asked in server.asked)

@@ -14,17 +14,24 @@ from __future__ import annotations
 import datetime
 import enum
 import logging
+import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from contextlib import suppress
+from functools import cache, lru_cache, partial
 from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import UNSET, Meta, inspect
 
-from ...._wire import error_text, is_object, to_builtins
-from ....errors import INVALID_PARAMS, LocalProtocolError, RemoteProtocolError
+from ...._wire import encode, error_text, is_object, to_builtins
+from ....errors import (
+    INVALID_PARAMS,
+    LocalProtocolError,
+    MissingCapabilityError,
+    RemoteProtocolError,
+)
 from ....facts import Method, Revision
 from ....foreign_text import LOOPBACK, WEB_SCHEMES, safe_repr, safe_text, url_complaint
 from ....protocol.client_features import FORMATS, content_complaint, field_complaint
@@ -41,7 +48,9 @@ _CAPABILITY = "elicitation"
 _TITLES = "titles"
 _VALUE = "value"
 _VALUE_TYPES = (str, int, float, bool, datetime.date, datetime.datetime)
-_NOTES = frozenset({"title", "description", "format"})
+_NOTES = frozenset({"title", "description", "format", "minLength", "maxLength"})
+_RULES = frozenset({"pattern", "multipleOf", "exclusiveMinimum", "exclusiveMaximum", "examples"})
+"""Keywords that a form lacks: its description states them, and the type checks the answer."""
 
 FormContent = TypeVar("FormContent")
 FieldSchema: TypeAlias = dict[str, Any]
@@ -252,10 +261,24 @@ def url_question(
         ValueError: Not a URL of an allowed scheme, or the id belongs to another elicitation.
     """
     params = _url_params(message, url, schemes)
-    row = askable_method(request, METHOD, _CAPABILITY, params)
+    row = _url_method(request)
     if _has_ids(row):
         params["elicitationId"] = url_elicitations.begin(request, url, elicitation_id)
     return Question(METHOD, params, _CAPABILITY)
+
+
+def _url_method(request: RequestContext) -> Method:
+    """The row of a URL elicitation in the method table of a request's revision.
+
+    Raises:
+        MissingCapabilityError: The client did not declare URL elicitation, or the revision has
+            forms alone.
+        LocalProtocolError: The server keeps no sessions, and the revision needs one to ask.
+    """
+    row = askable_method(request, METHOD, _CAPABILITY, {"mode": "url"})
+    if not any(field_type(each, "url") for each in structs_in(row.params)):
+        raise MissingCapabilityError((_CAPABILITY, "url"), f"{METHOD} in {request.revision.name}")
+    return row
 
 
 def required_result(
@@ -271,7 +294,7 @@ def required_result(
         MissingCapabilityError: The client did not declare URL elicitation.
         ValueError: Not a URL of an allowed scheme, or an id belongs to another elicitation.
     """
-    askable_method(request, METHOD, _CAPABILITY, {"mode": "url"})
+    _url_method(request)
     if request.revision.facts.errors.url_elicitation_required is not None:
         for each in error.elicitations:
             url = _checked_url(each.url, each.schemes)
@@ -417,7 +440,7 @@ def _literals(annotation: Any) -> Iterator[Any]:
 
 def _field(field: inspect.Field, literals: Sequence[Any]) -> FormField:
     plain = _plain(field.type)
-    schemas = [{**schema, **plain.notes} for schema in _schemas(plain, literals)]
+    schemas = [_described({**schema, **plain.notes}) for schema in _schemas(plain, literals)]
     return FormField(
         name=field.encode_name,
         schemas=schemas,
@@ -425,6 +448,16 @@ def _field(field: inspect.Field, literals: Sequence[Any]) -> FormField:
         required=field.required and not plain.optional,
         fills_none=field.required and plain.optional,
     )
+
+
+def _described(schema: FieldSchema) -> FieldSchema:
+    """The schema of a field; rules that a form lacks are in its description."""
+    rules = [f"{key}: {encode(schema[key]).decode()}" for key in schema if key in _RULES]
+    if not rules:
+        return schema
+    texts = [schema.get("description"), f"({', '.join(rules)})"]
+    rest = {key: value for key, value in schema.items() if key not in _RULES}
+    return {**rest, "description": " ".join(filter(None, texts))}
 
 
 def _default(field: inspect.Field) -> Any:
@@ -445,8 +478,11 @@ def _plain(node: inspect.Type) -> _PlainType:
         inner = _plain(node.type)
         metadata: Any = node  # its dicts have no types of their own
         notes: dict[str, Any] = {**inner.notes, **(metadata.extra_json_schema or {})}
-        if unknown := notes.keys() - _NOTES:
-            raise _FieldTypeError(f"a form says nothing of {', '.join(sorted(unknown))}")
+        if unknown := notes.keys() - _NOTES - _RULES:
+            raise _FieldTypeError(
+                f"a form says nothing of {', '.join(sorted(unknown))}; remove it, or say it in the "
+                "description"
+            )
         extra: dict[str, Any] = metadata.extra or {}
         value_titles: Mapping[str, str] = extra.get(_TITLES, {})
         return _PlainType(inner.node, notes, {**inner.titles, **value_titles}, inner.optional)
@@ -497,22 +533,24 @@ def _in_order(node: inspect.Type, literals: Sequence[Any]) -> inspect.Type:
 
 
 def _text(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
-    if node.pattern is not None:
-        raise _FieldTypeError("a form has no patterns")
-    return [present_members(type="string", minLength=node.min_length, maxLength=node.max_length)]
+    lengths = present_members(minLength=node.min_length, maxLength=node.max_length)
+    return [{"type": "string", **lengths, **present_members(pattern=node.pattern)}]
 
 
 def _number(node: Any, _: Mapping[str, str]) -> list[FieldSchema]:
-    is_integer = isinstance(node, inspect.IntType)
-    if node.multiple_of is not None:
-        raise _FieldTypeError("a form has no multiples")
-    if not is_integer and (node.gt is not None or node.lt is not None):
-        raise _FieldTypeError("a form has bounds that are included: use ge and le")
-    least = node.ge if node.gt is None else node.gt + 1
-    most = node.le if node.lt is None else node.lt - 1
-    return [
-        present_members(type="integer" if is_integer else "number", minimum=least, maximum=most)
-    ]
+    if isinstance(node, inspect.IntType):
+        least = node.ge if node.gt is None else node.gt + 1
+        most = node.le if node.lt is None else node.lt - 1
+        bounds = present_members(type="integer", minimum=least, maximum=most)
+    else:
+        bounds = present_members(
+            type="number",
+            minimum=node.ge,
+            maximum=node.le,
+            exclusiveMinimum=node.gt,
+            exclusiveMaximum=node.lt,
+        )
+    return [bounds | present_members(multipleOf=node.multiple_of)]
 
 
 def _choice(node: Any, value_titles: Mapping[str, str]) -> list[FieldSchema]:
@@ -595,11 +633,7 @@ def _form_complaint(schema: Mapping[str, Any]) -> str | None:
 
 
 def _model_struct(model: Any) -> type[msgspec.Struct] | None:
-    """A Struct with the fields of a pydantic model or dataclass; `None` for any other type.
-
-    Raises:
-        TypeError: A field has a constraint that msgspec can't express.
-    """
+    """A Struct with the fields of a pydantic model or dataclass; `None` for any other type."""
     if not isinstance(model, type) or not is_pydantic_class(model):
         return None
     fields: Mapping[str, Any] | None = getattr(model, "__pydantic_fields__", None)
@@ -615,24 +649,54 @@ def _model_struct(model: Any) -> type[msgspec.Struct] | None:
 
 
 def _field_kind(field: Any) -> Any:
-    kind = field.annotation
-    if isinstance(kind, type) and is_pydantic_class(kind):
-        schema = value_types.custom_schema(kind, use="validation")
-        if schema.pop("type", None) == "string":
-            schema.pop("minLength", None)  # of a URL: the format implies it
-            kind = Annotated[str, Meta(extra_json_schema=schema)]
-    for note in [
-        each for constraint in field.metadata for each in value_types.as_msgspec(constraint)
-    ]:
-        if not isinstance(note, msgspec.Meta):
-            raise TypeError(f"{note!r} can't be expressed")
-        kind = Annotated[kind, note]
+    kind = _map_parts(_map_parts(field.annotation, _part_kind), partial(_noted, field.metadata))
     notes = {
         name: value
         for name in ("title", "description", "examples")
         if (value := getattr(field, name)) is not None
     }
     return Annotated[kind, msgspec.Meta(**notes)] if notes else kind
+
+
+def _form_notes(constraint: Any) -> Iterator[Meta]:
+    """A constraint of pydantic as notes; none for one that only the model checks."""
+    with suppress(TypeError):
+        for note in value_types.as_msgspec(constraint):
+            pattern = getattr(note, "pattern", None)
+            pattern = getattr(pattern, "pattern", pattern)  # of a compiled one
+            if isinstance(note, Meta):
+                yield note
+            elif isinstance(pattern, str):
+                yield Meta(extra_json_schema={"pattern": pattern})
+
+
+def _map_parts(kind: Any, change: Callable[[Any], Any]) -> Any:
+    """A type with its parts changed: the members of a union but `None`, or the type itself."""
+    if typing.get_origin(kind) not in (typing.Union, types.UnionType):
+        return change(kind)
+    parts = [part if part is type(None) else change(part) for part in typing.get_args(kind)]
+    return typing.Union[tuple(parts)]  # noqa: UP007 - the parts are known at run time only
+
+
+def _noted(constraints: Sequence[Any], kind: Any) -> Any:
+    """A type with the constraints that a form can state."""
+    for note in [note for each in constraints for note in _form_notes(each)]:
+        kind = Annotated[kind, note]
+    return kind
+
+
+def _part_kind(kind: Any) -> Any:
+    """A type as msgspec knows it: without notes of pydantic, text for pydantic's types of texts."""
+    if typing.get_origin(kind) is Annotated:
+        inner, *notes = typing.get_args(kind)
+        constraints = [each for note in notes for each in getattr(note, "metadata", (note,))]
+        return _noted(constraints, _part_kind(inner))
+    if isinstance(kind, type) and is_pydantic_class(kind):
+        schema = value_types.custom_schema(kind, use="validation")
+        if schema.pop("type", None) == "string":
+            schema.pop("minLength", None)  # of a URL: the format implies it
+            return Annotated[str, Meta(extra_json_schema=schema)]
+    return kind
 
 
 def _struct_default(field: Any) -> Any:

@@ -183,6 +183,7 @@ GOOD: dict[str, Any] = {"name": "Ada", "age": 36}
         ({"mail": "ada@example.org", "site": "https://x.example/a?b"}, None),
         ({"size": "l", "sure": True}, None),
         ({"unknown": "x"}, {}),
+        (dict.fromkeys(("mail", "site", "born", "seen", "rate", "sure", "size")), {}),
     ],
 )
 async def test_content_becomes_an_instance_of_the_type(

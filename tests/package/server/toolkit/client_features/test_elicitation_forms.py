@@ -8,15 +8,26 @@ from __future__ import annotations
 import datetime
 import enum
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    Optional,
+    TypeAlias,
+    TypedDict,
+)
 
+import annotated_types
 import msgspec
 import pydantic
 import pytest
 from msgspec import Meta
 
 from mcpgen_runtime import Context, Server, titles
-from mcpgen_runtime.errors import LocalProtocolError
+from mcpgen_runtime.errors import LocalProtocolError, RemoteProtocolError
+from mcpgen_runtime.server.toolkit.client_features.elicitation import form_of
 from package.respondent import accept_result, connect_respondent, text_in
 from package.rules import revisions_holding
 from package.wire import ALL
@@ -106,6 +117,83 @@ ANYWHERE = [
 async def test_a_plain_type_is_a_field_of_a_form(revision: str, kind: Any, wire: Any) -> None:
     form, _ = await form_sent(revision, one(kind))
     assert form == {"type": "object", "properties": {"x": wire}, "required": ["x"]}
+
+
+def described(kind: str, rules: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, "description": f"({rules})", **more}
+
+
+RULES = [
+    (Annotated[str, Meta(pattern="^x")], described("string", 'pattern: "^x"'), "yx"),
+    (Annotated[int, Meta(multiple_of=2)], described("integer", "multipleOf: 2"), 3),
+    (Annotated[float, Meta(gt=2)], described("number", "exclusiveMinimum: 2"), 2),
+    (Annotated[float, Meta(lt=2)], described("number", "exclusiveMaximum: 2"), 2),
+    (
+        Annotated[str, Meta(description="D", pattern="^x", examples=["x", "xy"])],
+        {"type": "string", "description": 'D (pattern: "^x", examples: ["x","xy"])'},
+        "yx",
+    ),
+]
+
+
+@with_forms
+@pytest.mark.parametrize(("kind", "wire", "wrong"), RULES)
+async def test_a_rule_that_forms_lack_is_described_and_checked(
+    revision: str, kind: Any, wire: Any, wrong: Any
+) -> None:
+    form, _ = await form_sent(revision, one(kind))
+    assert form == {"type": "object", "properties": {"x": wire}, "required": ["x"]}
+    with pytest.raises(RemoteProtocolError, match=r"content: .* at `\$.x`"):
+        form_of(one(kind)).content({"x": wrong})
+
+
+class Rules(pydantic.BaseModel):
+    bound: int | None = pydantic.Field(default=None, ge=1)
+    optional: Optional[Annotated[str, pydantic.Field(max_length=3)]] = None  # noqa: UP045 - as users write it
+    zip: str = pydantic.Field(default="0", pattern="^[0-9]+$")
+    city: str = pydantic.Field(default="", examples=["Oslo"], description="Where.")
+    ratio: float = pydantic.Field(default=0.5, gt=0, lt=1)
+    page: pydantic.HttpUrl | None = None
+    upper: Annotated[str, pydantic.AfterValidator(str.upper)] = "a"
+    even: Annotated[int, pydantic.Field(strict=True, multiple_of=2)] = 2
+    span: Annotated[int, annotated_types.Interval(ge=1, le=9)] = 3
+
+
+@with_forms
+async def test_a_form_of_pydantic_takes_what_arguments_take(revision: str) -> None:
+    form, _ = await form_sent(revision, Rules)
+    fields = {
+        name: {key: value for key, value in field.items() if key != "default"}
+        for name, field in form["properties"].items()
+    }
+    assert fields == {
+        "bound": {"type": "integer", "minimum": 1},
+        "optional": {"type": "string", "maxLength": 3},
+        "zip": described("string", 'pattern: "^[0-9]+$"'),
+        "city": {"type": "string", "description": 'Where. (examples: ["Oslo"])'},
+        "ratio": described("number", "exclusiveMinimum: 0, exclusiveMaximum: 1"),
+        "page": {"type": "string", "format": "uri", "maxLength": 2083},
+        "upper": {"type": "string"},
+        "even": described("integer", "multipleOf: 2"),
+        "span": {"type": "integer", "minimum": 1, "maximum": 9},
+    }
+    assert "required" not in form
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        ({"bound": 0}, "bound: expected at least 1"),
+        ({"optional": "abcd"}, "optional: .* at most 3 characters"),
+        ({"zip": "x"}, "zip: string should match pattern"),
+        ({"ratio": 1}, "ratio: input should be less than 1"),
+        ({"even": 3}, "even: input should be a multiple of 2"),
+    ],
+)
+def test_answers_to_a_form_of_pydantic_keep_its_rules(content: dict[str, Any], error: str) -> None:
+    assert form_of(Rules).content({"upper": "b"}).upper == "B"
+    with pytest.raises(RemoteProtocolError, match=error):
+        form_of(Rules).content(content)
 
 
 Titled = Annotated[Literal["#f00", "#0f0"], titles({"#f00": "Red", "#0f0": "Green"})]
@@ -293,12 +381,12 @@ class Row(msgspec.Struct, array_like=True):
         (one(str | float), "expected one type"),
         (one(str | int | float), "expected one type"),
         (one(Literal[1, 2]), "a choice between texts"),
-        (one(Annotated[str, Meta(pattern="x")]), "no patterns"),
-        (one(Annotated[int, Meta(multiple_of=2)]), "no multiples"),
-        (one(Annotated[float, Meta(gt=2)]), "use ge and le"),
         (one(Annotated[str, Meta(extra_json_schema={"format": "ipv4"})]), "one of date, date-time"),
         (one(Annotated[int, Meta(extra_json_schema={"format": "uri"})]), "for text alone"),
-        (one(Annotated[str, Meta(examples=["x"])]), "says nothing of examples"),
+        (
+            one(Annotated[str, Meta(extra_json_schema={"x-a": 1})]),
+            "form Form: x: a form says nothing of x-a; remove it, or say it in the description",
+        ),
         (one(Annotated[Literal["s"], titles(m="Medium")]), "there is no value m"),
     ],
 )

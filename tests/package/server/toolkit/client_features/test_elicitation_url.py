@@ -73,6 +73,18 @@ async def test_a_client_that_opens_no_pages_is_not_asked_to(
     assert "elicitation" in answer["error"]["data"]["requiredCapabilities"]
 
 
+@pytest.mark.parametrize("revision", [each for each in ALL if each not in WITH_URLS])
+@pytest.mark.parametrize("tool", ["go", "require"])
+async def test_a_revision_without_pages_refuses_as_others_do(revision: str, tool: str) -> None:
+    capabilities = {"elicitation": {"form": {}, "url": {}}}
+    async with connect_respondent(asking_server(), revision, ACCEPT, capabilities) as client:
+        error = (await client.call(tool))["error"]
+        assert (client.asked, client.rounds) == ([], [])
+    assert error["code"] == refusal_code(revision)
+    assert "needs the capability elicitation" in error["message"]
+    assert "elicitation" in error["data"]["requiredCapabilities"]
+
+
 @pytest.mark.requirement("elicitation.url-valid")
 @with_urls
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from .._structs import EXTRA, Spliced, Struct, StructType
+from ._structs import EXTRA, Spliced, Struct, StructType
 
 __all__ = [
     "EXTRA",

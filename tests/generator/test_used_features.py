@@ -1,0 +1,261 @@
+"""`--features used`: the features that a program uses, found in its source text."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT
+from generator.command_line import run
+from generator.selections import NEWEST
+from mcpgen.model.parts import FEATURES, whole_features
+from mcpgen.package.used_features import chosen_words, uses_in
+
+SERVER = "from pkg import *\nserver = Server('a')\n"
+CONTEXT = "from pkg import Context\nasync def tool(ctx: Context[None]) -> None:\n    "
+CLIENT = "import pkg\nasync def main():\n    async with pkg.connect('x') as client:\n        "
+
+USES = {
+    # A name of the package, by each way of importing it.
+    "from pkg import Depends": "dependencies",
+    "from pkg import Depends as D": "dependencies",
+    "import pkg\npkg.Depends": "dependencies",
+    "import pkg as p\np.Depends": "dependencies",
+    "from pkg import *\nDepends(1)": "dependencies",
+    "from pkg.server.toolkit.dependencies import Depends": "dependencies",
+    "def late():\n    from pkg import KeyRing": "scaling",
+    "if TYPE_CHECKING:\n    from pkg import RouteRequest": "routes",
+    # Members of a server.
+    SERVER + "@server.prompt\ndef a(): ...": "prompts",
+    SERVER + "@server.resource('a://b')\ndef a(): ...": "resources",
+    SERVER + "server.completion": "completions",
+    SERVER + "server.disable('a')": "visibility",
+    SERVER + "server.middleware": "middleware",
+    SERVER + "async def f():\n    await server.call_tool('a')": "direct",
+    SERVER + "server.override": "dependencies",
+    SERVER + "server.method('a')": "methods",
+    SERVER + "server.mount(other)": "mount",
+    SERVER + "getattr(server, 'mount')": "mount",
+    SERVER + "server.add_tool_variant('a', 'b')": "variants",
+    SERVER + "server.custom_route('/a')": "routes",
+    SERVER + "server.publish_card('a')": "cards",
+    SERVER + "server.skills('a')": "skills",
+    SERVER + "server.ui('a')": "apps",
+    SERVER + "Server.from_openapi({})": "openapi",
+    SERVER + "Server.proxy('a')": "proxy",
+    SERVER + "Server.run_workers(make, 2)": "workers",
+    # Options.
+    "from pkg import Server as S\nS('a', discovery='search')": "discovery",
+    SERVER + "@server.tool(ui='a')\ndef a(): ...": "apps",
+    SERVER + "@server.tool(input_schema={})\ndef a(): ...": "schemas",
+    SERVER + "server.asgi(shared='redis://a')": "shared",
+    "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart",
+    "from pkg import connect\nconnect({'mcpServers': {}})": "groups",
+    "from pkg import connect\nconnect('mcp.json')": "groups",
+    # Members of a context and of a client.
+    CONTEXT + "ctx.session_state": "state",
+    CONTEXT + "await ctx.elicit('a', int)": "elicitation",
+    CLIENT + "client.listen": "subscriptions",
+    CLIENT + "await client.call_tool('a', task=True)": "tasks",
+    "from pkg import OAuth": "auth",
+    "from pkg import log_requests": "telemetry",
+    # Commands and variables, also in texts that are no Python.
+    "run('python', '-m', 'pkg', 'list')": "commands",
+    "'python -m pkg serve app:server'": "serve",
+    'CMD ["python", "-m", "pkg", "serve", "a", "--reload"]': "reload serve",
+    "python -m pkg inspect a --web": "commands inspector",
+    "environ['MCP_TRACE'] = 'a'": "trace",
+    "import mcpgen.sdk_names": "",
+    # The class of a value, by assignment, annotation, inheritance and attributes.
+    "from pkg import Server\nclass Mine(Server):\n    def f(self): self.mount(1)": "mount",
+    "from pkg import Server\nclass Mine(Server): ...\nMine('a').mount": "mount",
+    "from pkg import Server\ndef f(a: 'Server | None'): a.mount": "mount",
+    "from pkg import Server\ndef f() -> Server: ...\nf().mount": "mount",
+    "from pkg import Server\nx = y = Server('a')\ny.mount": "mount",
+    "from pkg import Server\n(x := Server('a')).mount": "mount",
+    "import pkg\nclass A:\n    def __init__(self): self.s = pkg.Server('a')\n"
+    "    def f(self): self.s.mount": "mount",
+    "from pkg.testing import connected\nasync def f():\n"
+    "    async with connected(server) as pair:\n        pair.client.listen": "subscriptions",
+    # Values of unknown class: what is called counts, unless clients always have it.
+    "def f(s): s.mount(1)": "mount",
+    "def f(s): s.method": "",
+    "async def f(c): await c.call_tool('a')": "",
+    # Values of others.
+    "from fastapi import FastAPI\napp = FastAPI()\n@app.middleware('http')\ndef f(): ...": "",
+    "import flask\napp = flask.Flask('a')\napp.mount()": "",
+    "from pkg import connect\nasync def f():\n    async with connect('a') as c:\n"
+    "        c.list_tools": "",
+    "[].mount()": "",
+    "server.mount(": "",  # no Python
+    "from pkg import Server, Context, ToolError, connect": "",
+    "from pkgs import Depends": "",
+    "from pkg import Server\nServer('a', discovery=None)": "",
+}
+"""Code, with the features that it uses of the package `pkg`."""
+
+
+@pytest.mark.parametrize(("code", "expected"), USES.items())
+def test_the_features_that_code_uses_are_found(code: str, expected: str) -> None:
+    uses = uses_in({"a.py": code}, "pkg")
+    assert {use.feature for use in uses} == {*expected.split()}
+
+
+def test_each_feature_that_code_can_name_has_a_case() -> None:
+    cases = {name for names in USES.values() for name in names.split()}
+    assert cases == {each.name for each in FEATURES} - {"migration"}  # which adds error texts alone
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"src/acme/a.py": "from .b import server\nserver.mount", "src/acme/b.py": "{}"},
+        {"src/acme/a.py": "from acme.b import server\nserver.mount", "src/acme/b.py": "{}"},
+        {"src/acme/a.py": "import acme.b\nacme.b.server.mount", "src/acme/b.py": "{}"},
+        {"src/acme/a.py": "from . import b as c\nc.server.mount", "src/acme/b.py": "{}"},
+        {"src/acme/a.py": "from acme import server\nserver.mount", "src/acme/__init__.py": "{}"},
+        {"acme/d/a.py": "from ..b import server as s\ns.mount", "acme/b.py": "{}"},
+    ],
+    ids=lambda files: next(iter(files.values())).split("\n", maxsplit=1)[0],
+)
+def test_variables_are_followed_across_modules(files: dict[str, str]) -> None:
+    source = "from acme.protocol import Server\nserver = Server('a')"
+    texts = {path: text.replace("{}", source) for path, text in files.items()}
+    [use] = uses_in(texts, "acme.protocol")
+    assert (use.feature, use.line, use.code) == ("mount", 2, "Server.mount")
+    assert use.path.endswith("a.py")
+
+
+def test_bindings_that_depend_on_themselves_have_no_class() -> None:
+    code = "a = b\nb = a\na.listen\nclass C(C): ...\nC().mount\nfrom . import m\nm.m.mount"
+    assert uses_in({"m.py": code}, "pkg") == ()
+
+
+def test_further_words_add_and_take_away() -> None:
+    uses = uses_in({"a.py": SERVER + "server.mount; server.prompt"}, "pkg")
+    words = chosen_words(["used", "trace", "-prompts"], uses)
+    assert whole_features(words) == {"mount", "trace"}
+
+
+PYPROJECT = """
+[tool.mcpgen]
+output = "src/acme/protocol"
+revisions = ["2025-06-18"]
+features = "used"
+sources = ["src"]
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "src" / "acme"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    (folder / "app.py").write_text(
+        "from .protocol import Server\n\nserver = Server('a')\nserver.mount(server)\n"
+    )
+    (tmp_path / "pyproject.toml").write_text(PYPROJECT)
+    return tmp_path
+
+
+def test_check_reports_missing_and_unused_features(project: Path) -> None:
+    done = run(cwd=project)
+    assert "feature mount: src/acme/app.py:4 uses Server.mount" in done.out
+    assert run("check", cwd=project).code == 0
+
+    app = project / "src" / "acme" / "app.py"
+    app.write_text(app.read_text().replace("mount(server)", "add_tool_variant('a', 'b')"))
+    done = run("check", cwd=project)
+    assert done.code == 1
+    assert "lacks the feature variants: src/acme/app.py:4 uses Server.add_tool_var" in done.out
+    assert "has the feature mount, which nothing uses" in done.out
+
+    run("update", cwd=project)
+    assert run("check", cwd=project).code == 0
+    record = json.loads((project / "src/acme/protocol/mcpgen.json").read_text("utf-8"))
+    assert record["options"]["sources"] == ["../.."]
+    assert "variants" in record["options"]["features"]
+
+
+def test_a_package_without_settings_remembers_its_sources(project: Path) -> None:
+    (project / "pyproject.toml").unlink()
+    package = Path("src/acme/protocol")
+    words = ("--revision", NEWEST, "--features", "used,trace", "-o", package)
+    assert run(*words, cwd=project).code == 0
+    done = run("update", package, "--features", "-trace", cwd=project)
+    assert done.code == 0, done.err
+    assert run("check", package, cwd=project).code == 0
+    done = run("update", package, "--features", "auth", cwd=project)  # named from now on
+    assert done.code == 0, done.err
+    (project / "src" / "acme" / "app.py").unlink()
+    assert run("check", package, cwd=project).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--sources", "src"), "--sources: expected --features used"),
+        (("--features", "used", "--parts", "server", "--transport", "stdio"), "auth needs http"),
+    ],
+)
+def test_options_that_contradict_are_an_error(
+    words: tuple[str, ...], expected: str, project: Path
+) -> None:
+    (project / "pyproject.toml").unlink()
+    (project / "src" / "acme" / "app.py").write_text("from .protocol import OAuth")
+    done = run("--revision", NEWEST, *words, "-o", "src/acme/protocol", cwd=project)
+    assert done.code != 0
+    assert expected in done.err
+
+
+LISTS = """
+import importlib, anyio
+from mcpgen_runtime.testing import connected
+server = importlib.import_module({module!r}).server
+
+async def main():
+    async with connected(server) as pair:
+        kinds = pair.client.server_capabilities
+        lists = [pair.client.list_tools]
+        lists += [pair.client.list_prompts] if "prompts" in kinds else []
+        lists += [pair.client.list_resources] if "resources" in kinds else []
+        print([sorted(each.name for each in await one()) for one in lists])
+
+anyio.run(main)
+"""
+PROGRAMS = {
+    "interop/our_server.py": {"completions", "elicitation", "prompts", "resources"},
+    "conformance/server.py": {"completions", "prompts", "resources", "schemas"},
+    "package/stdio_server.py": {"elicitation"},
+    "benchmarks/varied_server.py": set[str](),
+}
+"""Programs of the tests, with the features that they use."""
+
+
+@pytest.mark.parametrize(("program", "features"), PROGRAMS.items())
+def test_a_program_runs_with_the_features_that_it_uses(
+    program: str, features: set[str], tmp_path: Path
+) -> None:
+    source = ROOT / "tests" / program
+    package = tmp_path / "mcpgen_runtime"
+    done = run("-r", "all", "--features", "used", "--sources", source, "-o", package)
+    assert done.code == 0, done.err
+    record = json.loads((package / "mcpgen.json").read_text("utf-8"))
+    assert whole_features(record["options"]["features"]) == features
+    code = LISTS.format(module=program.removesuffix(".py").replace("/", "."))
+    lists = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONPATH": f"{root}:{ROOT / 'tests'}"},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for root in (tmp_path, ROOT / "generated")
+    ]
+    assert lists[0] == lists[1]
+    assert lists[0].startswith("[[")

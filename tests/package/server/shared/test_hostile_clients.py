@@ -1,0 +1,278 @@
+"""Clients and entries of an engine that mean harm: little is stored, and sharing goes on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from mcpgen_runtime import DpopValidation, MemoryBus, MemorySessionStore, SharedState, Tasks
+from package.asgi_client import asgi
+from package.server.auth.guarded import Guarded, protected_settings
+from package.server.auth.issuer import proof_of
+from package.server.shared.engine import Engine
+from package.server.shared.shared_servers import Waiting, Workers, eventually, run_workers
+from package.server.shared.test_announcements import TOOLS, listen_stream, next_method
+from package.server.shared.test_budgets import opened, task_of
+from package.server.shared.test_used_ids import HELLO, KEY, bound_token
+from package.wire import SESSIONS
+
+newest = pytest.mark.parametrize("revision", SESSIONS[-1:])
+LONG = "x" * 100_000
+BATCHES = "2025-03-26"
+
+
+class WithTasks(Waiting):
+    """A server that looks for lost tasks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tasks = Tasks(self.server)
+
+
+class Recorded(MemoryBus):
+    """A bus that records what goes over it.
+
+    Attributes:
+        sent: The changes, and the letters.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[bytes] = []
+
+    async def publish(self, change: bytes) -> None:
+        await super().publish(change)
+        self.sent.append(change)
+
+    async def send(self, worker: str, letter: bytes, client: str = "") -> bool:
+        self.sent.append(letter)
+        return await super().send(worker, letter, client)
+
+
+@pytest.fixture
+def bus() -> Recorded:
+    """A bus that records what goes over it."""
+    return Recorded()
+
+
+async def open_session(workers: Workers, revision: str) -> None:
+    """Open a session that all workers know."""
+    await workers.any.initialize(revision)
+    workers.use_session()
+
+
+@newest
+@pytest.mark.parametrize("identifier", ["unknown", "x" * 1024, 7])
+async def test_of_a_cancellation_the_id_is_forwarded_alone(
+    revision: str, identifier: Any, bus: Recorded
+) -> None:
+    async with run_workers(SharedState(bus, MemorySessionStore())) as workers:
+        await open_session(workers, revision)
+        bus.sent.clear()
+        params = {"requestId": identifier, "reason": LONG}
+        message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+        assert (await workers.any.post(message)).status == 202
+        [change] = bus.sent
+        assert len(change) < 1500
+
+
+@newest
+@pytest.mark.parametrize("identifier", [None, "x" * 1025, [LONG], {"a": LONG}])
+async def test_a_cancellation_of_no_request_is_not_forwarded(
+    revision: str, identifier: Any, bus: Recorded
+) -> None:
+    async with run_workers(SharedState(bus, MemorySessionStore())) as workers:
+        await open_session(workers, revision)
+        bus.sent.clear()
+        params = {"requestId": identifier}
+        message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+        assert (await workers.any.post(message)).status == 202
+        assert bus.sent == []
+
+
+@newest
+async def test_a_cancelled_call_of_another_worker_ends(revision: str, bus: Recorded) -> None:
+    async with run_workers(SharedState(bus, MemorySessionStore())) as workers:
+        await open_session(workers, revision)
+        one, two, _ = workers.each
+        params: dict[str, Any] = {"name": "wait", "arguments": {}}
+        async with one.asking(revision, "tools/call", params, id="w", begun=False):
+            await workers.servers[0].began.wait()
+            params = {"requestId": "w", "reason": LONG}
+            message = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+            assert (await two.post(message)).status == 202
+            with anyio.fail_after(5):
+                await workers.servers[0].cancelled.wait()
+
+
+async def test_a_batch_of_responses_goes_to_each_worker_in_parts(bus: Recorded) -> None:
+    async with run_workers(SharedState(bus, MemorySessionStore())) as workers:
+        await open_session(workers, BATCHES)
+        bus.sent.clear()
+        batch: list[Any] = [
+            {"jsonrpc": "2.0", "id": f"worker{at}.1.1", "result": {}} for at in range(98)
+        ]
+        batch.append({"jsonrpc": "2.0", "id": "worker0.1.2", "result": {"p": LONG}})
+        batch.append({"jsonrpc": "2.0", "id": "worker1.1.2", "error": "none"})
+        assert (await workers.any.post(batch)).status in (202, 400)
+        assert len(bus.sent) == 100
+        assert sum(map(len, bus.sent)) < len(LONG) + 20_000
+
+
+async def test_responses_to_unknown_workers_leave_nothing_in_the_engine(engine: Engine) -> None:
+    async with run_workers(engine.url) as workers:
+        await open_session(workers, BATCHES)
+        before = engine.ask("DBSIZE")
+        batch = [{"jsonrpc": "2.0", "id": f"w{at}.1.1", "result": {"p": LONG}} for at in range(30)]
+        assert (await workers.any.post(batch)).status == 202
+        assert engine.ask("DBSIZE") == before
+
+
+async def test_a_list_of_tasks_reads_little_of_each(engine: Engine) -> None:
+    result = {
+        "isError": True,
+        "content": [{"type": "text", "text": "why"}],
+        "structuredContent": {},
+    }
+    async with opened(engine) as state:
+        for at in range(20):
+            long = {**result, "structuredContent": {"x": LONG}}
+            message = "m" * (10_000 if at else 100_000)
+            task = task_of(f"t{at}", result=long, message=message, status="completed")
+            await state.tasks.create(task)
+        before = sent_bytes(engine)
+        page = await state.tasks.page("eve", None, 50)
+        assert sent_bytes(engine) - before < 100_000
+        assert [each.task_id for each in page.records] == [f"t{at}" for at in range(20)]
+        [wire] = {str(each.core_wire()["statusMessage"]) for each in page.records}
+        assert (wire, page.records[0].core_wire()["status"]) == ("why", "failed")
+
+
+def sent_bytes(engine: Engine) -> int:
+    """Bytes that the engine has sent."""
+    lines = engine.ask("INFO", "stats").splitlines()
+    return int(next(each for each in lines if "net_output_bytes:" in each).split(":")[1])
+
+
+async def test_streams_that_are_waited_for_share_a_connection(engine: Engine) -> None:
+    async with opened(engine) as state, anyio.create_task_group() as tasks:
+        cursors = [str(await state.events.add(f"s{at}", "a", b"first")) for at in range(50)]
+        got: dict[int, bytes] = {}
+
+        async def wait(at: int) -> None:
+            with anyio.fail_after(5):
+                while at not in got:
+                    stored = await state.events.wait(f"s{at}", cursors[at])
+                    assert stored is not None
+                    if stored.events:
+                        got[at] = stored.events[0].message
+
+        for at in range(50):
+            tasks.start_soon(wait, at)
+        for at in range(50):
+            await state.events.add(f"s{at}", "a", b"%d" % at)
+        await eventually(lambda: len(got) == 50)
+        assert got == {at: b"%d" % at for at in range(50)}
+        assert engine.ask("CLIENT", "LIST").count("addr=") < 8
+
+
+PREFIX = "mcp:{tester}:"
+
+
+def publish(*fields: str) -> Callable[[Engine], object]:
+    """Publishes an entry to all workers."""
+    return lambda engine: engine.ask("XADD", f"{PREFIX}changes", "*", *fields)
+
+
+def send(*fields: str) -> Callable[[Engine], None]:
+    """Adds an entry to the inbox of each worker."""
+
+    def add(engine: Engine) -> None:
+        names = [each for each in engine.ask("KEYS", "*").split() if ":alive:" in each]
+        for name in names:
+            engine.ask("XADD", name.replace(":alive:", ":inbox:"), "*", *fields)
+
+    return add
+
+
+def lose_task(value: str) -> Callable[[Engine], None]:
+    """Stores a task that nobody runs, whose record has another form."""
+
+    def lose(engine: Engine) -> None:
+        engine.ask("ZADD", f"{PREFIX}leases", "0", "nope")
+        engine.ask("SET", f"{PREFIX}task:nope", value)
+
+    return lose
+
+
+FOREIGN: dict[str, Callable[[Engine], object]] = {
+    "change of two fields": publish("a", "1", "b", "2"),
+    "change of another field": publish("a", "12345678x"),
+    "short change": publish("d", "1"),
+    "change of a newer form": publish("d", "12345678\x02new"),
+    "change that is no message": publish("d", "12345678\x01junk"),
+    "letter of two fields": send("a", "1", "b", "2"),
+    "letter of another field": send("a", "1"),
+    "letter that is no message": send("d", "\x01junk"),
+    "task that is short": lose_task("x"),
+    "task that is no record": lose_task("{" * 100),
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+async def test_an_entry_of_another_form_is_skipped(
+    kind: str, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    revision = SESSIONS[-1]
+    async with run_workers(engine.url, WithTasks) as workers:
+        FOREIGN[kind](engine)
+        async with listen_stream(workers, revision, 0) as stream:
+            workers.servers[1].server.tool("added")(lambda: "added")
+            assert await next_method(stream) == TOOLS
+            await eventually(lambda: "skipped" in caplog.text)
+    assert not any(record.exc_info for record in caplog.records)
+
+
+@pytest.mark.parametrize("member", ["entry", "state"])
+async def test_events_of_another_form_are_unknown(
+    member: str, engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with opened(engine) as state:
+        event = await state.events.add("s", "a", b"one")
+        if member == "entry":
+            engine.ask("XADD", f"{PREFIX}events:s", "0-2", "a", "1")
+        else:
+            engine.ask("HSET", f"{PREFIX}streams:s", "sa", "0junk")
+        assert await state.events.after("s", str(event)) is None
+        assert "another form" in caplog.text
+
+
+async def test_a_key_that_is_no_stream_ends_the_wait_for_it_alone(engine: Engine) -> None:
+    async with opened(engine) as state:
+        honest = str(await state.events.add("s", "a", b"one"))
+        await state.events.add("t", "a", b"one")
+        engine.ask("DEL", f"{PREFIX}events:t")
+        engine.ask("SET", f"{PREFIX}events:t", "x")
+        foreign = asyncio.ensure_future(state.events.wait("t", "a-1"))
+        waiting = asyncio.ensure_future(state.events.wait("s", honest))
+        await asyncio.wait([foreign], timeout=5)
+        assert foreign.exception() is not None
+        await state.events.add("s", "a", b"two")
+        stored = await waiting
+        assert stored is not None
+        assert [each.message for each in stored.events] == [b"two"]
+
+
+async def test_a_proof_is_judged_where_the_host_sends_no_lifespan(engine: Engine) -> None:
+    auth, token = protected_settings(dpop=DpopValidation()), bound_token()
+    app = Guarded().server.asgi(shared=engine.url, auth=auth)
+    async with asgi(app, lifespan=False) as http:
+        proof = proof_of(KEY, token)
+        for status in (200, 401):
+            reply = await http.post(HELLO, Authorization=f"DPoP {token}", DPoP=proof)
+            assert reply.status == status
+        await app.end()

@@ -1,0 +1,327 @@
+"""Values that JSON can't express: an error at registration, or one request that fails.
+
+Clients list all items of a server at once, so a single such value would hide all of them.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import warnings
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import pydantic
+import pytest
+
+from mcpgen_runtime import Icon, InvalidParamsError, Server, Tasks, ToolError, ToolResult
+from mcpgen_runtime.errors import RemoteError
+from mcpgen_runtime.testing import connected
+from package.requestor import requestor
+from package.wire import ALL
+
+pytestmark = pytest.mark.anyio
+
+HALF = "cut \ud83d"
+INF = math.inf
+Register = Callable[[Server], Any]
+
+
+@dataclass
+class Box:
+    width: float = INF
+
+
+class Crate(pydantic.BaseModel):
+    width: float = INF
+
+
+class Halves(enum.Enum):
+    LOW = "\ude00"
+
+
+def default(x: float = INF) -> str:
+    return ""
+
+
+def nested(x: list[float] = [1.0, math.nan]) -> str:  # noqa: B006 - what users write
+    return ""
+
+
+def of_dataclass(x: Box) -> str:
+    return ""
+
+
+def of_pydantic(x: Crate) -> str:
+    return ""
+
+
+def choice(x: Literal["\ud83d"]) -> str:
+    return ""
+
+
+def members(x: Halves) -> str:
+    return ""
+
+
+def examples(x: Annotated[float, msgspec.Meta(examples=[math.nan])]) -> str:
+    return ""
+
+
+def parameter(x: Annotated[str, HALF]) -> str:
+    return ""
+
+
+def keys(x: Any = {(1, 2): 3}) -> str:  # noqa: B006 - what users write
+    return ""
+
+
+def documented() -> str:
+    return ""
+
+
+documented.__doc__ = HALF
+
+
+def plain() -> str:
+    return ""
+
+
+def of_variable(x: str) -> str:
+    return ""
+
+
+def returns_halves() -> Literal["\ud83d"]:
+    return "\ud83d"
+
+
+def schema(**members: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": {"x": members}, "required": ["x"]}
+
+
+TOOLS: list[tuple[Callable[..., Any], dict[str, Any], str]] = [
+    (default, {}, "tool 'default': inputSchema.properties.x.default: .* got inf"),
+    (nested, {}, r"inputSchema.properties.x.default\[1\]: .* got nan"),
+    (of_dataclass, {}, "inputSchema.properties.x.properties.width.default: .* got inf"),
+    (of_pydantic, {}, "inputSchema.properties.x.properties.width.default: .* got inf"),
+    (examples, {}, r"inputSchema.properties.x.examples\[0\]: .* got nan"),
+    (parameter, {}, "inputSchema.properties.x.description: .* got 'cut"),
+    (keys, {}, "inputSchema.properties.x.default: .* got {"),
+    (choice, {}, "tool 'choice': .* surrogates not allowed"),
+    (members, {}, "tool 'members': .* surrogates not allowed"),
+    (returns_halves, {}, "tool 'returns_halves': .* surrogates not allowed"),
+    (documented, {}, "tool 'documented': description: .* got 'cut"),
+    (plain, {"title": HALF}, "tool 'plain': title: expected a value that JSON can express, got"),
+    (plain, {"description": HALF}, "description: .* got 'cut"),
+    (plain, {"meta": {"a": [object()]}}, r"_meta.a\[0\]: .* got <object"),
+    (plain, {"annotations": {"title": HALF}}, "annotations.title: .* got 'cut"),
+    (plain, {"icons": [Icon(src=HALF)]}, r"icons\[0\].src: .* got 'cut"),
+    (plain, {"output_schema": schema(default=INF)}, "outputSchema.properties.x.default: .* inf"),
+    (
+        of_variable,
+        {"input_schema": schema(default=INF)},
+        "inputSchema.properties.x.default: .* inf",
+    ),
+]
+
+
+@pytest.mark.parametrize(("function", "options", "error"), TOOLS)
+async def test_a_tool_with_a_value_that_json_lacks_is_refused(
+    function: Callable[..., Any], options: dict[str, Any], error: str
+) -> None:
+    server = Server("s")
+    server.tool("good")(plain)
+    with pytest.raises((ValueError, TypeError), match=error):
+        server.tool(**options)(function)
+    async with connected(server, revision=ALL[-1]) as pair:
+        assert [tool.name for tool in await pair.client.list_tools()] == ["good"]
+
+
+ITEMS: list[tuple[Register, str]] = [
+    (lambda s: s.prompt("p", title=HALF)(plain), "prompt 'p': title: .* got 'cut"),
+    (lambda s: s.prompt("p\ud83d")(plain), "name: .* got 'p"),
+    (lambda s: s.prompt("p")(parameter), r"prompt 'p': arguments\[0\].description: .* got 'cut"),
+    (lambda s: s.resource("x://r", name=HALF)(plain), "resource 'x://r': name: .* got 'cut"),
+    (lambda s: s.resource("x://\ud83d")(plain), "uri: .* got 'x://"),
+    (lambda s: s.resource("x://r", mime_type="a/\ud83d")(plain), "mimeType: .* got 'a/"),
+    (lambda s: s.resource("x://{x}", meta={"a": INF})(of_variable), "template .*_meta.a: .* inf"),
+    (lambda s: s.ui("ui://a", "<html></html>", title=HALF), "resource 'ui://a': title: .* got"),
+    (lambda s: s.add_tool_variant("good", "v", title=HALF), "tool 'v': title: .* got 'cut"),
+]
+
+
+@pytest.mark.parametrize(("register", "error"), ITEMS)
+async def test_another_item_with_such_a_value_is_refused(register: Register, error: str) -> None:
+    server = Server("s")
+    server.tool("good")(plain)
+    with pytest.raises(ValueError, match=error):
+        register(server)
+    async with connected(server, revision=ALL[-1]) as pair:
+        assert [tool.name for tool in await pair.client.list_tools()] == ["good"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "error"),
+    [
+        ({"name": HALF}, "Server: name: .* got 'cut"),
+        ({"title": HALF}, "Server: title"),
+        ({"version": HALF}, "Server: version"),
+        ({"instructions": HALF}, "Server: instructions"),
+        ({"description": HALF}, "Server: description"),
+        ({"website_url": HALF}, "Server: websiteUrl"),
+        ({"icons": [Icon(src=HALF)]}, r"Server: icons\[0\].src"),
+        ({"capabilities": {"experimental": {"x": {"y": INF}}}}, "capabilities.experimental.x.y"),
+        ({"capabilities": {"experimental": {"x": {"y": object()}}}}, "experimental.x.y"),
+    ],
+)
+def test_a_server_with_such_a_value_is_refused(settings: dict[str, Any], error: str) -> None:
+    with pytest.raises(ValueError, match=error):
+        Server(**{"name": "s", **settings})
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"title": 5}, "title: expected str, got int"),
+        ({"description": 5}, "description: expected str, got int"),
+        ({"meta": {1: 2}}, "meta: expected texts as names, got {1: 2}"),
+        ({"icons": [Icon(src=5)]}, r"icons: Expected `str`, got `int` - at `\$.src`"),  # type: ignore[arg-type]  # the fault
+    ],
+)
+def test_a_member_of_another_type_is_refused(options: dict[str, Any], error: str) -> None:
+    server = Server("s")
+    for decorate in (server.tool, server.prompt):
+        with pytest.raises(TypeError, match=error):
+            decorate("x", **options)(plain)
+    with pytest.raises(TypeError, match=error):
+        server.resource("x://r", **options)(plain)
+
+
+@pytest.mark.parametrize("setting", ["name", "version", "title", "instructions"])
+def test_a_text_of_a_server_is_a_text(setting: str) -> None:
+    options: dict[str, Any] = {"name": "s", setting: 5}
+    with pytest.raises(TypeError, match=f"{setting}: expected str, got int"):
+        Server(**options)
+
+
+async def test_a_default_that_is_no_json_data_is_not_listed() -> None:
+    plain_object = object()
+    endless: list[Any] = []
+    endless.append(endless)
+    server = Server("s")
+
+    @server.tool
+    def works(x: Any = plain_object, y: Any = endless) -> str:
+        return "fine"
+
+    async with connected(server, revision=ALL[-1]) as pair:
+        (tool,) = await pair.client.list_tools()
+        assert tool.input_schema["properties"] == {"x": {}, "y": {}}
+        assert (await pair.client.call_tool("works")).content[0].text == "fine"
+
+
+def operation(**members: Any) -> dict[str, Any]:
+    return {"get": {"responses": {"200": {"description": "d"}}, **members}}
+
+
+async def test_operations_of_openapi_with_such_values_are_left_out() -> None:
+    limit = {"name": "limit", "in": "query", "schema": {"type": "number", "default": INF}}
+    document = {
+        "openapi": "3.1.0",
+        "info": {"title": "t", "version": "1"},
+        "servers": [{"url": "http://127.0.0.1:1"}],
+        "paths": {
+            "/a": operation(operationId="a", parameters=[limit]),
+            "/b": operation(operationId="b", summary=HALF),
+            "/c": operation(operationId="c"),
+        },
+    }
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        server = Server.from_openapi(document)
+    (warning,) = caught
+    assert "GET /a: tool 'a': inputSchema.properties.limit.default" in str(warning.message)
+    assert "GET /b: tool 'b': description" in str(warning.message)
+    async with connected(server, revision=ALL[-1]) as pair:
+        assert [tool.name for tool in await pair.client.list_tools()] == ["c"]
+
+
+def test_a_skill_with_such_a_value_is_refused_by_its_file(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a/SKILL.md").write_text(
+        "---\nname: a\ndescription: b\nmetadata: {x: [.inf]}\n---\n"
+    )
+    with pytest.raises(ValueError, match=r"skill a: SKILL.md: metadata.x\[0\]: .* got inf"):
+        Server("s").skills(tmp_path)
+
+
+async def returns_half() -> str:
+    return HALF
+
+
+async def raises_half() -> str:
+    raise ToolError(HALF)
+
+
+async def refuses_with_half() -> str:
+    raise InvalidParamsError(HALF, data={"limit": INF})
+
+
+async def returns_infinity() -> float:
+    return INF
+
+
+async def returns_meta() -> ToolResult:
+    return ToolResult(content="x", meta={"a": INF})
+
+
+LATE = [returns_half, raises_half, refuses_with_half, returns_infinity, returns_meta]
+
+
+@pytest.mark.parametrize("revision", ALL)
+@pytest.mark.parametrize("function", LATE)
+async def test_a_call_with_such_a_value_fails_alone(
+    function: Callable[..., Any], revision: str
+) -> None:
+    server = Server("s")
+    server.tool("late")(function)
+    server.tool("good")(plain)
+    async with connected(server, revision=revision) as pair:
+        with suppress(RemoteError):
+            assert (await pair.client.call_tool("late")).is_error
+        assert not (await pair.client.call_tool("good")).is_error
+
+
+@pytest.mark.parametrize("revision", ALL)
+async def test_other_requests_with_such_texts_fail_alone(revision: str) -> None:
+    server = Server("s")
+    server.prompt("p")(lambda: HALF)
+    server.resource("x://r")(lambda: HALF)
+    server.resource("x://{x}")(of_variable)
+    server.completion(template="x://{x}", argument="x")(lambda text: [HALF])
+    ref = {"type": "ref/resource", "uri": "x://{x}"}
+    async with connected(server, revision=revision) as pair:
+        for request in (
+            pair.client.get_prompt("p"),
+            pair.client.read_resource("x://r"),
+            pair.client.complete(ref=ref, argument={"name": "x", "value": ""}),
+        ):
+            with pytest.raises(RemoteError, match="surrogates not allowed"):
+                await request
+        assert [prompt.name for prompt in await pair.client.list_prompts()] == ["p"]
+
+
+@pytest.mark.parametrize("function", LATE)
+async def test_a_task_whose_end_has_such_a_value_fails(function: Callable[..., Any]) -> None:
+    server = Server("s")
+    server.tool("late", runner=Tasks(server, poll_interval=0.2))(function)
+    async with requestor("memory", server, "ada") as client:
+        task = await client.start("late")
+        await client.reaches(task["taskId"], "failed")
+        (listed,) = (await client.result("tasks/list", {}))["tasks"]
+        assert listed["status"] == "failed"
+        assert listed["statusMessage"]
