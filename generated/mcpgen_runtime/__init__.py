@@ -40,7 +40,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("4fe3d06675f45ec4",)
+_INTERFACES = ("8bde9749687038ce",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

@@ -44,16 +44,10 @@ ID_CHARACTERS = 1024
 BATCH_MESSAGES = 100
 """Most messages in one JSON array; a longer array is refused as a whole."""
 
-<<<<<<< HEAD
-_BRACE = ord("{")
-=======
 BROKEN_BYTES = 1024 * 1024
 """Longest message that is not JSON, in bytes, whose id is looked for."""
 
-_BRACE, _NULL = ord("{"), ord("n")
-"""The first bytes of an object and of null."""
-
->>>>>>> stdio
+_BRACE = ord("{")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What is replaced to read the envelope of a message that is not JSON.
