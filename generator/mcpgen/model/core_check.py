@@ -208,8 +208,6 @@ def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
                     yield UnsetMember(name, wire, by, "retyped")
 
 
-<<<<<<< HEAD
-=======
 _DECORATORS = {
     "Tool": "tool",
     "Resource": "resource",
@@ -242,7 +240,6 @@ def item_options(built: RevisionSpec) -> Mapping[str, Mapping[str, str]]:
     return options
 
 
->>>>>>> main
 def _results_left_to_handlers(built: RevisionSpec) -> Iterator[Definition]:
     """The results of tools without a place for what a tool returned, as facts state."""
     normal, method = built.models.normal, core_names().running
@@ -280,41 +277,6 @@ def _objects(normal: NormalizedSchema, definition: Definition) -> Iterator[Defin
         each = normal.definition(name)
         if each is not None:
             yield each
-<<<<<<< HEAD
-
-
-_DECORATORS = {
-    "Tool": "tool",
-    "Resource": "resource",
-    "ResourceTemplate": "resource",
-    "Prompt": "prompt",
-}
-"""The decorator that makes a kind of item."""
-_OWN_OPTIONS = frozenset(
-    {
-        *("annotations", "cache", "description", "function", "icons", "input_schema", "meta"),
-        *("mime_type", "name", "output_schema", "runner", "scopes", "size", "structured", "tags"),
-        *("threads", "timeout", "title", "ui", "uri", "visibility"),
-    }
-)
-"""Options that decorators have already."""
-
-
-def item_options(built: RevisionSpec) -> Mapping[str, Mapping[str, str]]:
-    """Members of items that no known revision has, by decorator: wire names by keyword."""
-    known = [_definitions(row) for row in schema.revisions()]
-    options: dict[str, dict[str, str]] = {}
-    for name, decorator in _DECORATORS.items():
-        own = built.models.normal.schema.definitions.get(name, {}).get("properties", {})
-        for wire in own:
-            keyword = snake(wire)
-            is_new = not any(wire in each.get(name, {}).get("properties", {}) for each in known)
-            is_free = keyword not in _OWN_OPTIONS and not iskeyword(keyword)
-            if is_new and is_free and keyword.isidentifier():
-                options.setdefault(decorator, {})[keyword] = wire
-    return options
-=======
->>>>>>> main
 
 
 def _definitions(row: schema.RevisionEntry) -> Mapping[str, Node]:
