@@ -8,8 +8,10 @@ Imported only for the error of an import, an attribute or a keyword that does no
 from __future__ import annotations
 
 import importlib
+import logging
 import re
 from collections.abc import Collection, Iterable
+from functools import cache
 from typing import TypedDict
 
 from .sdk_names import (
@@ -21,6 +23,8 @@ from .sdk_names import (
     NAMES as NAMES,
     TYPES,
 )
+
+_logger = logging.getLogger(__name__)
 
 
 class NoOptions(TypedDict):
@@ -66,6 +70,15 @@ def attribute_error(value: object, kind: str, name: str) -> AttributeError:
     owner = value if isinstance(value, type) else type(value)
     text = f"{owner.__name__!r} object has no attribute {name!r}"
     return AttributeError(_text(text, ATTRIBUTES.get(kind, {}).get(name)), name=name, obj=value)
+
+
+@cache
+def warn_of_hidden_text() -> None:
+    """Warn, once in a process, that the text of an unexpected exception is not sent to the client."""
+    _logger.warning(
+        "the text of an exception is hidden from clients, where FastMCP sends it: raise ToolError for"
+        " texts that clients may see, or write Server(show_errors=True)"
+    )
 
 
 def name_error_text(name: str, package: str, names: Collection[str], types: str) -> str | None:

@@ -371,7 +371,8 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "run_in_thread": "threads=",
         "serializer": _RESULT,
         "structured_output": "structured=False for False; a return annotation for True",
-        "task": "runner=Tasks(...)",
+        "task": "runner=Tasks(...); a revision without tasks gets them by mcpgen --extension tasks, for"
+        " clients that declare that by capabilities= of connect",
     },
     "server.resource": {**_ITEM, "security": _SECURITY},
     "server.prompt": _ITEM,
@@ -460,6 +461,12 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
 }
 """Alternatives by function and keyword."""
 
+_MEDIA: Mapping[str, str] = {
+    "to_audio_content": "the object itself as result of a function",
+    "to_data_uri": "base64.b64encode(image.data), after f'data:{image.mime_type};base64,'",
+    "to_image_content": "the object itself as result of a function",
+}
+
 ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     "Server": {
         "add_completion_handler": "server.completion(argument, prompt=...)",
@@ -530,12 +537,15 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "origin_request_id": "ctx.request_id",
         "protocol_version": "ctx.revision",
         "read_resource": "await server.read_resource(uri)",
+        "send_ping": "ctx.request('ping'), which revisions with sessions have",
         "send_notification": "ctx.log(), ctx.progress() or server.resource_updated(uri)",
         "session": "ctx.client",
         "set_state": "ctx.session_state(Class)",
         "task_id": "runner=Tasks(...) of server.tool",
         "transport": "ctx.http_request, which is None unless HTTP is used",
     },
+    "Image": _MEDIA,
+    "Audio": _MEDIA,
     "RequestContext": {
         "close_sse_stream": "ctx.close_stream()",
         "close_standalone_sse_stream": "ctx.close_stream()",
@@ -571,7 +581,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "protocol_version": "client.revision",
         "read_resource_mcp": "client.read_resource(uri)",
         "send_notification": "client.notify(method, params)",
-        "send_ping": "client.request('ping')",
+        "send_ping": "client.ping(), which revisions with sessions have",
         "send_progress_notification": "client.notify('notifications/progress', params)",
         "send_request": "client.request(method, params)",
         "send_roots_list_changed": "client.notify('notifications/roots/list_changed')",

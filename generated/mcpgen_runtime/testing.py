@@ -30,7 +30,7 @@ import anyio
 from .channel import Channel, OutgoingMessage, RequestId
 from .client.async_client import Client, ClientHandlers, connect
 from .client.base import ClientBase, Handlers
-from .client.connect import Servable
+from .client.connect import Servable, SessionOpening
 from .runtime.request_context import PRINCIPAL, Principal
 
 if TYPE_CHECKING:
@@ -214,7 +214,8 @@ def connected(
     Raises:
         RevisionError: The server does not speak the revision.
     """
-    return _connected(server, revision, handlers, capabilities, extra, principal)
+    opening = _connected(server, revision, handlers, capabilities, extra, principal)
+    return SessionOpening("connected", opening)
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """Reading files of users within limits: text as it is, JSON as JSON values.
 
-A byte order mark is no part of a text. JSON that only Python accepts, or that could exhaust memory or the stack of a later step, is refused
-with its place in the file.
+A byte order mark is no part of a text. JSON that only Python accepts, or that could exhaust memory
+or the stack of a later step, is refused with its place in the file.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -80,8 +80,19 @@ def read_text(path: Path, kind: type[InputError], form: str, limit: int = MAX_BY
         raise kind(source, "", f"{form} in UTF-8", str(error)) from error
 
 
-def read_json(path: Path, kind: type[InputError]) -> Json:
+def read_json(
+    path: Path,
+    kind: type[InputError],
+    limit: int = MAX_BYTES,
+    leave_out: Callable[[str], None] | None = None,
+) -> Json:
     """The JSON value in a file.
+
+    Args:
+        path: The file.
+        kind: The class of the error.
+        limit: Size of the largest file that is read, in bytes.
+        leave_out: As for `check_json`.
 
     Raises:
         InputError: As for `read_text`; or the text is no JSON, has more than `MAX_SIGNS` brackets,
@@ -90,7 +101,8 @@ def read_json(path: Path, kind: type[InputError]) -> Json:
             `MAX_NAME` characters, text with half a surrogate pair, or a number that does not fit
             64 bits.
     """
-    return parse_json(read_text(path, kind, "JSON text"), paths.shown_path(path), kind)
+    text = read_text(path, kind, "JSON text", limit)
+    return parse_json(text, paths.shown_path(path), kind, leave_out)
 
 
 def read_jsonc(path: Path, kind: type[InputError]) -> Json:
@@ -111,8 +123,19 @@ def _blank(match: re.Match[str]) -> str:
     return re.sub(r"[^\r\n]", " ", text) if is_comment or text == "," else text
 
 
-def parse_json(text: str, source: str, kind: type[InputError]) -> Json:
+def parse_json(
+    text: str,
+    source: str,
+    kind: type[InputError],
+    leave_out: Callable[[str], None] | None = None,
+) -> Json:
     """The value of JSON text.
+
+    Args:
+        text: The text.
+        source: Its origin, for errors.
+        kind: The class of the error.
+        leave_out: As for `check_json`.
 
     Raises:
         InputError: As for `read_json`.
@@ -127,7 +150,7 @@ def parse_json(text: str, source: str, kind: type[InputError]) -> Json:
         raise _too_deep(source, kind, _first_too_deep(text)) from None
     except ValueError as error:
         raise kind(source, "", "JSON text", str(error)) from error
-    check_json(document, source, kind)
+    check_json(document, source, kind, leave_out)
     return document
 
 
@@ -152,8 +175,20 @@ def _integer(digits: str) -> float:
     return int(digits) if len(digits) <= _LONGEST_INTEGER else math.inf
 
 
-def check_json(document: object, source: str, kind: type[InputError]) -> None:
+def check_json(
+    document: object,
+    source: str,
+    kind: type[InputError],
+    leave_out: Callable[[str], None] | None = None,
+) -> None:
     """Check a value that was read from a file: JSON, within the bounds of this module.
+
+    Args:
+        document: The value.
+        source: Its origin, for errors.
+        kind: The class of the error.
+        leave_out: Called with the pointer of each member with a number, or with an array of such,
+            that does not fit 64 bits: the member is removed. If `None`, it is an error.
 
     Raises:
         InputError: As for `read_json`.
@@ -170,8 +205,11 @@ def check_json(document: object, source: str, kind: type[InputError]) -> None:
             expected = f"at most {MAX_ENTRIES} entries in an object or array"
             raise kind(source, json_pointer(path), expected, str(len(value)))
         if is_object(value):
-            for name in value:
+            for name in [*value]:
                 _check_name(name, path, source, kind)
+                if leave_out is not None and _is_unfit(value[name]):
+                    del value[name]
+                    leave_out(json_pointer((*path, name)))
         entries = list(value.items() if is_object(value) else enumerate(value))
         left.extend((item, (*path, token)) for token, item in reversed(entries))
 
@@ -200,6 +238,12 @@ def _check_name(name: str, path: _Path, source: str, kind: type[InputError]) -> 
 
 def _fits(number: float) -> bool:
     return math.isfinite(number) if isinstance(number, float) else -(2**63) <= number < 2**63
+
+
+def _is_unfit(value: Json) -> bool:
+    """Whether a value is a number that does not fit, or an array with one."""
+    items = value if is_array(value) else [value]
+    return any(isinstance(item, int | float) and not _fits(item) for item in items)
 
 
 def _is_unicode(text: str) -> bool:

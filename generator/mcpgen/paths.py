@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from mcpgen.errors import UsageError, safe_text
+
 PACKAGE = Path(__file__).resolve().parent
 
 SCHEMAS_VARIABLE = "MCPGEN_SCHEMAS"
@@ -83,9 +85,59 @@ def relative_path(path: Path, directory: Path) -> str:
         return path.name
 
 
+def expect_of_project(place: Path, directory: Path) -> None:
+    """Refuse a file or folder outside of a package's project, which only its record names.
+
+    A package of others may name any file, whose text errors would show.
+
+    Raises:
+        UsageError: It is outside.
+    """
+    if not is_of_project(place, directory):
+        raise UsageError(
+            f"{directory}: expected files of its project, got {safe_text(str(place))}, which only"
+            " its mcpgen.json names: name it with --schema, --patch, --extension or --templates, or"
+            " move it below the folder with pyproject.toml"
+        )
+
+
+_PROJECT_MARKS = ("pyproject.toml", ".git", ".hg")
+"""A folder with one of these holds a project."""
+
+_INPUT_SUFFIXES = frozenset({".json", ".ts", ".mts", ".cts", ".toml", ".patch"})
+
+
+def is_of_project(place: Path, directory: Path) -> bool:
+    """Whether a file or folder that only the record of a package names belongs to its project.
+
+    The project is the nearest folder around the package with `pyproject.toml` or a repository of
+    Git or Mercurial; without one, the package, and input files and folders of templates beside it.
+    Links are followed.
+    """
+    target, package = place.resolve(), directory.resolve()
+    root = next(
+        (
+            folder
+            for folder in (package, *package.parents)
+            if any((folder / mark).exists() for mark in _PROJECT_MARKS)
+        ),
+        None,
+    )
+    if root is not None:
+        return target.is_relative_to(root)
+    is_input = target.suffix in _INPUT_SUFFIXES or (target.is_dir() and target.name[:1] != ".")
+    is_beside = target.parent == package.parent and is_input
+    return is_beside or target.is_relative_to(package)
+
+
 def recorded_place(directory: Path, recorded: str) -> Path:
-    """Resolve a path that a package records from its directory; relative to here if below."""
+    """Resolve a path that a package records from its directory; relative to here if below.
+
+    Raises:
+        UsageError: It leads out of the project.
+    """
     place = Path(os.path.normpath(directory.resolve() / recorded))
+    expect_of_project(place, directory)
     return place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place
 
 

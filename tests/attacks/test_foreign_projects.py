@@ -246,6 +246,52 @@ def test_a_patch_reaches_modules_of_the_package_alone(
     assert outside.read_text() == "a = 1\n"
 
 
+FOREIGN: dict[str, Callable[[dict[str, Any], str], object]] = {
+    "patch": lambda record, path: record.update(patch={"file": path, "digest": "0" * 64}),
+    "extension": lambda record, path: record.update(
+        extensions={"com.example/x": {"schema": path, "inputs": "0" * 64}}
+    ),
+    "schema": lambda record, path: record["revisions"][OLDEST].update(origin="file", schema=path),
+    "facts": lambda record, path: record["revisions"][OLDEST].update(
+        origin="file", schema="../schema.json", facts=path
+    ),
+    "templates": lambda record, path: record.update(
+        templates={"directory": path.rpartition("/")[0], "files": {}}
+    ),
+}
+"""Changes of a manifest that name a file, by what the file is taken for."""
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("suffix", [".patch", ".json", ".ts", ".toml"])
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_files_that_only_a_manifest_names_show_nothing(
+    kind: str, suffix: str, marked: bool, root: Path, tmp_path: Path, types_folder: Path
+) -> None:
+    text = f"@@ -1 +1 @@ {SECRET}\n-{SECRET}\n+++ {SECRET}\n"
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / f"own{suffix}").write_text(text)
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    if marked:
+        (checkout / "pyproject.toml").write_text("")
+    package = copy_package(types_folder, checkout)
+    shutil.copy(schema.revisions()[0].folder / "schema.json", checkout)
+    paths = [f"../../outside/own{suffix}"]
+    if marked:  # within the project by name, outside by its link
+        (checkout / f"own{suffix}").symlink_to(f"../outside/own{suffix}")
+        paths.append(f"../own{suffix}")
+    for path in paths if kind != "templates" else paths[:1]:
+        edit_manifest(package, lambda record, path=path: FOREIGN[kind](record, path))
+        for words in (("check", "pkg"), ("update", "pkg"), ("patch", "pkg"), ("export", "pkg")):
+            done = run(root, checkout, *words)
+            assert SECRET not in done.stdout + done.stderr
+            if words[0] != "export" or kind in ("schema", "facts", "extension"):
+                expect_refusal(done, "which only its mcpgen.json names")
+        shutil.rmtree(package)
+        package = copy_package(types_folder, checkout)
+
+
 def test_a_patch_is_written_nowhere_that_only_a_record_names(
     root: Path, tmp_path: Path, types_folder: Path
 ) -> None:

@@ -609,6 +609,26 @@ def test_the_hook_for_pre_commit_runs_a_check(root: Path, package: Path) -> None
     assert run(*words[1:], package).code == 0
 
 
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("src/pkg/mcpgen.json", "pkg/models.py", "pkg/__init__.pyi", "pkg/py.typed"),
+        *("pkg/.gitattributes", "pkg.patch", "draft/schema.json", "schema.ts", "facts.toml"),
+        *("pyproject.toml", "own/package/revision/methods.py.jinja", "own/package/errors.py"),
+        *("extensions/paint.json", "schemas/2030-01-01/errata.toml", "mcpgen.json"),
+    ],
+)
+def test_the_hook_for_pre_commit_runs_for_each_input(root: Path, path: str) -> None:
+    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    assert re.search(hook["files"], path) is not None
+
+
+@pytest.mark.parametrize("path", ["README.md", "a.json5", "docs/x.txt", "src/tsx", "a.py.bak"])
+def test_the_hook_for_pre_commit_does_not_run_for_other_files(root: Path, path: str) -> None:
+    (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
+    assert re.search(hook["files"], path) is None
+
+
 def test_verify_names_every_difference(tmp_path: Path) -> None:
     for row in schema.revisions():
         place = tmp_path / "schema" / row.name

@@ -134,6 +134,7 @@ def test_the_fingerprint_of_files_depends_on_names_not_on_order(tmp_path: Path) 
         ("schema/docs.toml", True),
         ("schema/facts.toml", True),
         ("schema/revisions.toml", False),
+        ("generated/interface.txt", True),
     ],
 )
 def test_the_generator_fingerprint_covers_templates_and_docs(
@@ -143,6 +144,8 @@ def test_the_generator_fingerprint_covers_templates_and_docs(
     (tmp_path / "schema").mkdir()
     (tmp_path / "schema" / "docs.toml").write_text("")
     (tmp_path / "schema" / "facts.toml").write_text("")
+    (tmp_path / "generated").mkdir()
+    (tmp_path / "generated" / "interface.txt").write_text("")
     before = manifest.generator_fingerprint()
     place = tmp_path / path
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -207,10 +210,23 @@ def test_texts_that_mcpgen_never_writes_are_refused_and_escaped(
     assert str(raised.value).isprintable()
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "9" * 5000, "\udcff"])
-def test_unreadable_json_is_one_error(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[" * 100_000, "at most 64 levels of nesting, got more"),
+        ('{"a":' * 100_000, "at most 64 levels of nesting, got more"),
+        ("9" * 5000, "a number that fits 64 bits, got one that does not"),
+        ("\udcff", "JSON text in UTF-8, got "),
+        ("[", "JSON text, got "),
+        (" " * manifest.MAX_BYTES + "{}", f"a file of {manifest.MAX_BYTES} bytes at most"),
+        ("[" + "[]," * 600_000 + "0]", "at most 1000000 brackets, braces and commas"),
+        (f'{{"files": {{{",".join(f""""f{n}": "" """ for n in range(6000))}}}}}', "at most 5000"),
+    ],
+    ids=["deep", "deep objects", "digits", "bytes", "half", "long", "signs", "files"],
+)
+def test_unreadable_json_is_one_error(tmp_path: Path, text: str, expected: str) -> None:
     (tmp_path / manifest.NAME).write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(ManifestError, match="expected JSON text, got "):
+    with pytest.raises(ManifestError, match=f"expected {expected}"):
         manifest.read(tmp_path)
 
 

@@ -286,7 +286,7 @@ def test_a_missing_snapshot_is_an_error_of_one_line(tmp_path: Path) -> None:
         ({"tools": [{}]}, "#/tools/0/name: expected a name of 1 to 200 characters, got null"),
         ({"tools": [{"name": "x" * 201}]}, "got a string of 201 characters"),
         ({"resources": [{"name": "x"}]}, "#/resources/0/uri: expected a uri of 1 to 2000"),
-        ({"tools": [{"name": "a", "x": 2**70}]}, "expected a number that fits 64 bits"),
+        ([[2**70]], "expected a number that fits 64 bits"),
     ],
 )
 def test_lists_that_are_nonsense_are_refused_with_their_place(document: Any, error: str) -> None:

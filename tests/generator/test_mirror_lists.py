@@ -167,6 +167,20 @@ def test_items_that_a_package_lists_otherwise_are_named() -> None:
     ]
 
 
+UNFIT = "left out: a number that does not fit 64 bits"
+
+
+def test_a_bound_beyond_64_bits_costs_that_bound_alone(tmp_path: Path) -> None:
+    bounds = '"minimum": 0, "maximum": 18446744073709551615, "exclusiveMaximum": 1e999'
+    schema = f'{{"type": "object", "properties": {{"n": {{"type": "integer", {bounds}}}}}}}'
+    (tmp_path / "tools.json").write_text(f'[{{"name": "a", "inputSchema": {schema}}}]')
+    lists = server_lists.read_file(tmp_path / "tools.json")
+    [tool] = lists.entries["tools"]
+    assert tool["inputSchema"]["properties"] == {"n": {"type": "integer", "minimum": 0}}
+    place = "/0/inputSchema/properties/n"
+    assert lists.notes == (f"{place}/maximum: {UNFIT}", f"{place}/exclusiveMaximum: {UNFIT}")
+
+
 @pytest.mark.parametrize(
     ("entry", "note"),
     [
@@ -184,6 +198,12 @@ def test_items_that_a_package_lists_otherwise_are_named() -> None:
             {"icons": [{"src": "x", "sizes": "1x1"}]},
             "/tools/0/icons/0/sizes: left out: not as specified",
         ),
+        (
+            {"inputSchema": {"properties": {"n": {"type": "integer", "maximum": 2**64 - 1}}}},
+            f"/tools/0/inputSchema/properties/n/maximum: {UNFIT}",
+        ),
+        ({"inputSchema": {"enum": [1, 2**70]}}, f"/tools/0/inputSchema/enum: {UNFIT}"),
+        ({"outputSchema": {"minimum": float("-inf")}}, f"/tools/0/outputSchema/minimum: {UNFIT}"),
         ({"description": "x" * 10_001}, "/tools/0/description: cut after 10000 characters"),
         ({"icons": {}}, "/tools/0/icons: left out: not as specified"),
         ({"annotations": []}, "/tools/0/annotations: left out: not as specified"),

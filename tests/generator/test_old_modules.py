@@ -41,6 +41,11 @@ def modules_of(revision: str) -> set[str]:
     return {path.stem for path in Path("old_pkg", revision).glob("*.py")}
 
 
+def test_the_next_command_begins_with_a_module_that_stays() -> None:
+    lines = update_package("-r", SECOND, "-r", THIRD, KEEP).splitlines()
+    assert lines[-1] == ('next: python -c "from old_pkg.r2025_06_18 import models; help(models)"')
+
+
 def test_old_modules_have_the_names_of_the_nearest_revision() -> None:
     assert modules_of("r2025_03_26") == {"__init__", "methods", "models"}
     lines = update_package("-r", SECOND, "-r", THIRD, KEEP).splitlines()

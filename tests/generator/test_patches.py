@@ -147,7 +147,15 @@ def test_edits_follow_a_module_to_the_revision_in_its_place() -> None:
     run("-q", "patch", "old")
     done = run("update", "old", "--revision", NEWEST)
     assert f"old.patch: the edits of {old[4:]} go to {FOLDER}/models.py" in done.out
+    assert f"{FOLDER}/models.py; mcpgen patch writes that down" in done.out
     assert "class Own:" in Path(f"old/{FOLDER}/models.py").read_text("utf-8")
+    before = texts("old")
+    assert run("patch", "old").out.startswith(f"{FOLDER}/models.py: 1 hunk\n")
+    patch = Path("old.patch").read_text("utf-8")
+    assert (f"+++ b/{FOLDER}/models.py" in patch, old[4:] in patch) == (True, False)
+    after = texts("old")
+    assert {path for path in after if after[path] != before[path]} == {"old/mcpgen.json"}
+    assert run("check", "old").code == 0
     edit(("class Own:", "class Own2:"), path=f"old/{FOLDER}/models.py")
     run("-q", "patch", "old")
     assert f"+++ b/{FOLDER}/models.py" in Path("old.patch").read_text("utf-8")
@@ -319,7 +327,7 @@ def test_a_distant_patch_is_written_only_if_it_is_named(
     edit(BODY)
     before = far.read_text("utf-8")
     done = run("patch", "pkg")
-    assert (done.code, "to write there, name it: mcpgen patch pkg --patch" in done.err) == (2, True)
+    assert (done.code, "which only its mcpgen.json names: name it with " in done.err) == (2, True)
     assert far.read_text("utf-8") == before
     done = run("patch", "pkg", "--patch", str(far))
     assert done.out == f"{FOLDER}/models.py: 2 hunks\n{far}: 1 file; commit it with the package\n"
@@ -500,7 +508,33 @@ def test_a_patch_has_two_thousand_hunks_at_most() -> None:
     assert [len(each) for each in patch_of(text).files()] == [2000]
 
 
+@pytest.mark.parametrize("count", [10, 11, 2000])
+def test_ten_conflicts_are_shown_and_all_are_counted(count: int) -> None:
+    hunks = "".join(f"@@ -1 +1 @@\n-{number}\n+y\n" for number in range(count))
+    with pytest.raises(PatchError, match=f", got {count} in conflict") as caught:
+        patches.apply_patch(
+            patch_of(f"--- a/m.py\n+++ b/m.py\n{hunks}"), {"m.py": "x\n"}, pytest.fail
+        )
+    details = caught.value.details
+    assert details.count("<<<<<<<") == 10
+    assert details.endswith(f"\n... {count - 10} more conflicts") is (count > 10)
+
+
+@pytest.mark.parametrize("before", [1, 40, 300, 40_000])
+def test_a_hunk_with_much_context_finds_its_place_by_less_of_it(before: int) -> None:
+    gone = "".join(f" gone {number}\n" for number in range(before))
+    count = before + 5
+    text = f"@@ -1,{count} +1,{count} @@\n{gone} one\n-two\n+mine\n three\n gone\n gone too\n"
+    patch = patch_of(f"--- a/m.py\n+++ b/m.py\n{text}")
+    merged = patches.apply_patch(patch, {"m.py": "zero\none\ntwo\nthree\nfour\n"}, pytest.fail)
+    assert merged == {"m.py": "zero\none\nmine\nthree\nfour\n"}
+
+
 HOSTILE = {
+    "many lines": "--- a/m.py\n+++ b/m.py\n@@ -1,100002 +1,100002 @@\n"
+    + " x\n" * 50_000
+    + "-x\n+y\n"
+    + " x\n" * 50_001,
     "no diff": "hello\n",
     "a new file": "--- /dev/null\n+++ b/m.py\n@@ -0,0 +1 @@\n+x\n",
     "a removed file": "--- a/m.py\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n",

@@ -282,6 +282,53 @@ def test_a_server_is_compared_with_its_project(
     assert check_files(tmp_path, table, **changed) == problems
 
 
+@pytest.mark.parametrize("way", ["a parent", "a link", "many bytes"])
+def test_a_readme_of_others_is_not_read(way: str, tmp_path: Path) -> None:
+    (tmp_path / "secret.md").write_text("mcp-name: of/others")
+    folder = tmp_path / "project"
+    folder.mkdir()
+    table = 'name = "my-weather"'
+    if way == "a parent":
+        table += '\nreadme = "../secret.md"'
+    elif way == "a link":
+        (folder / "README.md").symlink_to("../secret.md")
+    else:
+        (folder / "README.md").write_text("mcp-name: of/others\n" + "x" * 2**20)
+    assert check_files(folder, table) == [f"README: expected the text `{MARK}`, got none"]
+
+
+def test_a_link_is_no_file_to_publish_and_no_entry_point(tmp_path: Path) -> None:
+    (tmp_path / "server.json").write_text('{"secret": 1}')
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "pyproject.toml").write_text('[project]\nname = "x"\n')
+    (folder / "server.json").symlink_to("../server.json")
+    assert (
+        "expected server.json or manifest.json, got neither"
+        in run("publish", "check", cwd=folder).err
+    )
+    entry = {"type": "uv", "entry_point": "../server.json", "mcp_config": {"command": "uv"}}
+    bundle = publishing.files(Project("x", "server", ("2025-06-18",)), "io.github.acme")
+    document = json.loads(bundle["manifest.json"]) | {"server": entry}
+    (folder / "manifest.json").write_text(json.dumps(document))
+    checked = run("publish", "check", cwd=folder)
+    assert "server.entry_point: there is no file ../server.json\n" in checked.out
+
+
+def test_fifty_problems_are_shown_and_all_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(MARK)
+    (tmp_path / "pyproject.toml").write_text('[project]\nname = "my-weather"\n')
+    document = json.loads(
+        publishing.files(Project("my-weather", "server", ("2025-06-18",)), "io.github.acme")[
+            "server.json"
+        ]
+    )
+    document["packages"] = [npm(registryType="pypi")] * 70
+    (tmp_path / "server.json").write_text(json.dumps(document))
+    lines = run("publish", "check", cwd=tmp_path).out.splitlines()
+    assert (len(lines), lines[50:]) == (52, ["... 20 more problems", ".: 70 problems"])
+
+
 def test_each_mark_of_a_readme_is_named(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mcp-name:a/b\nmcp-name:   c/d")
     problems = check_files(tmp_path, 'name = "my-weather"')

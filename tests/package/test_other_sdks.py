@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 import subprocess
@@ -15,6 +16,7 @@ from pydantic import BaseModel
 
 import mcpgen_runtime
 from mcpgen_runtime import (
+    Audio,
     CacheHint,
     ClientHandlers,
     Context,
@@ -298,6 +300,49 @@ def test_the_names_are_loaded_for_an_error_only() -> None:
     )
     folder = Path(mcpgen_runtime.__file__).parents[1]
     subprocess.run([sys.executable, "-c", program], check=True, cwd=folder)
+
+
+@pytest.mark.parametrize(
+    ("media", "name", "alternative"),
+    [
+        (Image(b"a", "image/png"), "to_data_uri", "f'data:{image.mime_type};base64,'"),
+        (Image(b"a", "image/png"), "to_image_content", "the object itself"),
+        (Audio(b"a", "audio/wav"), "to_audio_content", "the object itself"),
+    ],
+)
+def test_methods_of_media_name_what_takes_their_place(
+    media: Any, name: str, alternative: str
+) -> None:
+    with pytest.raises(AttributeError, match=f"has no attribute '{name}': use .*") as raised:
+        getattr(media, name)
+    assert alternative in str(raised.value)
+    assert copy.copy(media) == media
+    assert not hasattr(media, "colour")
+
+
+def test_the_keyword_task_names_the_extension_of_tasks() -> None:
+    server: Any = Server("tasks")
+    with pytest.raises(TypeError, match=r"use runner=Tasks.*--extension tasks, .*capabilities="):
+        server.tool(task=True)
+
+
+async def test_hidden_text_of_exceptions_is_warned_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    other_sdks.warn_of_hidden_text.cache_clear()
+    for shows in (True, False):
+        server = Server("fails", show_errors=shows)
+
+        @server.tool
+        def fail() -> None:
+            raise ValueError("seen")
+
+        async with connected(server) as pair:
+            results = [await pair.client.call_tool("fail") for _ in range(2)]
+        texts = [result.content[0].text for result in results]
+        assert texts == ["seen" if shows else "tool 'fail' failed"] * 2
+        warned = [each for each in caplog.messages if "Server(show_errors=True)" in each]
+        assert len(warned) == (not shows)
 
 
 ROOT = frozenset(dir(mcpgen_runtime))

@@ -209,6 +209,8 @@ def _recorded_source(directory: Path, name: str, origin: Origin) -> Source:
     path = directory / origin.schema
     facts = directory / origin.facts if origin.facts else None
     for file in (path, facts):
+        if file is not None:
+            paths.expect_of_project(file, directory)
         if file is not None and not file.is_file():
             shown = safe_text(str(file)) if origin.schema else "a schema file"
             raise UsageError(
@@ -397,9 +399,15 @@ def recorded_extensions(directory: Path, record: Manifest) -> tuple[ExtensionFil
 
 
 def recorded_extension(directory: Path, identifier: str, origin: ExtensionOrigin) -> Path:
-    """The schema file of an extension of a package in a directory; it need not exist."""
+    """The schema file of an extension of a package in a directory; it need not exist.
+
+    Raises:
+        UsageError: It leads out of the project.
+    """
     if origin.schema:
-        return directory / origin.schema
+        place = directory / origin.schema
+        paths.expect_of_project(place, directory)
+        return place
     from mcpgen.schema import shipped_extensions
 
     shipped = (each.path for each in shipped_extensions.entries() if each.identifier == identifier)

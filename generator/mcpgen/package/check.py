@@ -233,11 +233,19 @@ def _compare_files(report: Report, record: manifest.Manifest, files: Mapping[str
     diffs: dict[str, str] = {}
     for path in paths:
         place = report.directory / path
-        before = place.read_text(encoding="utf-8", errors="replace") if place.is_file() else None
+        before = _shown_text(place) if place.is_file() else None
         after = files.get(path)
         if before != after:
             diffs[path] = "".join(_diff(path, before, after))
     return replace(report, differing=tuple(diffs), diff="".join(diffs.values()))
+
+
+def _shown_text(place: Path) -> str:
+    """The text of a file for a diff; of one that is too large, a line that says so."""
+    size = place.stat().st_size
+    if size > manifest.MAX_FILE_BYTES:
+        return f"... {size} bytes\n"
+    return place.read_text(encoding="utf-8", errors="replace")
 
 
 def _diff(path: str, before: str | None, after: str | None) -> Iterator[str]:

@@ -289,7 +289,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     if written.changed:
         for line in (
             *_install_commands(files, request),
-            *_next_commands(files, request.package, directory),
+            *_next_commands(files, request, directory),
         ):
             console.summary(line)
 
@@ -476,8 +476,11 @@ def _runtime_commands(*, http: bool, features: bool) -> Iterator[str]:
         yield f"for all features: pip install {shlex.quote(f'{folder}[all]')}"
 
 
-def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> Iterator[str]:
+def _next_commands(
+    files: Mapping[str, str], request: BuildRequest, directory: Path
+) -> Iterator[str]:
     """Yield a command to begin with."""
+    package = request.package
     main = files.get("__main__.py", "")
     if "argparse" in main:  # few features have commands
         command = f"python -m {package} --help"
@@ -487,8 +490,8 @@ def _next_commands(files: Mapping[str, str], package: str, directory: Path) -> I
     elif "protocol/connection.py" in files:
         command = f'python -c "from {package} import Connection; help(Connection)"'
     else:
-        folder = next(path for path in files if path.endswith("/methods.py")).partition("/")[0]
-        command = f'python -c "from {package}.{folder} import models; help(models)"'
+        module = folder(request.sources[0].revision)
+        command = f'python -c "from {package}.{module} import models; help(models)"'
     place = directory.resolve()
     root = [place, *build_request.packages_around(place)][-1].parent
     if root == Path.cwd():

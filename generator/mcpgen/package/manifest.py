@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from mcpgen import __version__, paths
 from mcpgen.errors import ManifestError, UsageError
+from mcpgen.input_files import read_json
 from mcpgen.json_types import is_object
 from mcpgen.model import runtime
 from mcpgen.model.parts import EVERYTHING, Selection, selection
@@ -26,6 +27,12 @@ from mcpgen.names import Library
 from mcpgen.toml_records import Place, convert
 
 NAME = "mcpgen.json"
+
+MAX_BYTES = 4 << 20
+"""Size of the largest manifest that is read, in bytes; one with all parts has 0.1 MB."""
+
+MAX_FILE_BYTES = 16 << 20
+"""Size of the largest file of a package that is compared, in bytes; larger ones were edited."""
 
 GITATTRIBUTES = ".gitattributes"
 """The file that makes reviews on GitHub and GitLab fold the package."""
@@ -246,10 +253,7 @@ def read(directory: Path) -> Manifest | None:
     path = directory / NAME
     if not path.is_file():
         return None
-    try:
-        document: Any = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ManifestError(str(path), "", "JSON text", str(error)) from error
+    document: Any = read_json(path, ManifestError, MAX_BYTES)
     place = Place(str(path), ManifestError)
     if is_object(document) and "adopted" in document:
         expected = "a patch in its place: remove it, mcpgen update --force, edit, mcpgen patch"
@@ -328,7 +332,12 @@ def fingerprint(text: str) -> str:
 
 
 def file_fingerprint(path: Path) -> str:
-    """The fingerprint of a file's text; of its bytes, if they are not UTF-8."""
+    """The fingerprint of a file's text; of its bytes, if they are not UTF-8.
+
+    Empty for a file of more than `MAX_FILE_BYTES`, which is none that mcpgen wrote.
+    """
+    if path.stat().st_size > MAX_FILE_BYTES:
+        return ""
     return hashlib.sha256(path.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
 
 

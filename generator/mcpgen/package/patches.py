@@ -32,11 +32,23 @@ MAX_BYTES = 1 << 20
 MAX_HUNKS = 2_000
 """Limit of the hunks of a patch, each of which costs a search."""
 
+MAX_LINES = 100_000
+"""Limit of the lines of all hunks of a patch, context among them."""
+
 _CONTEXTS = (3, 6, 12, 25, 50)
 """Numbers of context lines to try until each hunk of a file is unique in it."""
 
 _SHOWN = 40
 """Limit of the lines of each side of a conflict that are shown."""
+
+_SHOWN_CONFLICTS = 10
+"""Limit of the conflicts that are shown; the rest is counted."""
+
+_SEARCHED = 200
+"""Limit of the lines of a hunk by which the place of a conflict is found."""
+
+_TRIMS = 64
+"""Limit of the numbers of context lines that are left out one by one; then each doubles."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +88,9 @@ class Patch:
             patched = PatchSet.from_string(self.text)
         except UnidiffParseError as error:
             raise PatchError(self.source, "", "a unified diff", safe_text(str(error))) from error
+        lines = sum(len(hunk) for each in patched for hunk in each)
+        if lines > MAX_LINES:
+            raise PatchError(self.source, "", f"hunks of {MAX_LINES} lines at most", f"{lines}")
         if not patched and self.text.strip():
             raise PatchError(self.source, "", "a unified diff", "another text")
         if sum(map(len, patched)) > MAX_HUNKS:
@@ -174,6 +189,7 @@ def apply_patch(
     """
     result = dict(files)
     conflicts: list[str] = []
+    count = 0
     for patched in patch.files():
         name = safe_text(patched.path)
         path = _path_now(patched.path, files)
@@ -181,25 +197,40 @@ def apply_patch(
             report(f"{patch.source}: {name} is not in the package: its edits have no effect")
             continue
         if path != patched.path:
-            report(f"{patch.source}: the edits of {name} go to {path}")
+            report(
+                f"{patch.source}: the edits of {name} go to {path}; mcpgen patch writes that down"
+            )
         edits: list[_Edit] = []
         for hunk in patched:
             edit = _edit(hunk, result[path])
             if isinstance(edit, str):
-                conflicts.append(_conflict(patch, path, hunk, edit, result[path]))
+                count += 1
+                if count <= _SHOWN_CONFLICTS:
+                    conflicts.append(_conflict(patch, path, hunk, edit, result[path]))
             else:
                 edits.append(edit)
         result[path] = _apply_edits(edits, result[path])
+    if rest := count - len(conflicts):
+        conflicts.append(f"... {rest} more conflicts")
     if conflicts:
         raise PatchError(
             patch.source,
             "",
             "hunks that each fit one place",
-            f"{len(conflicts)} in conflict with what mcpgen writes now; edit the patch, or remove"
+            f"{count} in conflict with what mcpgen writes now; edit the patch, or remove"
             " the hunk, generate, edit anew and run mcpgen patch",
             "\n".join(conflicts),
         )
     return result
+
+
+def moved_paths(patch: Patch, files: Mapping[str, str]) -> dict[str, str | None]:
+    """The file that the edits of each patched path go to; `None` if there is none.
+
+    Raises:
+        PatchError: The patch is malformed.
+    """
+    return {each.path: _path_now(each.path, files) for each in patch.files()}
 
 
 def _path_now(path: str, files: Mapping[str, str]) -> str | None:
@@ -239,7 +270,11 @@ def _apply_edits(edits: Sequence[_Edit], text: str) -> str:
 def _edit(hunk: Hunk, text: str) -> _Edit | str:
     """The edit of a hunk in a text, or the reason of a conflict."""
     old, new = _sides(hunk)
-    for before, after in _trims(hunk):
+    trims = [*_trims(hunk)]
+    before, after = trims[-1]
+    if not _places(old[before : len(old) - after], text):
+        return "fits nowhere"
+    for before, after in trims:
         part, replacement = old[before : len(old) - after], new[before : len(new) - after]
         places = _places(part, text)
         if len(places) == 1:
@@ -271,8 +306,12 @@ def _trims(hunk: Hunk) -> Iterator[tuple[int, int]]:
     kinds = [line.line_type for line in hunk if line.line_type != "\\"]
     changed = [number for number, kind in enumerate(kinds) if kind in "+-"]
     before, after = changed[0], len(kinds) - 1 - changed[-1]
-    for less in range(max(before, after, 1)):
+    most = max(before, after, 1) - 1
+    less = 0
+    while less < most:
         yield min(less, max(before - 1, 0)), min(less, max(after - 1, 0))
+        less += 1 if less < _TRIMS else less
+    yield max(before - 1, 0), max(after - 1, 0)
 
 
 def _places(part: Sequence[str], text: str) -> list[int]:
@@ -291,7 +330,8 @@ def _conflict(patch: Patch, path: str, hunk: Hunk, why: str, text: str) -> str:
     """Both sides of a conflict, as lines."""
     old, new = _sides(hunk)
     now = _lines(text)
-    match = difflib.SequenceMatcher(None, old, now, autojunk=False).find_longest_match()
+    searched = old[:_SEARCHED]
+    match = difflib.SequenceMatcher(None, searched, now, autojunk=False).find_longest_match()
     start = max(match.b - match.a, 0)
     return "\n".join(
         (

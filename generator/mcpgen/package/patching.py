@@ -35,11 +35,15 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
     record = directories.read_manifest(directory)
     if record is None:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
-    request = commands.update_request(PackageOptions(keeps_old_modules=True), directory)
+    recorded = directory / record.patch.file if record.patch.file else None
+    is_named = file is not None and recorded is not None and file.resolve() == recorded.resolve()
+    request = commands.update_request(
+        PackageOptions(keeps_old_modules=True, patch=file if is_named else None), directory
+    )
     place = _place(request, directory, file)
     if not output.edited_files(directory, record.files):
         _expect_whole(directory, record)
-        _say(console, directory, request.patch)
+        _say(console, directory, _move(request, directory))
         return
     written = package_cache.build_package(replace(request, patch=None), _ignore)
     _expect_only_edits(request, directory, record, written)
@@ -54,6 +58,23 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
         directory, place, kept, package_cache.build_package(replace(request, patch=kept), _ignore)
     )
     _say(console, directory, kept)
+
+
+def _move(request: BuildRequest, directory: Path) -> Patch | None:
+    """The patch of a request, written anew if it names modules of revisions that are gone."""
+    patch = request.patch
+    if patch is None:
+        return None
+    written = package_cache.build_package(replace(request, patch=None), _ignore)
+    moves = patches.moved_paths(patch, written)
+    if None in moves.values() or all(path == now for path, now in moves.items()):
+        return patch  # edits of a file that is left out would be lost
+    edited = patches.apply_patch(patch, written, _ignore)
+    text = patches.difference(written, {path: edited[path] for path in written})
+    kept = Patch.of(patch.path, directory, text) if text else None
+    files = package_cache.build_package(replace(request, patch=kept), _ignore)
+    _write(directory, patch.path, kept, files)
+    return kept
 
 
 def _ignore(note: str) -> None:
@@ -73,24 +94,11 @@ def _place(request: BuildRequest, directory: Path, file: Path | None) -> Path:
             raise UsageError(f"{path}: expected a file outside of the package")
         return path
     present = request.patch.path
-    if file is None:
-        _expect_near(present, directory)
-    elif file.resolve() != present.resolve():
+    if file is not None and file.resolve() != present.resolve():
         raise UsageError(
             f"{directory}: expected no other patch than {present}, which it has, got {file}"
         )
     return present
-
-
-def _expect_near(path: Path, directory: Path) -> None:
-    """Refuse to write to a distant file that only the manifest of a package names."""
-    place = path.resolve()
-    near = (Path.cwd().resolve(), directory.resolve().parent)
-    if not any(place.is_relative_to(folder) for folder in near):
-        raise UsageError(
-            f"{directory}: expected its patch beside it or below the current directory, got {path};"
-            f" to write there, name it: mcpgen patch {directory} --patch {path}"
-        )
 
 
 def _expect_whole(directory: Path, record: manifest.Manifest) -> None:

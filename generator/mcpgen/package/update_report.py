@@ -21,6 +21,7 @@ from mcpgen.diff.protocol import Protocol, of_schema
 from mcpgen.errors import safe_text
 from mcpgen.json_types import Node
 from mcpgen.model import normalize, schema_facts, schema_sources
+from mcpgen.model.methods import Role
 from mcpgen.model.normalized import target
 from mcpgen.model.schema_sources import Source
 from mcpgen.package.build_request import BuildRequest
@@ -44,12 +45,15 @@ class Report:
         new: Names by kind: methods, notifications, types.
         gone: Names that were removed, by kind.
         changed: Names that changed, by kind.
+        senders: The roles that send a new or removed message, by `new` or `gone` and its name: of
+            each notification, and of a request that the other side still sends.
     """
 
     diff: Diff
     new: dict[str, tuple[str, ...]]
     gone: dict[str, tuple[str, ...]]
     changed: dict[str, tuple[str, ...]]
+    senders: dict[str, dict[str, frozenset[Role]]]
 
     def record(self) -> dict[str, Any]:
         """The report as a JSON object."""
@@ -68,8 +72,13 @@ class Report:
             for kind, names in kinds.items():
                 rest = len(names[_NAMES:])
                 more = f" and {rest} more" if rest else ""
-                shown = ", ".join(safe_text(name) for name in names[:_NAMES])
+                shown = ", ".join(self._shown(word, name) for name in names[:_NAMES])
                 yield f"  {word} {kind}: {shown}{more}"
+
+    def _shown(self, word: str, name: str) -> str:
+        """A name, with its senders if these are not evident."""
+        roles = self.senders.get(word, {}).get(name)
+        return safe_text(name) + (f" (of the {' and '.join(sorted(roles))})" if roles else "")
 
 
 def renamed_types(
@@ -235,10 +244,15 @@ def _report(one: _Side, other: _Side) -> Report:
         },
     }
     words: dict[str, dict[str, dict[str, None]]] = {"new": {}, "gone": {}, "changed": {}}
+    senders: dict[str, dict[str, frozenset[Role]]] = {"new": {}, "gone": {}}
+    staying = {row.name for row in old.methods.all} & {row.name for row in new.methods.all}
     for change in diff.changes:
         kind = kinds.get(change.owner)
         if kind is not None and change.rule.element != "type name":
-            words[_word(change)].setdefault(kind, {})[_name(change)] = None
+            word, name = _word(change), _name(change)
+            words[word].setdefault(kind, {})[name] = None
+            if word in senders and (kind == "notifications" or name in staying):
+                senders[word][name] = senders[word].get(name, frozenset()) | change.senders
     for kind, names in words["changed"].items():
         for word in ("new", "gone"):
             for name in words[word].get(kind, {}):
@@ -247,7 +261,7 @@ def _report(one: _Side, other: _Side) -> Report:
         {kind: tuple(sorted(words[word][kind])) for kind in _KINDS if words[word].get(kind)}
         for word in ("new", "gone", "changed")
     )
-    return Report(diff, new_names, gone, changed)
+    return Report(diff, new_names, gone, changed, senders)
 
 
 def _word(change: Change) -> str:

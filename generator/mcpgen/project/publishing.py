@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,15 +18,22 @@ from packaging.utils import canonicalize_name
 
 from mcpgen import paths
 from mcpgen.console import Console, count_of
-from mcpgen.errors import SettingsError, UsageError, safe_text
-from mcpgen.input_files import read_json
+from mcpgen.errors import InputError, SettingsError, UsageError, safe_text
+from mcpgen.input_files import read_json, read_text
 from mcpgen.json_types import is_array, is_object
 from mcpgen.project.skeleton import Project
+from mcpgen.toml_records import read_toml
 
 SERVER, BUNDLE = "server.json", "manifest.json"
 
 _SCHEMAS = {SERVER: "server.json", BUNDLE: "bundle.json"}
 """The official schemas of the files, without their prose, in `schema/publishing`."""
+
+_SHOWN = 50
+"""Limit of the problems that are shown; the rest is counted."""
+
+_MAX_BYTES = 1 << 20
+"""Size of the largest file that is read to be published, in bytes."""
 
 _NAMESPACE = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)+", re.IGNORECASE | re.ASCII)
 _MARK = re.compile(r"mcp-name:\s*(\S+)")
@@ -116,16 +122,22 @@ def check(console: Console, directory: Path) -> bool:
     Raises:
         UsageError: The directory has no project, or no files for publishing.
     """
-    present = [name for name in (SERVER, BUNDLE) if (directory / name).is_file()]
+    present = [name for name in (SERVER, BUNDLE) if _is_within(directory / name, directory)]
     if not present:
         raise UsageError(
             f"{directory}: expected {SERVER} or {BUNDLE}, got neither; mcpgen new server --publish"
             " NAMESPACE writes both"
         )
     project = _read_project(directory)
-    problems = [problem for name in present for problem in _problems(directory, name, project)]
-    for problem in problems:
-        console.text(safe_text(problem, 400))
+    problems = [
+        safe_text(problem, 400)
+        for name in present
+        for problem in _problems(directory, name, project)
+    ]
+    for problem in problems[:_SHOWN]:
+        console.text(problem)
+    if rest := len(problems[_SHOWN:]):
+        console.text(f"... {count_of(rest, 'more problem')}")
     if problems:
         console.summary(f"{directory}: {count_of(len(problems), 'problem')}")
     else:
@@ -137,23 +149,33 @@ def check(console: Console, directory: Path) -> bool:
 def _read_project(directory: Path) -> Published:
     path = directory / "pyproject.toml"
     try:
-        project = tomllib.loads(path.read_text("utf-8"))["project"]
+        project = read_toml(path, SettingsError)[0]["project"]
         name = str(project["name"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (InputError, KeyError, TypeError):
         raise UsageError(f"{path}: expected a file with [project] and its name") from None
     version, readme = project.get("version"), project.get("readme", "README.md")
     if is_object(readme):
         readme = readme.get("file", "")
+    place = directory / str(readme)
     try:
-        text = (directory / str(readme)).read_text("utf-8")
-    except (OSError, ValueError):
+        text = (
+            read_text(place, SettingsError, "text", _MAX_BYTES)
+            if _is_within(place, directory)
+            else ""
+        )
+    except InputError:
         text = ""
     return Published(name, None if version is None else str(version), text)
 
 
+def _is_within(place: Path, directory: Path) -> bool:
+    """Whether there is a file in a directory, which no link leads out of."""
+    return place.is_file() and place.resolve().is_relative_to(directory.resolve())
+
+
 def _problems(directory: Path, name: str, project: Published) -> Iterator[str]:
     """The problems of a file: violations of its schema, or else problems of its content."""
-    document = read_json(directory / name, SettingsError)
+    document = read_json(directory / name, SettingsError, _MAX_BYTES)
     violations = [*_violations(name, document)]
     yield from violations
     if violations or not is_object(document):
@@ -165,7 +187,7 @@ def _problems(directory: Path, name: str, project: Published) -> Iterator[str]:
         yield f"{BUNDLE}: name: expected that of pyproject.toml, {project.name!r}"
     if name == BUNDLE:
         entry = str(document["server"]["entry_point"])
-        if not (directory / entry).is_file():
+        if not _is_within(directory / entry, directory):
             yield f"{BUNDLE}: server.entry_point: there is no file {entry}"
 
 

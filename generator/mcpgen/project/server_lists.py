@@ -151,20 +151,24 @@ def read_file(path: Path) -> ServerLists:
     Raises:
         MirrorError: The file contains no JSON, or no lists.
     """
-    return parse(read_json(path, MirrorError), str(path))
+    unfit: list[str] = []
+    return parse(read_json(path, MirrorError, leave_out=unfit.append), str(path), unfit)
 
 
-def parse(document: object, source: str) -> ServerLists:
+def parse(document: object, source: str, unfit: Sequence[str] = ()) -> ServerLists:
     """Parse the lists in a JSON value: results of list requests, or an array of tools.
 
     Args:
-        document: The value; several results may be merged into one object.
+        document: The value; several results may be merged into one object. Members with a number
+            that does not fit 64 bits are removed from it, with a note.
         source: The origin of the value, for errors.
+        unfit: Pointers of such members that were removed before.
 
     Raises:
         MirrorError: There are no lists, or an entry has no name.
     """
-    check_json(document, source, MirrorError)
+    left_out = [*unfit]
+    check_json(document, source, MirrorError, left_out.append)
     if is_object(document) and is_object(document.get("result")):
         document = document["result"]
     if is_array(document):
@@ -172,7 +176,8 @@ def parse(document: object, source: str) -> ServerLists:
     if not is_object(document) or not any(kind in document for kind in KINDS):
         expected = f"an object with {', '.join(KINDS)}, or an array of tools"
         raise MirrorError(source, "", expected, _kind(document))
-    notes: list[str] = []
+    why = "left out: a number that does not fit 64 bits"
+    notes = [f"{safe_text(each)}: {why}" for each in left_out]
     entries = {kind: _entries(document.get(kind, []), kind, source, notes) for kind in KINDS}
     instructions: dict[str, Any] = _members(document, _GENERAL, "", notes, KINDS)
     return ServerLists(entries, tuple(notes), instructions.get(_INSTRUCTIONS, ""))

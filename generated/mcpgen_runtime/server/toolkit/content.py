@@ -120,6 +120,13 @@ class _Media(_FromFile, frozen=True, tag=""):
 
     kind: ClassVar[str] = ""
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from ...other_sdks import attribute_error  # for the error only
+
+            raise attribute_error(self, type(self).__name__, name)
+
     def __post_init__(self) -> None:
         if self.format is not None:
             if self.mime_type:

@@ -216,7 +216,12 @@ class Tool:
             raise
         except Exception as error:
             _logger.exception("%s failed", self.label)
-            return results.failure(str(error) if self._show_errors else f"{self.label} failed")
+            if self._show_errors:
+                return results.failure(str(error))
+            from ...other_sdks import warn_of_hidden_text  # for the error only
+
+            warn_of_hidden_text()
+            return results.failure(f"{self.label} failed")
 
     def _without_secrets(self, text: str, arguments: Mapping[str, Any]) -> str:
         """An error text without the values of secret arguments."""

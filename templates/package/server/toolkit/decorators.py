@@ -141,10 +141,11 @@ class Decorators:
                 name is taken.
         """
         own_name = None if callable(name) else name
-        meta = self._tool_meta(meta, others)
+        own, rest = split_options(self._dispatcher, "tool", others)
+        meta = self._tool_meta(meta, rest)
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
-        members = wire_members(title, description, icons, meta, hints)
+        members = own | wire_members(title, description, icons, meta, hints)
         if runner is not None:
             members |= runner.tool_members
         names = local_names(inspect.currentframe())
@@ -213,6 +214,15 @@ def wire_members(
         annotations=annotations,
         _meta=dict(meta) if meta else None,
     )
+
+
+def split_options(
+    dispatcher: Dispatcher, decorator: str, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that are members of an item of a draft, by wire name, and the others."""
+    names = dispatcher.item_options.get(decorator, {})
+    own = {names[name]: value for name, value in options.items() if name in names}
+    return own, {name: value for name, value in options.items() if name not in names}
 
 
 def check_others(others: Mapping[str, object], decorator: str) -> None:
