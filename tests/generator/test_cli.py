@@ -624,7 +624,7 @@ def test_the_hook_for_pre_commit_runs_for_each_input(root: Path, path: str) -> N
 
 
 @pytest.mark.parametrize("path", ["README.md", "a.json5", "docs/x.txt", "src/tsx", "a.py.bak"])
-def test_the_hook_for_pre_commit_does_not_run_for_other_files(root: Path, path: str) -> None:
+def test_the_hook_for_pre_commit_runs_for_no_other_files(root: Path, path: str) -> None:
     (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
     assert re.search(hook["files"], path) is None
 
