@@ -135,9 +135,7 @@ OLD_PYTHON_PEERS = ("1.0.0", "1.2.1", "1.5.0", "1.6.0", "1.8.1", "1.9.3")
 """Releases of the official Python SDK whose servers a probe ends."""
 
 PROXIES = ("nginx", "haproxy")
-"""Packages of Debian, each with a program of the same name."""
-CADDY = "caddy"
-"""A program that a wheel of the environment `proxies` brings."""
+"""Packages of Debian, each with a program of the same name; a wheel has that of Caddy."""
 
 CHROMIUM = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """Programs that can run a page without a display; the first is a package of Debian too."""
@@ -503,9 +501,13 @@ def lint(session: nox.Session) -> None:
 
 @measured
 def typing(session: nox.Session) -> None:
-    """Packages of some parts, transports and features, under both type checkers in strict mode."""
+    """Packages of some parts, transports and features, under both type checkers in strict mode.
+
+    Also: user code and the package where only the printed install command ran.
+    """
     enter(session, "lint")
-    run_tests(session, "-m", "typing", "tests/typing/test_parts.py", repeated=())
+    files = ("tests/typing/test_parts.py", "tests/typing/test_installed_command.py")
+    run_tests(session, "-m", "typing", *files, repeated=())
 
 
 @measured
@@ -698,7 +700,7 @@ def proxy_programs(session: nox.Session) -> dict[str, str]:
     path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", f"{folder / 'usr/sbin'}"))
     if not all(shutil.which(name, path=path) for name in PROXIES):
         unpack_debian(session, folder)
-    places = {name: shutil.which(name, path=path) for name in (*PROXIES, CADDY)}
+    places = {name: shutil.which(name, path=path) for name in (*PROXIES, "caddy")}
     missing = [name for name, place in places.items() if place is None]
     if missing:
         where = "neither on the path nor as a package of Debian"

@@ -72,6 +72,7 @@ COSTLY = (
             *(
                 "diff_properties",
                 "diff_reports",
+                "draft_toolkit",
                 "extensions",
                 "fitting",
                 "formatting",

@@ -40,21 +40,21 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("4fe3d06675f45ec4",)
+_INTERFACES = ("8bde9749687038ce",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
     "._wire": (
         "UNSET",
         "UnsetType",
+        "DecodeError",
         "EncodingError",
         "ValidationError",
-        "convert",
-        "decoder",
         "encode",
-        "to_builtins",
         "replace",
+        "to_builtins",
     ),
+    "._decoding": ("convert", "decoder"),
     ".apps": ("Csp", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     ".skills": ("Skill", "SkillResource"),
     ".auth.address_rules": ("AddressRules",),

@@ -3,14 +3,14 @@
 from ._wire import (
     UNSET as UNSET,
     UnsetType as UnsetType,
+    DecodeError as DecodeError,
     EncodingError as EncodingError,
     ValidationError as ValidationError,
-    convert as convert,
-    decoder as decoder,
     encode as encode,
-    to_builtins as to_builtins,
     replace as replace,
+    to_builtins as to_builtins,
 )
+from ._decoding import convert as convert, decoder as decoder
 from .apps import (
     Csp as Csp,
     ToolUi as ToolUi,

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType, ValidationError
+from msgspec import UNSET, DecodeError, Raw, UnsetType, ValidationError
 
 from ._unions import (
     UntaggedType,
@@ -31,12 +31,16 @@ from ._unions import (
     without_null,
 )
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeForm
+
 __all__ = [
     "EXTRA",
     "STRUCTS",
     "UNREADABLE",
     "UNSET",
     "UNWRITABLE",
+    "DecodeError",
     "EncodingError",
     "MessageType",
     "Raw",
@@ -55,6 +59,7 @@ __all__ = [
     "encode_finite",
     "error_text",
     "fields",
+    "is_null",
     "replace",
     "tag_of",
     "to_builtins",
@@ -314,14 +319,19 @@ def _encode_as_null(raw: Any) -> None:
 _pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_encode_as_null).encode
 
 
-@lru_cache(maxsize=1024)
-def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+def decoder(kind: TypeForm[T]) -> Callable[[bytes | Raw], T]:
     """The decoder of a type, created once.
 
     Raises:
         ValidationError: (from the decoder) The JSON has another shape; the text has the path.
-        msgspec.DecodeError: (from the decoder) The bytes are not JSON.
+        DecodeError: (from the decoder) The bytes are not JSON.
     """
+    any_kind: Any = kind  # a type is a key
+    return _decoder(any_kind)
+
+
+@lru_cache(maxsize=1024)
+def _decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     if isinstance(kind, UntaggedType):
         return _untagged_decoder(kind)
     decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
@@ -341,13 +351,13 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     return decode_tolerantly
 
 
-def _untagged_decoder(kind: UntaggedType) -> Callable[[bytes | Raw], Any]:
+def _untagged_decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     """A decoder for a whole message that is a union without a tag.
 
     The decoder reads only the members that the tests need, and then decodes the message again as
     the member that fits; that is faster than to create dicts of the whole message.
     """
-    tests = kind.variants
+    tests: tuple[Variant, ...] = kind.variants
     if not all(variant.decides for variant in tests):
         return lambda data: convert(msgspec.json.decode(data), kind)
     values = {name for variant in tests for name in (*variant.consts, *variant.inner)}
@@ -414,7 +424,7 @@ def _likeliest_first(
     return decode_likeliest
 
 
-def convert(value: Any, kind: Any) -> Any:
+def convert(value: Any, kind: TypeForm[T]) -> T:
     """Turn decoded JSON (dicts, lists, scalars) into `kind`.
 
     Members that `kind` does not have are dropped.
@@ -423,17 +433,22 @@ def convert(value: Any, kind: Any) -> Any:
         ValidationError: The value has another shape; the text has the path.
     """
     try:
-        try:
-            return msgspec.convert(value, kind, dec_hook=_decode_untagged)
-        except ValidationError as error:
-            if not _is_tolerable(error):
-                raise
-        value = without_null(with_integers(value), kind, _members_of)
-        return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+        converted: T = _convert(value, kind)
+        return converted
     except ValidationError:
         raise
     except UNWRITABLE as error:  # half of a surrogate pair, nesting without end
         raise ValidationError(f"no JSON form: {error_text(error)}") from error
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+    except ValidationError as error:
+        if not _is_tolerable(error):
+            raise
+    tolerated = without_null(with_integers(value), kind, _members_of)
+    return msgspec.convert(tolerated, kind, dec_hook=_decode_untagged)
 
 
 def to_builtins(value: Any) -> Any:
@@ -460,7 +475,7 @@ def _is_tolerable(error: ValidationError) -> bool:
 
 
 def _members_of(kind: Any, value: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The types of the members of a Struct, by wire name; `None` if the object is no such Struct."""
+    """The type of each member by wire name; `None` if the object is no such Struct."""
     types = _types_of(kind)
     tag = None if types is None else tag_of(kind)
     return types if tag is None or value.get(tag[0], tag[1]) == tag[1] else None

@@ -71,7 +71,7 @@ NOT_BEGUN: Mapping[str, Any] = {"begun": False}
 """`data` of the error for a request that was refused before any work on it: send it again later."""
 
 INTERRUPTED: Mapping[str, Any] = {"begun": True}
-"""`data` of the error for a request whose work was begun and given up: it may have been acted on."""
+"""`data` of the error for a request whose work was begun and given up; it may have had effects."""
 
 
 def was_begun(data: Any) -> bool | None:
@@ -477,7 +477,7 @@ class HttpStatusError(TransportError):
         status: The status code, such as 503.
         reason: The reason phrase.
         body: The beginning of the body.
-        retry_after: Seconds to wait before the next attempt, if the refusal says so (`Retry-After`).
+        retry_after: Seconds to wait before the next attempt, by `Retry-After`; `None` if absent.
         begun: Whether work on the message was begun, if the refusal says so; see `NOT_BEGUN`.
     """
 

@@ -11,11 +11,12 @@ import enum
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin
+from types import NoneType
+from typing import TYPE_CHECKING, Any, get_args
 
+from ._decoding import structs_of as structs_of
 from ._unions import UntaggedType, format_text
-from ._wire import STRUCTS, MethodRow, StructType, fields
+from ._wire import STRUCTS, MethodRow, Params, Result, StructType, fields
 from ._wire import Role as Role
 from .errors import RevisionError
 
@@ -61,22 +62,7 @@ class MergedClass(type):
         raise NotImplementedError
 
 
-def structs_of(kind: Any) -> frozenset[StructType]:
-    """The Structs that a value of a type may be."""
-    if hasattr(kind, "__value__"):  # a named alias
-        return structs_of(kind.__value__)
-    if isinstance(kind, UntaggedType):
-        return frozenset(each for variant in kind.variants for each in structs_of(variant.type))
-    if isinstance(kind, type) and issubclass(kind, STRUCTS):
-        return frozenset({kind})
-    if get_origin(kind) is Annotated:
-        return structs_of(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return frozenset(each for member in get_args(kind) for each in structs_of(member))
-    return frozenset()
-
-
-class Method(MethodRow):
+class Method(MethodRow[Params, Result]):
     """One request or notification of a revision, with properties for connections."""
 
     @cached_property

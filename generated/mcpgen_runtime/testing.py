@@ -16,6 +16,13 @@ As a pytest fixture, for tests that the plugin of anyio or pytest-asyncio runs:
     async def test_forecast(weather: Pair) -> None: ...
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found"
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import json
@@ -30,7 +37,7 @@ import anyio
 from .channel import Channel, OutgoingMessage, RequestId
 from .client.async_client import Client, ClientHandlers, connect
 from .client.base import ClientBase, Handlers
-from .client.connect import Servable
+from .client.connect import Servable, SessionOpening
 from .runtime.request_context import PRINCIPAL, Principal
 
 if TYPE_CHECKING:
@@ -214,7 +221,8 @@ def connected(
     Raises:
         RevisionError: The server does not speak the revision.
     """
-    return _connected(server, revision, handlers, capabilities, extra, principal)
+    opening = _connected(server, revision, handlers, capabilities, extra, principal)
+    return SessionOpening("connected", opening)
 
 
 @asynccontextmanager

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from ._structs import (
     STRUCTS,
     UNREADABLE,
     UNSET,
     UNWRITABLE,
+    DecodeError,
     EncodingError,
     Raw,
     Struct,
@@ -42,9 +43,12 @@ __all__ = [
     "UNREADABLE",
     "UNSET",
     "UNWRITABLE",
+    "DecodeError",
     "EncodingError",
     "MethodRow",
+    "Params",
     "Raw",
+    "Result",
     "Role",
     "Struct",
     "StructType",
@@ -71,6 +75,14 @@ Role: TypeAlias = Literal["client", "server"]
 """The two ends of a connection."""
 
 Message = TypeVar("Message")
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    Params = typing_extensions.TypeVar("Params", default=Any)
+    Result = typing_extensions.TypeVar("Result", default=Any)
+else:
+    Params, Result = TypeVar("Params"), TypeVar("Result")
 
 
 def replace(message: Message, /, **changes: Any) -> Message:
@@ -127,8 +139,10 @@ def extend_union(kind: Any, *variants: Variant) -> Any:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class MethodRow:
+class MethodRow(Generic[Params, Result]):
     """One request or notification of a revision, in one direction.
+
+    To type checkers it has the types of its params and its result; `Any` in a table of rows.
 
     Attributes:
         name: The name on the wire, such as `tools/call`.
@@ -156,14 +170,16 @@ class MethodRow:
     python_name: str
 
     @cached_property
-    def decode_params(self) -> Callable[[bytes | Raw], Any]:
+    def decode_params(self) -> Callable[[bytes | Raw], Params]:
         """Decoder for the params."""
-        return decoder(self.params)
+        decode: Callable[[bytes | Raw], Params] = decoder(self.params)
+        return decode
 
     @cached_property
-    def decode_result(self) -> Callable[[bytes | Raw], Any]:
+    def decode_result(self) -> Callable[[bytes | Raw], Result]:
         """Decoder for the result, strict as the schema.
 
-        A connection decodes results with `lenient.result_decoder` instead.
+        A connection decodes results with `client_connection.result_decoder` instead.
         """
-        return decoder(self.result)
+        decode: Callable[[bytes | Raw], Result] = decoder(self.result)
+        return decode

@@ -45,6 +45,9 @@ _PERMISSIONS: Mapping[str, Permission] = {
 }
 """The permissions by their names on the wire."""
 
+DOMAINS_CHARACTERS = 4096
+"""Most characters of the origins of one kind in a document of a server; the rest is left out."""
+
 _ORIGIN = re.compile(r"(?:https?|wss?)://(?:\*\.)?[A-Za-z0-9.-]+(?::(?:\d+|\*))?")
 
 
@@ -222,8 +225,15 @@ def _wire_name(name: str) -> str:
 
 
 def _origins(values: Any) -> tuple[str, ...]:
-    """The values that are valid origins; others must not reach a security policy."""
+    """The values that are valid origins, each once: others must not reach a security policy, which
+    is a header field of bounded length."""
     if not is_many(values):
         return ()
-    texts = (each for each in values if isinstance(each, str))
-    return tuple(each for each in texts if _ORIGIN.fullmatch(each))
+    left = DOMAINS_CHARACTERS
+    origins: dict[str, None] = {}
+    for each in values:
+        if isinstance(each, str) and len(each) <= left and _ORIGIN.fullmatch(each):
+            if each not in origins:
+                left -= len(each)
+            origins[each] = None
+    return tuple(origins)

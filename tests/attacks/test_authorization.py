@@ -293,7 +293,7 @@ CLIENT = """
     import anyio
     from mcpgen_runtime import Device, Loopback, McpError, OAuth, connect
 
-    url, kind, calls, seconds = sys.argv[1:]
+    url, kind, calls, seconds, backend = sys.argv[1:]
     windows = []
     outcome = []
 
@@ -327,19 +327,32 @@ CLIENT = """
             return
         outcome.append("waits")
 
-    anyio.run(main)
+    anyio.run(main, backend=backend)
     print(json.dumps([outcome, len(windows)]))
 """
 
 
 def outcome_of(
-    folder: Path, hostile: HostileServer, kind: str = "code", calls: int = 0, seconds: float = 30
+    folder: Path,
+    hostile: HostileServer,
+    backend: str,
+    kind: str = "code",
+    calls: int = 0,
+    seconds: float = 30,
 ) -> tuple[list[str], int]:
     """Outcome lines of a client process, and the number of windows or codes shown to its user."""
     script = folder / "client.py"
     script.write_text(textwrap.dedent(CLIENT))
     done = subprocess.run(
-        [sys.executable, str(script), f"{hostile.url}/mcp", kind, str(calls), str(seconds)],
+        [
+            sys.executable,
+            str(script),
+            f"{hostile.url}/mcp",
+            kind,
+            str(calls),
+            str(seconds),
+            backend,
+        ],
         env={"PYTHONPATH": str(PACKAGE_ROOT)},
         capture_output=True,
         text=True,
@@ -351,42 +364,47 @@ def outcome_of(
     return outcome, windows
 
 
+both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 NUMBERS = dict.fromkeys(("expires_in", "interval", "client_secret_expires_at"), 10**400)
 
 
+@both
 @pytest.mark.parametrize("kind", ["code", "device"])
 def test_numbers_beyond_floats_and_stray_returns_stop_no_sign_in(
-    kind: str, tmp_path: Path, hostile: HostileServer
+    kind: str, tmp_path: Path, hostile: HostileServer, backend: str
 ) -> None:
     names = ("mcp", "oauth-authorization-server", "register", "device", "token")
     hostile.documents = dict.fromkeys(names, NUMBERS)
-    assert outcome_of(tmp_path, hostile, kind) == (["signed in"], 1)
+    assert outcome_of(tmp_path, hostile, backend, kind) == (["signed in"], 1)
 
 
+@both
 @pytest.mark.parametrize(
     "document", ["mcp", "oauth-authorization-server", "register", "device", "token"]
 )
 def test_a_deeply_nested_document_is_an_error_of_the_package(
-    document: str, tmp_path: Path, hostile: HostileServer
+    document: str, tmp_path: Path, hostile: HostileServer, backend: str
 ) -> None:
     hostile.raw[document] = b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    outcome, _ = outcome_of(tmp_path, hostile, "device")
+    outcome, _ = outcome_of(tmp_path, hostile, backend, "device")
     assert outcome == ["AuthorizationError"]
 
 
+@both
 def test_a_device_that_nobody_confirms_polls_once_a_second(
-    tmp_path: Path, hostile: HostileServer
+    tmp_path: Path, hostile: HostileServer, backend: str
 ) -> None:
     hostile.pending = True
     hostile.documents["device"] = {"interval": 0}
-    outcome, windows = outcome_of(tmp_path, hostile, "device", seconds=5)
+    outcome, windows = outcome_of(tmp_path, hostile, backend, "device", seconds=5)
     assert (outcome, windows) == (["waits"], 1)
     assert 1 <= hostile.requests.count("/token") <= 5
 
 
+@both
 def test_a_server_that_forgets_each_token_opens_few_windows(
-    tmp_path: Path, hostile: HostileServer
+    tmp_path: Path, hostile: HostileServer, backend: str
 ) -> None:
-    outcome, windows = outcome_of(tmp_path, hostile, calls=20)
+    outcome, windows = outcome_of(tmp_path, hostile, backend, calls=20)
     assert windows == PROMPTS
     assert outcome == ["signed in", *["called"] * PROMPTS, *["AuthorizationError"] * (20 - PROMPTS)]

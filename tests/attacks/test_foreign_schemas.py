@@ -23,9 +23,7 @@ REVISION = "2025-06-18"
 SECONDS = 20.0
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
+both = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 
 
 def ends_in_time(work: Callable[[], object]) -> None:
@@ -66,8 +64,11 @@ HOSTILE = [
 ]
 
 
+@both
 @pytest.mark.parametrize(("properties", "value"), HOSTILE)
-def test_no_output_schema_keeps_a_client_from_its_timeout(properties: Any, value: Any) -> None:
+def test_no_output_schema_keeps_a_client_from_its_timeout(
+    properties: Any, value: Any, anyio_backend: str
+) -> None:
     schema = {"type": "object", "properties": properties, **TREE}
     tools = {"tools": [{"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema}]}
 
@@ -83,9 +84,10 @@ def test_no_output_schema_keeps_a_client_from_its_timeout(properties: Any, value
                     told = str(error)
         assert len(told) < 2000
 
-    ends_in_time(lambda: anyio.run(main))
+    ends_in_time(lambda: anyio.run(main, backend=anyio_backend))
 
 
+@both
 async def test_a_call_with_millions_of_numbers_lets_others_be_served() -> None:
     server = Server("numbers", validation_seconds=2)
     numbers = {"type": "array", "items": {"type": "integer", "multipleOf": 1}}
@@ -122,7 +124,8 @@ async def test_a_call_with_millions_of_numbers_lets_others_be_served() -> None:
     assert "can't be held against the schema within" in told
 
 
-def test_no_uri_keeps_a_server_busy() -> None:
+@both
+def test_no_uri_keeps_a_server_busy(anyio_backend: str) -> None:
     server = Server("templates")
     server.resource("x://{+path*}/end")(lambda path: "x")
     server.resource("x://{a}{b}{c}{d}/end")(lambda a, b, c, d: "x")
@@ -134,4 +137,4 @@ def test_no_uri_keeps_a_server_busy() -> None:
                 with pytest.raises(McpError):
                     await client.read_resource(uri)
 
-    ends_in_time(lambda: anyio.run(main))
+    ends_in_time(lambda: anyio.run(main, backend=anyio_backend))

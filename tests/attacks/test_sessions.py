@@ -21,6 +21,7 @@ from package.wire import HANDSHAKE, INITIALIZED, encode_message, initialize, req
 pytestmark = pytest.mark.attack
 
 MIB = 2**20
+both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 SERVER = f"""
 import sys
 sys.path.insert(0, {str(PACKAGE_ROOT)!r})
@@ -42,18 +43,18 @@ async def wait() -> str:
 async def shout(size: int) -> str:
     return "x" * size
 
-server.run()
+server.run(backend=sys.argv[1])
 """
 
 
 class Target:
     """A server process, lines in and lines out."""
 
-    def __init__(self, folder: Path, revision: str) -> None:
+    def __init__(self, folder: Path, backend: str, revision: str) -> None:
         script = folder / "target.py"
         script.write_text(SERVER)
         self.process = subprocess.Popen(
-            [sys.executable, str(script)],
+            [sys.executable, str(script), backend],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -107,8 +108,8 @@ class Target:
 
 
 @contextmanager
-def target(folder: Path, revision: str = HANDSHAKE[-1]) -> Iterator[Target]:
-    started = Target(folder, revision)
+def target(folder: Path, backend: str, revision: str = HANDSHAKE[-1]) -> Iterator[Target]:
+    started = Target(folder, backend, revision)
     try:
         yield started
     finally:
@@ -130,12 +131,13 @@ DEEP = [
 ]
 
 
+@both
 @pytest.mark.parametrize("message", DEEP, ids=range(len(DEEP)))
 def test_a_line_nested_to_the_recursion_limit_is_answered(
-    tmp_path: Path, message: dict[str, Any]
+    tmp_path: Path, backend: str, message: dict[str, Any]
 ) -> None:
     text = json.dumps(message)
-    with target(tmp_path) as server:
+    with target(tmp_path, backend) as server:
         for depth in range(930, 1001):
             for deep in ("[" * depth + "]" * depth, '{"a":' * depth + "1" + "}" * depth):
                 server.say(text.replace('"DEEP"', deep).encode())
@@ -143,6 +145,7 @@ def test_a_line_nested_to_the_recursion_limit_is_answered(
         assert server.is_alive()
 
 
+@both
 @pytest.mark.parametrize(
     "line",
     [
@@ -157,9 +160,9 @@ def test_a_line_nested_to_the_recursion_limit_is_answered(
 )
 @pytest.mark.parametrize("revision", HANDSHAKE[:2])
 def test_a_line_of_megabytes_takes_a_short_answer_and_memory(
-    tmp_path: Path, revision: str, line: bytes
+    tmp_path: Path, backend: str, revision: str, line: bytes
 ) -> None:
-    with target(tmp_path, revision) as server:
+    with target(tmp_path, backend, revision) as server:
         with server.watched() as most:
             begun = time.monotonic()
             server.say(line)
@@ -169,8 +172,11 @@ def test_a_line_of_megabytes_takes_a_short_answer_and_memory(
         assert server.is_alive()
 
 
-def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(tmp_path: Path) -> None:
-    with target(tmp_path) as server, server.watched() as most:
+@both
+def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(
+    tmp_path: Path, backend: str
+) -> None:
+    with target(tmp_path, backend) as server, server.watched() as most:
         flood = b"\n".join(encode_message(call("wait", {}, id=id)) for id in range(100_000))
         sender = threading.Thread(target=try_to_say, args=(server, flood))
         sender.start()
@@ -181,8 +187,9 @@ def test_a_flood_of_calls_starts_no_more_handlers_than_the_limit(tmp_path: Path)
         sender.join()
 
 
-def test_a_client_that_reads_nothing_makes_no_answers_pile_up(tmp_path: Path) -> None:
-    with target(tmp_path) as server, server.watched() as most:
+@both
+def test_a_client_that_reads_nothing_makes_no_answers_pile_up(tmp_path: Path, backend: str) -> None:
+    with target(tmp_path, backend) as server, server.watched() as most:
         asked = encode_message(call("shout", {"size": 100_000}))
         sender = threading.Thread(target=try_to_say, args=(server, b"\n".join([asked] * 50_000)))
         sender.start()

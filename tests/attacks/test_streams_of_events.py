@@ -60,7 +60,7 @@ RESUMABLE = [
 ]
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_a_server_that_demands_instant_polling_is_polled_rarely() -> None:
     revision = RESUMABLE[-1]
     numbers = iter(range(1_000_000))

@@ -27,12 +27,13 @@ server = Server("traced")
 def echo(text: str) -> str:
     return text
 
-server.run()
+server.run(backend=sys.argv[1])
 """
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs a device that is always full")
-def test_a_server_answers_though_its_trace_cannot_be_written() -> None:
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_a_server_answers_though_its_trace_cannot_be_written(backend: str) -> None:
     revision = next(iter(REVISIONS))
     initialize = {
         "jsonrpc": "2.0",
@@ -45,7 +46,7 @@ def test_a_server_answers_though_its_trace_cannot_be_written() -> None:
         },
     }
     done = subprocess.run(
-        [sys.executable, "-c", SERVER],
+        [sys.executable, "-c", SERVER, backend],
         input=json.dumps(initialize) + "\n",
         env=os.environ | {"PYTHONPATH": str(PACKAGE_ROOT), "MCP_TRACE": str(FULL)},
         capture_output=True,

@@ -25,7 +25,6 @@ from playwright.sync_api import (
     Page,
     Route,
     expect,
-    sync_playwright,
 )
 
 from conventions.sources import ROOT
@@ -153,18 +152,6 @@ SERVER = """
     def zone() -> str:
         return "Oslo time"
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium, named by MCP_CHROMIUM."""
-    program = os.environ.get("MCP_CHROMIUM")
-    if not program:
-        pytest.skip("MCP_CHROMIUM names no browser; `nox -s browser` sets it")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 def packages() -> Path:

@@ -13,7 +13,6 @@ from playwright.sync_api import (
     Page,
     ViewportSize,
     expect,
-    sync_playwright,
 )
 
 from package.inspector.inspected import HOSTILE, inspect_server, write_server
@@ -22,19 +21,6 @@ pytestmark = pytest.mark.browser
 
 WIDE = ViewportSize(width=1280, height=800)
 NARROW = ViewportSize(width=400, height=800)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """Chromium, named by MCP_CHROMIUM."""
-    program = os.environ.get("MCP_CHROMIUM")
-    if not program:
-        pytest.skip("MCP_CHROMIUM names no browser; `nox -s browser` sets it")
-    with sync_playwright() as playwright:
-        # Its sandbox needs rights that containers lack; the page is ours.
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

@@ -75,7 +75,7 @@ def null_for_optional(own: Judged, name: str, random: Random) -> Iterator[tuple[
 
 
 def decoded(kind: Any, value: Any) -> Any:
-    """The type and the JSON of a decoded value, or the error; without null in maps, which is data."""
+    """The type and the JSON of a decoded value; without null in maps, which is data."""
     try:
         value = decoder(kind)(json.dumps(value).encode())
     except UNREADABLE:

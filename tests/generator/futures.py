@@ -304,3 +304,109 @@ def save_draft(draft: Draft, folder: str | Path) -> Path:
     path = Path(folder, "schema.json")
     path.write_text(json.dumps({"$defs": draft.definitions}))
     return path
+
+
+def _revise(draft: Draft, **definitions: Any) -> None:
+    draft.definitions |= definitions
+
+
+def _add_result(draft: Draft, stem: str, *results: str) -> None:
+    """Let a request have some results."""
+    result: Any = {"anyOf": [ref(name) for name in results]} if len(results) > 1 else ref(*results)
+    members = {"jsonrpc": const("2.0"), "id": ref("RequestId"), "result": result}
+    draft.definitions[f"{stem}ResultResponse"] = obj("jsonrpc id result", **members)
+
+
+def plan_not_modified(draft: Draft) -> None:
+    """Lists and resources have an entity tag, and a result says that it is still the same."""
+    for stem in ("ListTools", "ReadResource"):
+        draft.definitions[f"{stem}Result"]["properties"]["etag"] = TEXT
+    for params in ("PaginatedRequestParams", "ReadResourceRequestParams"):
+        draft.definitions[params]["properties"]["ifNoneMatch"] = TEXT
+    _revise(draft, NotModifiedResult=obj("etag resultType", etag=TEXT, resultType=TEXT))
+    _add_result(draft, "ListTools", "ListToolsResult", "NotModifiedResult")
+    results = ("InputRequiredResult", "ReadResourceResult", "NotModifiedResult")
+    _add_result(draft, "ReadResource", *results)
+
+
+def plan_events(draft: Draft) -> None:
+    """Servers list events, and clients subscribe to some of them by name."""
+    event = obj("name", name=TEXT, description=TEXT)
+    sent = obj("name data", name=TEXT, data={})
+    meta = {"_meta": ref("RequestMetaObject")}
+    of_lists = draft.definitions["ListPromptsResult"]["properties"]
+    listed = {wire: node for wire, node in of_lists.items() if wire != "prompts"}
+    items = {"type": "array", "items": ref("Event")}
+    _revise(
+        draft,
+        Event=event,
+        ListEventsRequest=obj(
+            "jsonrpc id method params",
+            jsonrpc=const("2.0"),
+            id=ref("RequestId"),
+            method=const("events/list"),
+            params=ref("PaginatedRequestParams"),
+        ),
+        ListEventsResult=obj("cacheScope events resultType ttlMs", events=items, **listed),
+        SubscribeEventRequest=obj(
+            "jsonrpc id method params",
+            jsonrpc=const("2.0"),
+            id=ref("RequestId"),
+            method=const("events/subscribe"),
+            params=obj("_meta name", filter=TEXT, name=TEXT, **meta),
+        ),
+        SubscribeEventResult=obj("resultType", resultType=TEXT),
+        EventNotification=obj(
+            "jsonrpc method params",
+            jsonrpc=const("2.0"),
+            method=const("notifications/event"),
+            params=sent,
+        ),
+    )
+    _add_result(draft, "ListEvents", "ListEventsResult")
+    _add_result(draft, "SubscribeEvent", "SubscribeEventResult")
+    for name in ("ListEventsRequest", "SubscribeEventRequest"):
+        draft.add_to("ClientRequest", name)
+    draft.add_to("ServerNotification", "EventNotification")
+    draft.definitions["ServerCapabilities"]["properties"]["events"] = obj(
+        listChanged={"type": "boolean"}
+    )
+
+
+def plan_tool_output(draft: Draft) -> None:
+    """The result of a tool is a list of outputs, in place of content and a structured value."""
+    _revise(
+        draft,
+        JsonOutput=obj("type value", type=const("json"), value={}),
+        ToolOutput={"anyOf": [ref("ContentBlock"), ref("JsonOutput")]},
+    )
+    result = draft.definitions["CallToolResult"]
+    del result["properties"]["content"], result["properties"]["structuredContent"]
+    result["properties"]["output"] = {"type": "array", "items": ref("ToolOutput")}
+    result["required"] = ["output", "resultType"]
+
+
+def plan_streamed_list(draft: Draft) -> None:
+    """Resources are listed by notifications while the request is open, and not in pages."""
+    draft.definitions["ListResourcesRequest"]["properties"]["params"] = ref("RequestParams")
+    result = draft.definitions["ListResourcesResult"]
+    del result["properties"]["resources"], result["properties"]["nextCursor"]
+    result["required"].remove("resources")
+    items = {"type": "array", "items": ref("Resource")}
+    listed = obj(
+        "jsonrpc method params",
+        jsonrpc=const("2.0"),
+        method=const("notifications/resources/listed"),
+        params=obj("resources", resources=items),
+    )
+    _revise(draft, ResourcesListedNotification=listed)
+    draft.add_to("ServerNotification", "ResourcesListedNotification")
+
+
+PLANS: dict[str, Callable[[Draft], None]] = {
+    "not modified": plan_not_modified,
+    "events": plan_events,
+    "tool output": plan_tool_output,
+    "a streamed list": plan_streamed_list,
+}
+"""Changes that the specification plans, each as an edit of the newest revision."""

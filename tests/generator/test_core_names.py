@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from generator.schemas import TEXT
 from generator.test_fitting import definitions_of, fit_facts, save_schema
 from mcpgen import schema
 from mcpgen.errors import SchemaError
@@ -172,7 +173,6 @@ def test_a_schema_with_half_of_the_methods_needs_the_core(name: str, tmp_path: P
     [
         (HANDSHAKE, "Tool", "inputSchema"),
         (STATELESS, "Tool", "inputSchema"),
-        (STATELESS, "CallToolResult", "content"),
         (HANDSHAKE, "Implementation", "version"),
     ],
 )
@@ -186,6 +186,44 @@ def test_a_renamed_member_is_missed_unless_facts_give_it(
     assert fact in str(caught.value)
     stated = '[defaults."*"]\notherName = "x"'
     assert not [text for text in check_names(tmp_path, definitions, stated) if "otherName:" in text]
+
+
+@pytest.mark.parametrize("name", NAMES[1:])
+def test_a_result_of_a_tool_has_a_place_for_its_value_unless_facts_deny_it(
+    name: str, tmp_path: Path
+) -> None:
+    definitions = definitions_of(name)
+    del definitions["CallToolResult"]["properties"]["content"]
+    definitions["CallToolResult"]["required"].remove("content")
+    with pytest.raises(SchemaError, match=r"/CallToolResult: expected content, an array") as caught:
+        check_names(tmp_path, definitions)
+    assert '[methods."tools/call"] runs_tool = false in --facts' in str(caught.value)
+    definitions["CallToolResult"]["properties"]["content"] = TEXT
+    with pytest.raises(SchemaError, match=r"/CallToolResult: expected content, an array"):
+        check_names(tmp_path, definitions)
+    check_names(tmp_path, definitions, 'methods."tools/call".runs_tool = false')
+
+
+LISTS = {
+    "prompts/list": ("ListPromptsResult", "prompts"),
+    "prompts/get": ("GetPromptResult", "messages"),
+    "resources/list": ("ListResourcesResult", "resources"),
+    "resources/read": ("ReadResourceResult", "contents"),
+}
+
+
+@pytest.mark.parametrize("method", LISTS)
+def test_a_result_has_the_items_of_a_server_unless_facts_deny_it(
+    method: str, tmp_path: Path
+) -> None:
+    owner, member = LISTS[method]
+    definitions = definitions_of(STATELESS)
+    del definitions[owner]["properties"][member]
+    definitions[owner]["required"].remove(member)
+    with pytest.raises(SchemaError, match=f"expected {member}, which packages read") as caught:
+        check_names(tmp_path, definitions)
+    assert f'[methods] "{method}" = false there leaves the request to handlers' in str(caught.value)
+    check_names(tmp_path, definitions, f'methods."{method}" = false')
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import pytest
@@ -479,3 +480,41 @@ def test_at_most_three_members_are_renamed_by_their_content(
     after = params("color", **{new: content for _, new, content in SWAPS[:come]})
     rules = [rule for rule, _ in rule_places(protocol(**before), protocol(**after))]
     assert rules.count("FIELD_RENAMED") == renamed
+
+
+BOX = obj("height width depth", height=COUNT, width=COUNT, depth=COUNT)
+NEWER: dict[str, tuple[set[str], set[str], set[tuple[str, str]]]] = {
+    "each has a name like another one": (
+        {"RedBrush", "BedBrush"},
+        {"ARedBrush", "ZBedBrush"},
+        {("RedBrush", "ARedBrush"), ("BedBrush", "ZBedBrush")},
+    ),
+    "one has a name like the old one": (
+        {"TaskItem"},
+        {"AaskItem", "TaskItem2"},
+        {("TaskItem", "TaskItem2")},
+    ),
+    "one has another name": ({"Parcel"}, {"ShippingUnit"}, {("Parcel", "ShippingUnit")}),
+}
+"""Names of equal types on both sides, and those that are one type."""
+
+
+def with_boxes(names: set[str], kind: str = "object") -> dict[str, Any]:
+    """Definitions with equal types of these names, in a map or a list of each."""
+    key = "items" if kind == "array" else "additionalProperties"
+    members = {name.lower(): {"type": kind, key: ref(name)} for name in names}
+    return {**dict.fromkeys(names, BOX), "PaintResult": obj("", **members)}
+
+
+@pytest.mark.parametrize("case", NEWER)
+def test_equal_types_are_paired_by_their_names(case: str) -> None:
+    old, new, expected = NEWER[case]
+    there, back = (
+        changes(protocol(**before), protocol(**after))
+        for before, after in permutations((with_boxes(old), with_boxes(new, "array")))
+    )
+    renamed = {(each.old, each.new) for each in there if each.rule.id == "TYPE_RENAMED"}
+    assert renamed == expected
+    assert {(each.new, each.old) for each in back if each.rule.id == "TYPE_RENAMED"} == expected
+    left = {each.rule.id for each in there if each.rule.id.startswith("TYPE_")} - {"TYPE_RENAMED"}
+    assert left == ({"TYPE_ADDED"} if len(new) > len(old) else set())

@@ -94,3 +94,135 @@ def test_blocks_of_content_are_what_the_union_of_the_schema_says(name: str, tmp_
     definitions = definitions_of(name)
     add_blocks(definitions)
     check_program(package(tmp_path, definitions), BLOCKS)
+
+
+OPTIONS = """
+import anyio
+import pytest
+from pkg import Server
+from pkg.testing import connected
+
+server = Server("costs")
+
+@server.tool(cost_class="low", weight=2)
+def given() -> str:
+    return "x"
+
+@server.tool()
+def by_default() -> str:
+    return "x"
+
+@server.prompt(mood="calm")
+def ask() -> str:
+    return "?"
+
+@server.resource("a://b", shelf="top")
+def read() -> str:
+    return "c"
+
+for register in (server.tool(cost_class=5), server.tool(weight="heavy")):
+    with pytest.raises(TypeError, match="costClass|weight"):
+        register(ask)
+with pytest.raises(TypeError, match="unexpected keyword argument 'shelf'"):
+    server.tool(shelf="top")
+
+async def main() -> None:
+    async with connected(server) as pair:
+        tools = {tool.name: tool for tool in await pair.client.list_tools()}
+        assert len(tools) == 2
+        assert (tools["given"].cost_class, tools["given"].weight) == ("low", 2), tools
+        assert (tools["by_default"].cost_class, tools["by_default"].weight) == ("high", None)
+        (prompt,) = await pair.client.list_prompts()
+        (resource,) = await pair.client.list_resources()
+        assert (prompt.mood, resource.shelf) == ("calm", "top")
+
+anyio.run(main)
+"""
+
+REQUIRED = """
+import anyio
+import pytest
+from pkg import Server
+from pkg.testing import connected
+
+server = Server("costs")
+
+@server.tool(cost_class="low")
+def given() -> str:
+    return "x"
+
+with pytest.raises(TypeError, match="nothing sets Tool.costClass; a keyword of the decorator"):
+    server.tool(given.__name__ + "2")(given)
+
+async def main() -> None:
+    async with connected(server) as pair:
+        assert [tool.cost_class for tool in await pair.client.list_tools()] == ["low"]
+
+anyio.run(main)
+"""
+
+
+def add_members(definitions: dict[str, Any]) -> None:
+    for owner, wire, kind in (
+        ("Tool", "costClass", TEXT),
+        ("Tool", "weight", {"type": "integer"}),
+        ("Prompt", "mood", TEXT),
+        ("Resource", "shelf", TEXT),
+    ):
+        definitions[owner]["properties"][wire] = kind
+    definitions["Tool"]["required"].append("costClass")
+
+
+@every
+def test_new_members_of_items_are_keywords_of_their_decorators(name: str, tmp_path: Path) -> None:
+    definitions = definitions_of(name)
+    add_members(definitions)
+    check_program(package(tmp_path, definitions, '[defaults.Tool]\ncostClass = "high"'), OPTIONS)
+
+
+@every
+def test_a_new_member_without_default_is_given_to_each_item(name: str, tmp_path: Path) -> None:
+    definitions = definitions_of(name)
+    add_members(definitions)
+    check_program(package(tmp_path, definitions), REQUIRED)
+
+
+OWN_REQUEST = """
+import anyio
+import pytest
+from pkg import Server
+from pkg.rdraft.server import ServerHandlers
+from pkg.testing import connected
+
+with pytest.raises(ValueError) as caught:
+    Server("trees").method("trees/count")(lambda params: params)
+for words in ("the specification has it already", "override trees_count of the ServerHandlers",
+              "Server(handlers=[...])"):
+    assert words in str(caught.value), caught.value
+
+class Handlers(ServerHandlers):
+    async def trees_count(self, params, ctx):
+        return {"count": 3}
+
+async def main() -> None:
+    async with connected(Server("trees", handlers=[Handlers()])) as pair:
+        assert (await pair.client.trees_count()).count == 3
+
+anyio.run(main)
+"""
+
+
+@every
+def test_a_request_of_a_draft_names_the_way_to_handle_it(name: str, tmp_path: Path) -> None:
+    definitions = definitions_of(name)
+    request = obj("method", method=const("trees/count"))
+    result = obj("count", count={"type": "integer"})
+    if name == NAMES[-1]:
+        request = definitions["ListToolsRequest"] | {
+            "properties": definitions["ListToolsRequest"]["properties"]
+            | {"method": const("trees/count")}
+        }
+        result = obj("count resultType", count={"type": "integer"}, resultType=TEXT)
+    definitions |= {"TreesCountRequest": request, "TreesCountResult": result}
+    definitions["ClientRequest"]["anyOf"].append(ref("TreesCountRequest"))
+    check_program(package(tmp_path, definitions), OWN_REQUEST)

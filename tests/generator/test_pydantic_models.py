@@ -177,6 +177,7 @@ def echoing(kinds: Mapping[str, Any]) -> fastapi.FastAPI:
     return application
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_fastapi_describes_each_type(types: Models, revision: str) -> None:
     models, _ = types.both(revision)
@@ -208,8 +209,9 @@ FIELDS = """
 import json, sys
 from {models} import *
 kinds = [each for each in list(globals().values()) if hasattr(each, "model_fields")]
-fields = {{kind.__name__: kind.model_fields for kind in kinds}}
-print(json.dumps({{name: [row.alias or at for at, row in rows.items()] for name, rows in fields.items()}}))
+print(json.dumps({{
+    kind.__name__: [row.alias or name for name, row in kind.model_fields.items()] for kind in kinds
+}}))
 """
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import anyio
 
-from mcpgen_runtime import Context, Server
+from mcpgen_runtime import Context, RouteRequest, Server
 from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.toolkit.content import ToolAnnotations
 
@@ -185,6 +185,12 @@ async def memory() -> str:
     info = libc.mallinfo2()
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return f"{info.uordblks + info.hblkhd} {pages * resource.getpagesize()}"
+
+
+@server.custom_route("/fields", methods=["POST"])
+async def fields(request: RouteRequest) -> list[str]:
+    """Names of the header fields after the body was read."""
+    return [name.decode() for name, _ in request.scope["headers"]]
 
 
 @server.resource("memo://{name}")

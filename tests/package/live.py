@@ -80,7 +80,7 @@ async def live(
 
 
 TOO_LONG = b"a message of more than 10 bytes"
-"""What a `FakeServer` says in place of a message that its channel drops."""
+"""A message that the channel of a `FakeServer` drops, with an error."""
 
 
 class FakeServer(Channel):

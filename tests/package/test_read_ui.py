@@ -22,7 +22,7 @@ from mcpgen_runtime import (
     connect,
     ui_of,
 )
-from mcpgen_runtime.apps import MIME_TYPE, resource_ui, tool_ui, ui_wire
+from mcpgen_runtime.apps import DOMAINS_CHARACTERS, MIME_TYPE, resource_ui, tool_ui, ui_wire
 from mcpgen_runtime.client.sync_client import connect_sync
 from package.scripted import connect_scripted
 from package.wire import ALL
@@ -235,3 +235,14 @@ def test_only_what_is_given_is_sent_of_a_ui(members: Any, expected: dict[str, An
     assert resource_ui(VIEW, HTML, expected) == UiResource(
         VIEW, HTML, members[0] or Csp(), frozenset(members[1]), members[2], members[3]
     )
+
+
+def test_a_policy_has_a_bounded_length() -> None:
+    many = [f"https://a{number}.example" for number in range(100_000)]
+    names = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
+    csp = resource_ui(VIEW, HTML, {"csp": {key: [many[0], *many] for key in names}}).csp
+    assert csp.connect_domains[:2] == ("https://a0.example", "https://a1.example")
+    assert sum(map(len, csp.connect_domains)) <= DOMAINS_CHARACTERS < len(csp.policy) < 2**16
+    long = f"https://{'a' * DOMAINS_CHARACTERS}.example"
+    csp = resource_ui(VIEW, HTML, {"csp": {"connectDomains": [long, *many[:3]]}}).csp
+    assert csp.connect_domains == tuple(many[:3])

@@ -501,6 +501,21 @@ async def test_methods_of_skills_are_taken_once(folder: Path) -> None:
         server.skills(folder)
 
 
+@pytest.mark.parametrize("method", [LIST, GET, READ_DIRECTORY])
+async def test_methods_of_an_outer_server_are_not_those_of_skills_within(
+    folder: Path, method: str
+) -> None:
+    outer, inner = Server("outer"), Server("inner")
+    outer.method(method)(lambda: {"mine": True})
+    outer.mount(inner, "in")
+    with pytest.raises(ValueError, match=f"method '{method}' of server 'outer' exists already"):
+        inner.skills(folder)
+    async with connect(inner) as client:
+        assert "extensions" not in client.server_capabilities
+    async with connect(outer) as client:
+        assert (await client.request(method, {}))["mine"] is True
+
+
 @pytest.mark.parametrize(
     ("method", "params", "text"),
     [

@@ -1,7 +1,8 @@
 """nginx, HAProxy and Caddy as processes, each with one listener.
 
-The programs are named by MCP_NGINX, MCP_HAPROXY and MCP_CADDY; MCP_PROXY_LIBRARIES is a folder with
-shared libraries that they need, if that is not where the system has them. `nox -s proxies` sets all.
+The programs are named by MCP_NGINX, MCP_HAPROXY and MCP_CADDY; MCP_PROXY_LIBRARIES is a folder
+with shared libraries that they need, if they are not where the system has them. `nox -s proxies`
+sets all four.
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def caddy_server(folder: Path, text: str, port: int) -> Iterator[Process]:
     here = "{\nadmin off\ndefault_bind 127.0.0.1\n}\n"
     (folder / "Caddyfile").write_text(here + text)
     command = (os.environ["MCP_CADDY"], "run", "--config", f"{folder}/Caddyfile")
-    homes = {name: f"{folder}" for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
+    homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), f"{folder}")
     with _run_process((*command, "--adapter", "caddyfile"), port, homes) as process:
         yield process
 

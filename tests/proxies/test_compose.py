@@ -1,4 +1,4 @@
-"""The compose file of docs/scaling.md without containers: its commands, and its files for proxies."""
+"""The compose file of docs/scaling.md without containers: its commands, and files for proxies."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ class Load:
 
 @behind_each
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_no_call_of_a_read_only_tool_fails_as_workers_are_replaced(site: Site) -> None:
+async def test_no_read_only_call_fails_as_workers_are_replaced(site: Site) -> None:
     for revision in ONE_OF_EACH:
         async with connect(site.url, revision=revision) as client:
             await client.list_tools()
@@ -261,7 +261,7 @@ async def test_a_call_whose_worker_is_killed_is_made_again_or_in_doubt(
             result: Any = await client.call_tool("reads", killed)
             assert result.content[0].text == "served"
             await to_thread.run_sync(site.start_missing)
-            # Of a request on a connection that it kept, HAProxy passes on that the connection broke.
+            # On a connection that was kept, HAProxy passes on that the worker closed it.
             with pytest.raises((HttpStatusError, ResponseLostError)) as refused:
                 await client.call_tool("acts", {"once": f"{tmp_path}/{revision}-acts"})
             await to_thread.run_sync(site.start_missing)

@@ -17,6 +17,7 @@ from ..facts import Revisions
 from ..client.base import AnyClient, ClientApplication, ClientBase, Handlers
 from ..client.connect import (
     Servable,
+    SessionOpening,
     Target,
     in_memory,
     is_config_path,
@@ -1298,28 +1299,34 @@ def connect(
                 "transport, headers, auth and http_client: the entries of a configuration have "
                 "their own"
             )
-        return _open_config(
-            target,
-            inputs,
-            chosen,
-            handlers,
-            identity,
-            settings,
-            tasks,
-            restarts,
+        return SessionOpening(
+            "connect",
+            _open_config(
+                target,
+                inputs,
+                chosen,
+                handlers,
+                identity,
+                settings,
+                tasks,
+                restarts,
+            ),
         )
     if inputs is not None:
         raise TypeError("inputs: expected a configuration of servers as target, which has inputs")
     application = _application(handlers, identity, settings, tasks)
-    return open_client(
-        client_class,
-        target,
-        chosen,
-        application,
-        env=env,
-        cwd=cwd,
-        restart=restarts,
-        http=UrlOptions(transport, headers, auth, http_client),
+    return SessionOpening(
+        "connect",
+        open_client(
+            client_class,
+            target,
+            chosen,
+            application,
+            env=env,
+            cwd=cwd,
+            restart=restarts,
+            http=UrlOptions(transport, headers, auth, http_client),
+        ),
     )
 
 

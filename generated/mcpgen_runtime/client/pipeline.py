@@ -352,6 +352,9 @@ class RequestPipeline:
         async def request(cursor: str | None) -> tuple[list[Any], str | None]:
             params = typed_params(row, {**fields, "cursor": cursor}, self.session.revision.name)
             result = await self._call(row, options, params)
+            if not hasattr(result, items):
+                expected = f"{method}: expected a page with {items}"
+                raise RemoteProtocolError(f"{expected}, got {type(result).__name__}")
             # a revision may have no pagination
             return getattr(result, items), getattr(result, "next_cursor", None)
 
@@ -534,6 +537,8 @@ class RequestPipeline:
 
     def _filter_tools(self, result: Any) -> Any:
         """Store the schemas of a page of tools; returns the page without unusable tools."""
+        if not hasattr(result, "tools"):  # another result of a draft
+            return result
         usable = self.state.store_tools(result.tools)
         if len(usable) < len(result.tools):
             result = replace(result, tools=usable)

@@ -26,6 +26,7 @@ from ..errors import (
     ConnectionClosedError,
     EndOfChannel,
     McpError,
+    RemoteProtocolError,
     RequestLost,
     RequestTimeoutError,
     ResponseLostError,
@@ -34,6 +35,7 @@ from ..errors import (
 from ..protocol.client_connection import ClientConnection
 from ..protocol.receiver import Opened, OpenFailed, Send
 from ..runtime.time_limits import TimeLimit
+from ..transports.memory import BUFFERED_BYTES
 from .base import ClientApplication
 from .client_settings import Restart
 from .connect import ClientPeer, run_concurrently
@@ -239,9 +241,10 @@ class RestartingChannel(Channel):
         """Negotiate the revision of the session, with a temporary connection.
 
         Raises:
-            McpError: The process has ended, or refused the session.
+            McpError: The process has ended, refused the session, or sent too much before it.
         """
         self._early.clear()
+        size = 0
         again = connection.with_same_revision()
         await process.send(again.open())
         while again.session is None:
@@ -256,3 +259,9 @@ class RestartingChannel(Channel):
                         pass
                     case _:
                         self._early.append(data)
+                        size += len(data)
+            if size > BUFFERED_BYTES:
+                raise RemoteProtocolError(
+                    f"expected the response to initialize, got {len(self._early)} other messages"
+                    f" of {size} bytes"
+                )

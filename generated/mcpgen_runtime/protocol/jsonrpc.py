@@ -18,7 +18,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from .._structs import encode_finite
+from .._structs import encode_finite, is_null
 from .._wire import (
     UNREADABLE,
     UNWRITABLE,
@@ -44,8 +44,10 @@ ID_CHARACTERS = 1024
 BATCH_MESSAGES = 100
 """Most messages in one JSON array; a longer array is refused as a whole."""
 
-_BRACE, _NULL = ord("{"), ord("n")
-"""The first bytes of an object and of null."""
+BROKEN_BYTES = 1024 * 1024
+"""Longest message that is not JSON, in bytes, whose id is looked for."""
+
+_BRACE = ord("{")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # What is replaced to read the envelope of a message that is not JSON.
@@ -161,9 +163,8 @@ def _message(envelope: _Envelope) -> Message | None:
         type(identifier) is str and len(identifier) <= ID_CHARACTERS
     )
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
-        params = envelope.params
-        if isinstance(params, UnsetType) or _is_null(params):
-            params = None
+        raw = envelope.params
+        params = None if isinstance(raw, UnsetType) or is_null(raw) else raw
         if readable:
             return Request(identifier, envelope.method, params)
         if identifier is UNSET:
@@ -177,17 +178,13 @@ def _message(envelope: _Envelope) -> Message | None:
     return None
 
 
-def _is_null(raw: Raw) -> bool:
-    return memoryview(raw)[0] == _NULL
-
-
 def _without_null(envelope: _Envelope) -> _Envelope:
     """An envelope in which members that are null, but for the id, are absent."""
     raw = {"result": envelope.result, "error": envelope.error}
     absent: dict[str, Any] = {
         name: UNSET
         for name, value in raw.items()
-        if not isinstance(value, UnsetType) and _is_null(value)
+        if not isinstance(value, UnsetType) and is_null(value)
     }
     if envelope.method is None:
         absent["method"] = UNSET
@@ -299,15 +296,13 @@ def _explain_non_json(data: bytes, why: str) -> InvalidMessage:
     pair, a control character, a wrong escape or bytes that are no UTF-8, or if a number is `NaN`.
     These are replaced, to read the envelope and nothing else.
     """
-    plain = _ESCAPE.sub(b"_", data.translate(_PLAIN))
-    plain = _NO_NUMBER.sub(b"null", plain)
     try:
-        envelope = _decode_envelope(plain)
+        envelope = _decode_envelope(_plain_text(data) if len(data) <= BROKEN_BYTES else b"")
     except UNREADABLE:
         is_message = b'"jsonrpc"' in data and data.lstrip()[:1] == b"{"
         error = ParseError(f"expected JSON: {why}")
         return InvalidMessage(None, error, True, response=is_message)
-    if _HALF_PAIR.search(data):
+    if b"\\u" in data and _HALF_PAIR.search(data):
         why = "half a surrogate pair in a text"
     identifier = read_id(envelope.id)
     if type(identifier) is str and f'"{identifier}"'.encode() not in data:
@@ -317,6 +312,16 @@ def _explain_non_json(data: bytes, why: str) -> InvalidMessage:
     )
     error = ParseError(f"expected JSON: {why}")
     return InvalidMessage(identifier, error, not is_response, response=is_response)
+
+
+def _plain_text(data: bytes) -> bytes:
+    """A message without what is no JSON within texts and numbers; every text may have changed."""
+    plain = data.translate(_PLAIN)
+    if b"\\" in plain:
+        plain = _ESCAPE.sub(b"_", plain)
+    if b"NaN" in plain or b"Infinity" in plain:
+        plain = _NO_NUMBER.sub(b"null", plain)
+    return plain
 
 
 def _explain_non_object(data: bytes | Raw) -> InvalidMessage:

@@ -152,7 +152,7 @@ class OpenFailed(msgspec.Struct, frozen=True):
 
 
 class UnmatchedResponse(msgspec.Struct, frozen=True):
-    """A message that may be the response to an open request of this side, and nobody can tell which.
+    """A message that may be the response to any open request of this side.
 
     Attributes:
         reason: What is wrong with it.

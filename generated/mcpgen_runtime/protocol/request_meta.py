@@ -6,7 +6,7 @@ A request with per-request `_meta` does not depend on the session. Any other req
 session, if there was a handshake.
 
 Values are converted between the types of revisions; extra members of objects are kept. An object
-without extra members is an instance of its Struct; see `extra_members` for the others.
+without extra members is an instance of its Struct; see `_extra_members` for the others.
 
 Source: basic/index#meta, basic/versioning (2026-07-28).
 """
@@ -16,38 +16,30 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping
-from functools import cache
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, UnsetType
 
+from .._decoding import members_with_structs, with_kept_members
+from .._extra_members import EXTRA, builtins_with_extra, builtins_without_extra
 from .._structs import replace
 from .._wire import (
     STRUCTS,
     UNREADABLE,
     UNSET,
     Struct,
-    StructType,
     convert,
     decoder,
     encode,
     error_text,
-    fields,
     is_many,
     is_object,
     to_builtins,
 )
 from ..errors import InvalidParamsError, LocalProtocolError
-from ..facts import Revision, Role, meta_name, structs_of
+from ..facts import Revision, Role, meta_name
 from ..foreign_text import safe_repr
-from .extra_members import (
-    EXTRA,
-    builtins_with_extra,
-    builtins_without_extra,
-    known_names,
-    with_extra_members,
-)
 from .lifecycle import CAPABILITY, Description
 
 if TYPE_CHECKING:
@@ -330,7 +322,7 @@ def is_made_of(value: Any, module: str) -> bool:
     if isinstance(value, STRUCTS):
         kind = type(value)
         return kind.__module__ == module and all(
-            is_made_of(getattr(value, name), module) for name in _members_with_structs(kind)
+            is_made_of(getattr(value, name), module) for name in members_with_structs(kind)
         )
     if is_many(value):
         return all(is_made_of(item, module) for item in value)
@@ -343,43 +335,3 @@ def is_made_of(value: Any, module: str) -> bool:
 def _kept_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
     kept: Mapping[str, Any] = wire.get(EXTRA, {})
     return kept
-
-
-def with_kept_members(
-    value: Any, wire: Any, extra_of: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-) -> Any:
-    """Add members that their types do not have to the objects of a typed value.
-
-    Args:
-        value: The value.
-        wire: The JSON data that the value was decoded from.
-        extra_of: Selects the members of a JSON object to keep.
-    """
-    if isinstance(value, Struct) and is_object(wire):
-        kind = type(value)
-        changed: dict[str, Any] = {}
-        for name, wire_name in _members_with_structs(kind).items():
-            member = getattr(value, name)
-            kept = with_kept_members(member, wire.get(wire_name), extra_of)
-            if kept is not member:
-                changed[name] = kept
-        known = known_names(kind)
-        extra = {name: member for name, member in extra_of(wire).items() if name not in known}
-        if not extra:
-            return replace(value, **changed) if changed else value
-        return with_extra_members(value, changed, extra)
-    if is_many(value):
-        return [with_kept_members(item, wire[at], extra_of) for at, item in enumerate(value)]
-    if is_object(value):
-        return {name: with_kept_members(item, wire[name], extra_of) for name, item in value.items()}
-    return value
-
-
-@cache
-def _members_with_structs(kind: StructType) -> Mapping[str, str]:
-    """Python name to wire name of each member of a Struct that may hold Structs."""
-    return {each.name: each.encode_name for each in fields(kind) if _holds_structs(each.type)}
-
-
-def _holds_structs(kind: Any) -> bool:
-    return bool(structs_of(kind)) or any(map(_holds_structs, get_args(kind)))

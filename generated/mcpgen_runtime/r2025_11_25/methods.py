@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from .. import revision_facts
-from ..facts import Lifecycle, Method, Revision
+from ..facts import Lifecycle, Method as Method, Revision
 
 from ..method_facts import MethodFacts
 from . import models
 
-INITIALIZE = Method(
+INITIALIZE: Method[models.InitializeRequestParams, models.InitializeResult] = Method(
     name="initialize",
     kind="request",
     sender="client",
@@ -20,7 +20,7 @@ INITIALIZE = Method(
     facts=MethodFacts(cancellable=False),
     python_name="initialize",
 )
-CLIENT_PING = Method(
+CLIENT_PING: Method[models.RequestParams, models.EmptyResult] = Method(
     name="ping",
     kind="request",
     sender="client",
@@ -30,7 +30,7 @@ CLIENT_PING = Method(
     facts=MethodFacts(idempotent=True, before_initialized=True),
     python_name="ping",
 )
-LIST_RESOURCES = Method(
+LIST_RESOURCES: Method[models.PaginatedRequestParams, models.ListResourcesResult] = Method(
     name="resources/list",
     kind="request",
     sender="client",
@@ -42,7 +42,9 @@ LIST_RESOURCES = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_resources",
 )
-LIST_RESOURCE_TEMPLATES = Method(
+LIST_RESOURCE_TEMPLATES: Method[
+    models.PaginatedRequestParams, models.ListResourceTemplatesResult
+] = Method(
     name="resources/templates/list",
     kind="request",
     sender="client",
@@ -54,7 +56,7 @@ LIST_RESOURCE_TEMPLATES = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_resource_templates",
 )
-READ_RESOURCE = Method(
+READ_RESOURCE: Method[models.ReadResourceRequestParams, models.ReadResourceResult] = Method(
     name="resources/read",
     kind="request",
     sender="client",
@@ -65,7 +67,7 @@ READ_RESOURCE = Method(
     facts=MethodFacts(idempotent=True, named_by="uri", listed_by="resources/list"),
     python_name="read_resource",
 )
-SUBSCRIBE = Method(
+SUBSCRIBE: Method[models.SubscribeRequestParams, models.EmptyResult] = Method(
     name="resources/subscribe",
     kind="request",
     sender="client",
@@ -76,7 +78,7 @@ SUBSCRIBE = Method(
     facts=MethodFacts(idempotent=True, routed_by="uri"),
     python_name="subscribe",
 )
-UNSUBSCRIBE = Method(
+UNSUBSCRIBE: Method[models.UnsubscribeRequestParams, models.EmptyResult] = Method(
     name="resources/unsubscribe",
     kind="request",
     sender="client",
@@ -87,7 +89,7 @@ UNSUBSCRIBE = Method(
     facts=MethodFacts(idempotent=True, routed_by="uri"),
     python_name="unsubscribe",
 )
-LIST_PROMPTS = Method(
+LIST_PROMPTS: Method[models.PaginatedRequestParams, models.ListPromptsResult] = Method(
     name="prompts/list",
     kind="request",
     sender="client",
@@ -99,7 +101,7 @@ LIST_PROMPTS = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_prompts",
 )
-GET_PROMPT = Method(
+GET_PROMPT: Method[models.GetPromptRequestParams, models.GetPromptResult] = Method(
     name="prompts/get",
     kind="request",
     sender="client",
@@ -110,7 +112,7 @@ GET_PROMPT = Method(
     facts=MethodFacts(idempotent=True, named_by="name", listed_by="prompts/list"),
     python_name="get_prompt",
 )
-LIST_TOOLS = Method(
+LIST_TOOLS: Method[models.PaginatedRequestParams, models.ListToolsResult] = Method(
     name="tools/list",
     kind="request",
     sender="client",
@@ -122,7 +124,7 @@ LIST_TOOLS = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_tools",
 )
-CALL_TOOL = Method(
+CALL_TOOL: Method[models.CallToolRequestParams, models.CallToolResultResponseResult] = Method(
     name="tools/call",
     kind="request",
     sender="client",
@@ -133,7 +135,7 @@ CALL_TOOL = Method(
     facts=MethodFacts(named_by="name", param_headers=True, listed_by="tools/list", runs_tool=True),
     python_name="call_tool",
 )
-CLIENT_GET_TASK = Method(
+CLIENT_GET_TASK: Method[models.GetTaskRequestParams, models.GetTaskResult] = Method(
     name="tasks/get",
     kind="request",
     sender="client",
@@ -144,7 +146,7 @@ CLIENT_GET_TASK = Method(
     facts=MethodFacts(idempotent=True, named_by="taskId"),
     python_name="get_task",
 )
-CLIENT_GET_TASK_PAYLOAD = Method(
+CLIENT_GET_TASK_PAYLOAD: Method[models.GetTaskPayloadRequestParams, models.CallToolResult] = Method(
     name="tasks/result",
     kind="request",
     sender="client",
@@ -155,7 +157,7 @@ CLIENT_GET_TASK_PAYLOAD = Method(
     facts=MethodFacts(idempotent=True),
     python_name="get_task_payload",
 )
-CLIENT_CANCEL_TASK = Method(
+CLIENT_CANCEL_TASK: Method[models.CancelTaskRequestParams, models.CancelTaskResult] = Method(
     name="tasks/cancel",
     kind="request",
     sender="client",
@@ -166,7 +168,7 @@ CLIENT_CANCEL_TASK = Method(
     facts=MethodFacts(named_by="taskId"),
     python_name="cancel_task",
 )
-CLIENT_LIST_TASKS = Method(
+CLIENT_LIST_TASKS: Method[models.PaginatedRequestParams, models.ListTasksResult] = Method(
     name="tasks/list",
     kind="request",
     sender="client",
@@ -178,7 +180,7 @@ CLIENT_LIST_TASKS = Method(
     facts=MethodFacts(idempotent=True, per_principal=True),
     python_name="list_tasks",
 )
-SET_LEVEL = Method(
+SET_LEVEL: Method[models.SetLevelRequestParams, models.EmptyResult] = Method(
     name="logging/setLevel",
     kind="request",
     sender="client",
@@ -189,7 +191,7 @@ SET_LEVEL = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="set_level",
 )
-COMPLETE = Method(
+COMPLETE: Method[models.CompleteRequestParams, models.CompleteResult] = Method(
     name="completion/complete",
     kind="request",
     sender="client",
@@ -200,7 +202,7 @@ COMPLETE = Method(
     facts=MethodFacts(idempotent=True, routed_by="ref"),
     python_name="complete",
 )
-SERVER_PING = Method(
+SERVER_PING: Method[models.RequestParams, models.EmptyResult] = Method(
     name="ping",
     kind="request",
     sender="server",
@@ -210,7 +212,7 @@ SERVER_PING = Method(
     facts=MethodFacts(idempotent=True, before_initialized=True),
     python_name="ping",
 )
-SERVER_GET_TASK = Method(
+SERVER_GET_TASK: Method[models.GetTaskRequestParams, models.GetTaskResult] = Method(
     name="tasks/get",
     kind="request",
     sender="server",
@@ -221,7 +223,9 @@ SERVER_GET_TASK = Method(
     facts=MethodFacts(idempotent=True, named_by="taskId"),
     python_name="get_task",
 )
-SERVER_GET_TASK_PAYLOAD = Method(
+SERVER_GET_TASK_PAYLOAD: Method[
+    models.GetTaskPayloadRequestParams, models.GetTaskPayloadResultResponseResult
+] = Method(
     name="tasks/result",
     kind="request",
     sender="server",
@@ -232,7 +236,7 @@ SERVER_GET_TASK_PAYLOAD = Method(
     facts=MethodFacts(idempotent=True),
     python_name="get_task_payload",
 )
-SERVER_CANCEL_TASK = Method(
+SERVER_CANCEL_TASK: Method[models.CancelTaskRequestParams, models.CancelTaskResult] = Method(
     name="tasks/cancel",
     kind="request",
     sender="server",
@@ -243,7 +247,7 @@ SERVER_CANCEL_TASK = Method(
     facts=MethodFacts(named_by="taskId"),
     python_name="cancel_task",
 )
-SERVER_LIST_TASKS = Method(
+SERVER_LIST_TASKS: Method[models.PaginatedRequestParams, models.ListTasksResult] = Method(
     name="tasks/list",
     kind="request",
     sender="server",
@@ -255,7 +259,9 @@ SERVER_LIST_TASKS = Method(
     facts=MethodFacts(idempotent=True, per_principal=True),
     python_name="list_tasks",
 )
-CREATE_MESSAGE = Method(
+CREATE_MESSAGE: Method[
+    models.CreateMessageRequestParams, models.CreateMessageResultResponseResult
+] = Method(
     name="sampling/createMessage",
     kind="request",
     sender="server",
@@ -265,7 +271,7 @@ CREATE_MESSAGE = Method(
     capability=("sampling",),
     python_name="create_message",
 )
-LIST_ROOTS = Method(
+LIST_ROOTS: Method[models.RequestParams, models.ListRootsResult] = Method(
     name="roots/list",
     kind="request",
     sender="server",
@@ -275,7 +281,7 @@ LIST_ROOTS = Method(
     capability=("roots",),
     python_name="list_roots",
 )
-ELICIT = Method(
+ELICIT: Method[models.ElicitRequestParams, models.ElicitResultResponseResult] = Method(
     name="elicitation/create",
     kind="request",
     sender="server",
@@ -285,7 +291,7 @@ ELICIT = Method(
     capability=("elicitation",),
     python_name="elicit",
 )
-CLIENT_CANCELLED = Method(
+CLIENT_CANCELLED: Method[models.CancelledNotificationParams, None] = Method(
     name="notifications/cancelled",
     kind="notification",
     sender="client",
@@ -294,7 +300,7 @@ CLIENT_CANCELLED = Method(
     result=None,
     python_name="cancelled",
 )
-INITIALIZED = Method(
+INITIALIZED: Method[models.NotificationParams, None] = Method(
     name="notifications/initialized",
     kind="notification",
     sender="client",
@@ -303,7 +309,7 @@ INITIALIZED = Method(
     result=None,
     python_name="initialized",
 )
-CLIENT_PROGRESS = Method(
+CLIENT_PROGRESS: Method[models.ProgressNotificationParams, None] = Method(
     name="notifications/progress",
     kind="notification",
     sender="client",
@@ -312,7 +318,7 @@ CLIENT_PROGRESS = Method(
     result=None,
     python_name="progress",
 )
-CLIENT_TASK_STATUS = Method(
+CLIENT_TASK_STATUS: Method[models.TaskStatusNotificationParams, None] = Method(
     name="notifications/tasks/status",
     kind="notification",
     sender="client",
@@ -322,7 +328,7 @@ CLIENT_TASK_STATUS = Method(
     capability=("tasks",),
     python_name="task_status",
 )
-ROOTS_LIST_CHANGED = Method(
+ROOTS_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     name="notifications/roots/list_changed",
     kind="notification",
     sender="client",
@@ -333,7 +339,7 @@ ROOTS_LIST_CHANGED = Method(
     facts=MethodFacts(routed_by="all"),
     python_name="roots_list_changed",
 )
-SERVER_CANCELLED = Method(
+SERVER_CANCELLED: Method[models.CancelledNotificationParams, None] = Method(
     name="notifications/cancelled",
     kind="notification",
     sender="server",
@@ -342,7 +348,7 @@ SERVER_CANCELLED = Method(
     result=None,
     python_name="cancelled",
 )
-SERVER_PROGRESS = Method(
+SERVER_PROGRESS: Method[models.ProgressNotificationParams, None] = Method(
     name="notifications/progress",
     kind="notification",
     sender="server",
@@ -351,7 +357,7 @@ SERVER_PROGRESS = Method(
     result=None,
     python_name="progress",
 )
-RESOURCE_LIST_CHANGED = Method(
+RESOURCE_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     name="notifications/resources/list_changed",
     kind="notification",
     sender="server",
@@ -365,7 +371,7 @@ RESOURCE_LIST_CHANGED = Method(
     ),
     python_name="resource_list_changed",
 )
-RESOURCE_UPDATED = Method(
+RESOURCE_UPDATED: Method[models.ResourceUpdatedNotificationParams, None] = Method(
     name="notifications/resources/updated",
     kind="notification",
     sender="server",
@@ -376,7 +382,7 @@ RESOURCE_UPDATED = Method(
     facts=MethodFacts(subscription="resourceSubscriptions"),
     python_name="resource_updated",
 )
-PROMPT_LIST_CHANGED = Method(
+PROMPT_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     name="notifications/prompts/list_changed",
     kind="notification",
     sender="server",
@@ -387,7 +393,7 @@ PROMPT_LIST_CHANGED = Method(
     facts=MethodFacts(invalidates=("prompts/list",), subscription="promptsListChanged"),
     python_name="prompt_list_changed",
 )
-TOOL_LIST_CHANGED = Method(
+TOOL_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     name="notifications/tools/list_changed",
     kind="notification",
     sender="server",
@@ -398,7 +404,7 @@ TOOL_LIST_CHANGED = Method(
     facts=MethodFacts(invalidates=("tools/list",), subscription="toolsListChanged"),
     python_name="tool_list_changed",
 )
-SERVER_TASK_STATUS = Method(
+SERVER_TASK_STATUS: Method[models.TaskStatusNotificationParams, None] = Method(
     name="notifications/tasks/status",
     kind="notification",
     sender="server",
@@ -408,7 +414,7 @@ SERVER_TASK_STATUS = Method(
     capability=("tasks",),
     python_name="task_status",
 )
-LOGGING_MESSAGE = Method(
+LOGGING_MESSAGE: Method[models.LoggingMessageNotificationParams, None] = Method(
     name="notifications/message",
     kind="notification",
     sender="server",
@@ -419,7 +425,7 @@ LOGGING_MESSAGE = Method(
     facts=MethodFacts(before_initialized=True),
     python_name="logging_message",
 )
-ELICITATION_COMPLETE = Method(
+ELICITATION_COMPLETE: Method[models.ElicitationCompleteNotificationParams, None] = Method(
     name="notifications/elicitation/complete",
     kind="notification",
     sender="server",

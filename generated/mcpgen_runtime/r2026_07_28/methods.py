@@ -5,12 +5,12 @@
 from __future__ import annotations
 
 from .. import revision_facts
-from ..facts import Lifecycle, Method, Revision
+from ..facts import Lifecycle, Method as Method, Revision
 
 from ..method_facts import MethodFacts
 from . import models
 
-DISCOVER = Method(
+DISCOVER: Method[models.RequestParams, models.DiscoverResult] = Method(
     name="server/discover",
     kind="request",
     sender="client",
@@ -20,7 +20,7 @@ DISCOVER = Method(
     facts=MethodFacts(idempotent=True),
     python_name="discover",
 )
-LIST_RESOURCES = Method(
+LIST_RESOURCES: Method[models.PaginatedRequestParams, models.ListResourcesResult] = Method(
     name="resources/list",
     kind="request",
     sender="client",
@@ -32,7 +32,9 @@ LIST_RESOURCES = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_resources",
 )
-LIST_RESOURCE_TEMPLATES = Method(
+LIST_RESOURCE_TEMPLATES: Method[
+    models.PaginatedRequestParams, models.ListResourceTemplatesResult
+] = Method(
     name="resources/templates/list",
     kind="request",
     sender="client",
@@ -44,20 +46,24 @@ LIST_RESOURCE_TEMPLATES = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_resource_templates",
 )
-READ_RESOURCE = Method(
-    name="resources/read",
-    kind="request",
-    sender="client",
-    params=models.ReadResourceRequestParams,
-    params_required=True,
-    result=models.ReadResourceResultResponseResult,
-    capability=("resources",),
-    facts=MethodFacts(
-        idempotent=True, named_by="uri", input_required=True, listed_by="resources/list"
-    ),
-    python_name="read_resource",
+READ_RESOURCE: Method[models.ReadResourceRequestParams, models.ReadResourceResultResponseResult] = (
+    Method(
+        name="resources/read",
+        kind="request",
+        sender="client",
+        params=models.ReadResourceRequestParams,
+        params_required=True,
+        result=models.ReadResourceResultResponseResult,
+        capability=("resources",),
+        facts=MethodFacts(
+            idempotent=True, named_by="uri", input_required=True, listed_by="resources/list"
+        ),
+        python_name="read_resource",
+    )
 )
-SUBSCRIPTIONS_LISTEN = Method(
+SUBSCRIPTIONS_LISTEN: Method[
+    models.SubscriptionsListenRequestParams, models.SubscriptionsListenResult
+] = Method(
     name="subscriptions/listen",
     kind="request",
     sender="client",
@@ -66,7 +72,7 @@ SUBSCRIPTIONS_LISTEN = Method(
     result=models.SubscriptionsListenResult,
     python_name="subscriptions_listen",
 )
-LIST_PROMPTS = Method(
+LIST_PROMPTS: Method[models.PaginatedRequestParams, models.ListPromptsResult] = Method(
     name="prompts/list",
     kind="request",
     sender="client",
@@ -78,7 +84,7 @@ LIST_PROMPTS = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_prompts",
 )
-GET_PROMPT = Method(
+GET_PROMPT: Method[models.GetPromptRequestParams, models.GetPromptResultResponseResult] = Method(
     name="prompts/get",
     kind="request",
     sender="client",
@@ -91,7 +97,7 @@ GET_PROMPT = Method(
     ),
     python_name="get_prompt",
 )
-LIST_TOOLS = Method(
+LIST_TOOLS: Method[models.PaginatedRequestParams, models.ListToolsResult] = Method(
     name="tools/list",
     kind="request",
     sender="client",
@@ -103,7 +109,7 @@ LIST_TOOLS = Method(
     facts=MethodFacts(idempotent=True, routed_by="all"),
     python_name="list_tools",
 )
-CALL_TOOL = Method(
+CALL_TOOL: Method[models.CallToolRequestParams, models.CallToolResultResponseResult] = Method(
     name="tools/call",
     kind="request",
     sender="client",
@@ -121,7 +127,7 @@ CALL_TOOL = Method(
     ),
     python_name="call_tool",
 )
-COMPLETE = Method(
+COMPLETE: Method[models.CompleteRequestParams, models.CompleteResult] = Method(
     name="completion/complete",
     kind="request",
     sender="client",
@@ -132,7 +138,7 @@ COMPLETE = Method(
     facts=MethodFacts(idempotent=True, routed_by="ref"),
     python_name="complete",
 )
-CLIENT_CANCELLED = Method(
+CLIENT_CANCELLED: Method[models.CancelledNotificationParams, None] = Method(
     name="notifications/cancelled",
     kind="notification",
     sender="client",
@@ -141,7 +147,7 @@ CLIENT_CANCELLED = Method(
     result=None,
     python_name="cancelled",
 )
-SERVER_CANCELLED = Method(
+SERVER_CANCELLED: Method[models.CancelledNotificationParams, None] = Method(
     name="notifications/cancelled",
     kind="notification",
     sender="server",
@@ -150,7 +156,7 @@ SERVER_CANCELLED = Method(
     result=None,
     python_name="cancelled",
 )
-PROGRESS = Method(
+PROGRESS: Method[models.ProgressNotificationParams, None] = Method(
     name="notifications/progress",
     kind="notification",
     sender="server",
@@ -159,7 +165,7 @@ PROGRESS = Method(
     result=None,
     python_name="progress",
 )
-RESOURCE_LIST_CHANGED = Method(
+RESOURCE_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     name="notifications/resources/list_changed",
     kind="notification",
     sender="server",
@@ -173,16 +179,18 @@ RESOURCE_LIST_CHANGED = Method(
     ),
     python_name="resource_list_changed",
 )
-SUBSCRIPTIONS_ACKNOWLEDGED = Method(
-    name="notifications/subscriptions/acknowledged",
-    kind="notification",
-    sender="server",
-    params=models.SubscriptionsAcknowledgedNotificationParams,
-    params_required=True,
-    result=None,
-    python_name="subscriptions_acknowledged",
+SUBSCRIPTIONS_ACKNOWLEDGED: Method[models.SubscriptionsAcknowledgedNotificationParams, None] = (
+    Method(
+        name="notifications/subscriptions/acknowledged",
+        kind="notification",
+        sender="server",
+        params=models.SubscriptionsAcknowledgedNotificationParams,
+        params_required=True,
+        result=None,
+        python_name="subscriptions_acknowledged",
+    )
 )
-RESOURCE_UPDATED = Method(
+RESOURCE_UPDATED: Method[models.ResourceUpdatedNotificationParams, None] = Method(
     name="notifications/resources/updated",
     kind="notification",
     sender="server",
@@ -193,7 +201,7 @@ RESOURCE_UPDATED = Method(
     facts=MethodFacts(subscription="resourceSubscriptions"),
     python_name="resource_updated",
 )
-PROMPT_LIST_CHANGED = Method(
+PROMPT_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     name="notifications/prompts/list_changed",
     kind="notification",
     sender="server",
@@ -204,7 +212,7 @@ PROMPT_LIST_CHANGED = Method(
     facts=MethodFacts(invalidates=("prompts/list",), subscription="promptsListChanged"),
     python_name="prompt_list_changed",
 )
-TOOL_LIST_CHANGED = Method(
+TOOL_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     name="notifications/tools/list_changed",
     kind="notification",
     sender="server",
@@ -215,7 +223,7 @@ TOOL_LIST_CHANGED = Method(
     facts=MethodFacts(invalidates=("tools/list",), subscription="toolsListChanged"),
     python_name="tool_list_changed",
 )
-LOGGING_MESSAGE = Method(
+LOGGING_MESSAGE: Method[models.LoggingMessageNotificationParams, None] = Method(
     name="notifications/message",
     kind="notification",
     sender="server",
@@ -226,7 +234,7 @@ LOGGING_MESSAGE = Method(
     facts=MethodFacts(before_initialized=True),
     python_name="logging_message",
 )
-CREATE_MESSAGE = Method(
+CREATE_MESSAGE: Method[models.CreateMessageRequestParams, models.CreateMessageResult] = Method(
     name="sampling/createMessage",
     kind="request",
     sender="server",
@@ -236,7 +244,7 @@ CREATE_MESSAGE = Method(
     capability=("sampling",),
     python_name="create_message",
 )
-LIST_ROOTS = Method(
+LIST_ROOTS: Method[models.ListRootsRequestParams, models.ListRootsResult] = Method(
     name="roots/list",
     kind="request",
     sender="server",
@@ -246,7 +254,7 @@ LIST_ROOTS = Method(
     capability=("roots",),
     python_name="list_roots",
 )
-ELICIT = Method(
+ELICIT: Method[models.ElicitRequestParams, models.ElicitResult] = Method(
     name="elicitation/create",
     kind="request",
     sender="server",

@@ -61,6 +61,10 @@ if TYPE_CHECKING:
 CONCURRENT_REQUESTS = 256
 """Most suspended handlers of a connection, by default."""
 
+HELD_BYTES = 64 * 1024 * 1024
+"""Bytes of the peer's messages with suspended handlers, and of messages that wait until the peer
+reads, at which no handler is started. A single message may have more."""
+
 UNMATCHED_SECONDS = 60.0
 """Seconds after which open requests fail, by default, if a response came that may be theirs and
 that nobody can read or match."""
@@ -76,6 +80,12 @@ def check_concurrent_requests(limit: int) -> None:
     """
     if limit < 1:
         raise ValueError(f"max_concurrent_requests: expected at least 1, got {limit}")
+
+
+def _size_of(event: RequestReceived | NotificationReceived) -> int:
+    """The bytes of the params of a message."""
+    raw = event.raw_params
+    return 0 if raw is None else memoryview(raw).nbytes
 
 
 class PlannedCall(Protocol):
@@ -100,9 +110,9 @@ class Peer:
         application: Handles the peer's requests and notifications.
         drain: Seconds for open requests to finish after the peer is gone.
         max_concurrent_requests: Most suspended handlers, each until its response is passed to the
-            channel. At the limit reading stops at the next request until a handler ends; while
-            this side waits for responses itself, further requests are refused (-32603) and
-            further notifications are dropped.
+            channel. At the limit, and at `HELD_BYTES`, reading stops at the next request until a
+            handler ends; while this side waits for responses itself, further requests are refused
+            (-32603) and further notifications are dropped.
         planned: Parses a call that is served by a plan; `None` if there are no plans.
         longest_hold: Most seconds for which reading stops; only reading detects the end of a
             connection.
@@ -135,8 +145,10 @@ class Peer:
         self._longest_hold = longest_hold
         self._unmatched_seconds = unmatched_seconds
         self._doubtful: dict[RequestId, tuple[float, str]] = {}  # until when they wait, and why
-        self._quiet_until = -math.inf  # for further warnings of responses without a request
+        self._next_warning = -math.inf  # for further warnings of responses without a request
         self._suspended = 0  # handlers
+        self._held = 0  # bytes of their messages
+        self._size = 0  # bytes of the message that is being handled
         self._room: anyio.Event | None = (
             None  # set when reading, stopped at the limit, may continue
         )
@@ -248,12 +260,13 @@ class Peer:
         """Read messages and handle them, until the end or until a handler suspends this task."""
         tasks = self._tasks
         assert tasks is not None
-        reading = True
+        reading, size = True, 0
 
         def hand_over() -> None:
-            nonlocal reading
-            reading = False
+            nonlocal reading, size
+            reading, size = False, self._size
             self._suspended += 1
+            self._held += size
             tasks.start_soon(self._read)
 
         try:
@@ -264,10 +277,12 @@ class Peer:
                     while reading and self._events:
                         event = self._events.popleft()
                         if isinstance(event, RequestReceived):
-                            if self._suspended < self._limit or await self._has_room(event):
+                            if self._may_start() or await self._has_room(event):
+                                self._size = _size_of(event)
                                 await run_eagerly(self._serve(event, scope), hand_over)
                         elif isinstance(event, NotificationReceived):
-                            if self._suspended < self._limit or await self._has_room(event):
+                            if self._may_start() or await self._has_room(event):
+                                self._size = _size_of(event)
                                 await run_eagerly(self._serve_notification(event), hand_over)
                         elif isinstance(event, ResponseReceived):
                             self.callers.handle_response(event)
@@ -276,17 +291,23 @@ class Peer:
         finally:
             if not reading:
                 self._suspended -= 1
+                self._held -= size
                 self._stalled = self._overflowed = False
                 self._resume_reading()
 
+    def _may_start(self) -> bool:
+        """Whether another handler may be started now."""
+        return self._suspended < self._limit and self._held + self.callers.unsent < HELD_BYTES
+
     async def _has_room(self, event: RequestReceived | NotificationReceived) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
-        while self._suspended >= self._limit:
+        while not self._may_start():
             if self._stalled or self.connection.open_requests:
                 await self._refuse(event)
                 return False
             self._room = anyio.Event()
             self.callers.on_start = self._resume_reading  # the response has to be read
+            self.callers.on_sent = self._resume_reading
             with anyio.move_on_after(self._longest_hold) as hold:
                 await self._room.wait()
             self._stalled = hold.cancelled_caught
@@ -295,12 +316,15 @@ class Peer:
     def _resume_reading(self) -> None:
         if self._room is not None:
             self._room.set()
-            self._room = self.callers.on_start = None
+            self._room = self.callers.on_start = self.callers.on_sent = None
 
     async def _refuse(self, event: RequestReceived | NotificationReceived) -> None:
         level = logging.DEBUG if self._overflowed else logging.WARNING
         self._overflowed = True
-        why = f"{self._limit} handlers are at work, the limit is max_concurrent_requests"
+        if self._suspended >= self._limit:
+            why = f"{self._limit} handlers are at work, the limit is max_concurrent_requests"
+        else:
+            why = f"messages of {HELD_BYTES} bytes are handled or wait to be read"
         logger.log(level, "%s is not served: %s", event.method.name, why)
         if isinstance(event, NotificationReceived):
             self.callers.handle_notification(event)
@@ -335,7 +359,8 @@ class Peer:
             self._channel_ended.set()
             return False
         else:
-            if self._planned is not None and self._suspended < self._limit:
+            if self._planned is not None and self._may_start():
+                self._size = len(data)
                 call = self._planned(data, self)
                 if call is not None and await call.serve(scope, hand_over):
                     return True
@@ -365,8 +390,8 @@ class Peer:
     def _handle_unmatched(self, event: UnmatchedResponse) -> None:
         """Log a response that may be that of any open request, and limit the time of all these."""
         now = anyio.current_time()
-        level = logging.WARNING if now >= self._quiet_until else logging.DEBUG
-        self._quiet_until = until = now + self._unmatched_seconds
+        level = logging.WARNING if now >= self._next_warning else logging.DEBUG
+        self._next_warning = until = now + self._unmatched_seconds
         waiting = f" (open requests: {len(event.ids)})" if event.ids else ""
         logger.log(level, "a response that belongs to no request: %s%s", event.reason, waiting)
         if self._tasks is None:  # each message comes by HTTP, whose response says what is wrong
@@ -384,9 +409,8 @@ class Peer:
             await anyio.sleep_until(until)
             if self._doubtful.pop(identifier, None) is not None:
                 seconds = self._unmatched_seconds
-                error = RemoteProtocolError(
-                    f"no response within {seconds:g} s after one that belongs to no request: {reason}"
-                )
+                text = f"no response within {seconds:g} s after one that belongs to no request"
+                error = RemoteProtocolError(f"{text}: {reason}")
                 for event in self.connection.request_lost(identifier, error):
                     await self._handle(event)
 
@@ -424,11 +448,7 @@ class Peer:
                 if scopes.get(event.id) is not scope:
                     return
                 message = self._error_response(event, failure)
-            if message is not None:
-                try:
-                    await self._channel.send(message)
-                except Exception as error:
-                    logger.debug("not sent: %s", error)
+            await self.callers.send(message)
         finally:
             if scopes.get(event.id) is scope:
                 del scopes[event.id]

@@ -33,6 +33,9 @@ PARTING_SECONDS = 1.0
 NOTIFICATIONS = 1024
 """Most notifications that may wait for one task; then the oldest are dropped."""
 
+NOTIFICATION_BYTES = 4 * 1024 * 1024
+"""Most bytes of those notifications, but for the newest; then the oldest are dropped."""
+
 _NO_DEADLINE = nullcontext()
 
 
@@ -56,6 +59,50 @@ class Awaited(Protocol):
         ...
 
 
+class NotificationQueue:
+    """The notifications that wait for one task: the newest, within the limits."""
+
+    def __init__(self) -> None:
+        self._items: deque[tuple[Any, ...]] = deque()
+        self._size = 0
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def add(self, arguments: tuple[Any, ...]) -> None:
+        """Add the arguments of one notification; drop the oldest beyond the limits."""
+        self._items.append(arguments)
+        self._size += _size_of(arguments)
+        while len(self._items) > NOTIFICATIONS or self._size > NOTIFICATION_BYTES:
+            if len(self._items) == 1:
+                break
+            self.take()
+
+    def take(self) -> tuple[Any, ...]:
+        """Remove and return the oldest."""
+        arguments = self._items.popleft()
+        self._size -= _size_of(arguments)
+        return arguments
+
+    def take_all(self) -> list[tuple[Any, ...]]:
+        """Remove and return all, the oldest first."""
+        return [self.take() for _ in range(len(self))]
+
+    def clear(self) -> None:
+        """Drop all."""
+        self._items.clear()
+        self._size = 0
+
+
+def _size_of(arguments: tuple[Any, ...]) -> int:
+    """Bytes of a notification that may be long: its params, or the text of a progress report."""
+    return sum(
+        len(each) if isinstance(each, str) else memoryview(each.raw_params or b"").nbytes
+        for each in arguments
+        if isinstance(each, str | NotificationReceived)
+    )
+
+
 class Waiter(msgspec.Struct, eq=False):
     """A task that waits. It is settled once: with a response, with a failure, or with neither.
 
@@ -77,7 +124,7 @@ class Waiter(msgspec.Struct, eq=False):
     response: ResponseReceived | None = None
     failure: Exception | None = None
     scope: anyio.CancelScope | None = None
-    notifications: deque[tuple[Any, ...]] | None = None
+    notifications: NotificationQueue | None = None
     event: OneShotEvent | None = None
 
     def settle(
@@ -91,11 +138,11 @@ class Waiter(msgspec.Struct, eq=False):
             self._wake()
 
     def deliver(self, *arguments: Any) -> None:
-        """Queue a notification for `on_notification`."""
+        """Queue a notification for `on_notification`; the oldest are dropped beyond the limits."""
         if self.on_notification is not None and not self.settled:
             if self.notifications is None:
-                self.notifications = deque(maxlen=NOTIFICATIONS)
-            self.notifications.append(arguments)
+                self.notifications = NotificationQueue()
+            self.notifications.add(arguments)
             self._wake()
 
     async def wait(self) -> None:
@@ -114,7 +161,7 @@ class Waiter(msgspec.Struct, eq=False):
 
     async def _handle_notifications(self) -> None:
         while self.notifications and self.on_notification is not None:
-            handled = self.on_notification(*self.notifications.popleft())
+            handled = self.on_notification(*self.notifications.take())
             if inspect.isawaitable(handled):
                 await handled
 
@@ -131,6 +178,8 @@ class PendingRequests:
         gone: Creates the error for requests after the connection has ended; `None` before that.
         listeners: Receive each notification that belongs to no request; settled at the end.
         on_start: Called when a request is about to be sent, if set.
+        on_sent: Called when a message was sent that no caller waits for, if set.
+        unsent: Bytes of such messages that are being sent.
     """
 
     def __init__(self, connection: Connection, channel: Channel) -> None:
@@ -142,6 +191,8 @@ class PendingRequests:
         self.gone: Callable[[], McpError] | None = None
         self.listeners: set[Awaited] = set()
         self.on_start: Callable[[], None] | None = None
+        self.on_sent: Callable[[], None] | None = None
+        self.unsent = 0
 
     def check_open(self) -> None:
         """Raise if the connection has ended."""
@@ -320,10 +371,16 @@ class PendingRequests:
     async def send(self, message: OutgoingMessage | None) -> None:
         """Send a message, if there is one. Failures are logged; the reading task sees them too."""
         if message is not None:
+            size = len(message.data)
+            self.unsent += size
             try:
                 await self.channel.send(message)
             except Exception as error:
                 logger.debug("not sent: %s", error)
+            finally:
+                self.unsent -= size
+                if self.on_sent is not None:
+                    self.on_sent()
 
     def handle_response(self, response: ResponseReceived) -> None:
         """Settle a request with its result."""

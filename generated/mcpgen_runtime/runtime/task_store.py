@@ -196,8 +196,14 @@ class TaskStore(Protocol):
         """
         ...
 
-    async def load(self, task_id: str) -> TaskRecord | None:
-        """The record of a task; `None` if it does not exist or has expired."""
+    async def load(self, task_id: str, before: TaskRecord | None = None) -> TaskRecord | None:
+        """The record of a task; `None` if it does not exist or has expired.
+
+        Args:
+            task_id: Id of the task.
+            before: A record that was loaded before; returned as it is if it is the stored version.
+                Whoever waits for a change loads often, and records may be long.
+        """
         ...
 
     async def change(self, record: TaskRecord) -> bool:
@@ -230,6 +236,9 @@ class TaskStore(Protocol):
 
     async def page(self, owner: str | None, cursor: str | None, limit: int) -> TaskPage:
         """The records of an owner that have not expired, in the order of creation.
+
+        The records may lack whatever `core_wire` does not show; of `call` there is as much as says
+        whether the task may be run again.
 
         Args:
             owner: See `TaskRecord`. `None` returns tasks of all owners whose lease may have run
@@ -345,11 +354,15 @@ class MemoryTaskStore:
         if record.ttl_ms is not None:
             heapq.heappush(self._expiries, (record.expires, record.task_id))
 
-    async def load(self, task_id: str) -> TaskRecord | None:
+    async def load(self, task_id: str, before: TaskRecord | None = None) -> TaskRecord | None:
         """See `TaskStore.load`."""
         self._discard_expired()
         stored = self._records.get(task_id)
-        return None if stored is None else _decode(stored.data)
+        if stored is None:
+            return None
+        if before is not None and (before.version, before.fence) == (stored.version, stored.fence):
+            return before
+        return _decode(stored.data)
 
     async def change(self, record: TaskRecord) -> bool:
         """See `TaskStore.change`.

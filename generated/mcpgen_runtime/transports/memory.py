@@ -20,22 +20,26 @@ from ..runtime.concurrency import OneShotEvent, event_type
 BUFFERED_MESSAGES = 256
 """Unread messages at which a writer waits."""
 
+BUFFERED_BYTES = 64 * 1024 * 1024
+"""Bytes of unread messages at which a writer waits."""
+
 
 class MessageQueue:
     """Messages that are not received yet, and errors for the receiver.
 
     Args:
-        limit: Unread messages at which `put` waits.
+        limit: Unread messages at which `put` waits; it also waits at `BUFFERED_BYTES`.
 
     Attributes:
         take: Handles a message that arrives at an empty queue, or returns `False` to queue it.
     """
 
-    __slots__ = ("_end", "_items", "_limit", "_new_event", "_reader", "_room", "take")
+    __slots__ = ("_end", "_items", "_limit", "_new_event", "_reader", "_room", "_size", "take")
 
     def __init__(self, limit: int = BUFFERED_MESSAGES) -> None:
         self._limit = limit
         self._items: deque[bytes | RequestLost | FrameError] = deque()
+        self._size = 0  # bytes of the messages
         self._end: str | None = None  # the reason of the closing
         self._reader: OneShotEvent | None = None
         self._room: Event | None = None
@@ -44,7 +48,7 @@ class MessageQueue:
 
     async def put(self, message: bytes) -> bool:
         """Add a message; wait while the queue is full. `False` if the queue is closed."""
-        while len(self._items) >= self._limit and self._end is None:
+        while self._is_full() and self._end is None:
             if self._room is None:
                 self._room = Event()
             await self._room.wait()
@@ -53,6 +57,7 @@ class MessageQueue:
         if self.take is not None and not self._items and self.take(message):
             return True
         self._items.append(message)
+        self._size += len(message)
         if self._reader is not None:
             self._wake_reader()
         return True
@@ -82,6 +87,7 @@ class MessageQueue:
         if self._room is not None:
             self._wake_writers()
         if isinstance(item, bytes):
+            self._size -= len(item)
             return item
         raise item
 
@@ -95,6 +101,10 @@ class MessageQueue:
     def clear(self) -> None:
         """Drop the messages in the queue."""
         self._items.clear()
+        self._size = 0
+
+    def _is_full(self) -> bool:
+        return len(self._items) >= self._limit or self._size >= BUFFERED_BYTES
 
     def _wake_reader(self) -> None:
         if self._reader is not None and not self._reader.done():

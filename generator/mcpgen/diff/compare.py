@@ -177,9 +177,12 @@ class _Comparison:
             ours, theirs = self.old.alternatives.object(one), self.new.alternatives.object(other)
             if ours is None or theirs is None or len(ours.fields) < 2:
                 return 0.0
-            likeness = self.values.likeness(ours, theirs)
-            same_words = similarity.of_names(one, other) >= similarity.ENOUGH
-            return likeness if likeness >= _SAME_TYPE and same_words else 0.0
+            likeness, words = self.values.likeness(ours, theirs), similarity.of_names(one, other)
+            if likeness >= _SAME_TYPE and words >= similarity.ENOUGH:
+                return likeness
+            before, after = self.old.normal.definitions[one], self.new.normal.definitions[other]
+            is_equal = (before.node, before.checks) == (after.node, after.checks)
+            return max((1.0 + words) / 2, similarity.ENOUGH) if is_equal else 0.0
 
         return similarity.pairs(removed, added, alike, str)
 

@@ -50,11 +50,13 @@ def pairs(
 ) -> list[tuple[Thing, Thing, float]]:
     """Match items of two revisions that are likely the same, best matches first, each once.
 
+    Of matches that are equally good, that with the more similar names comes first.
+
     Args:
         old: The candidates of the old revision.
         new: The candidates of the new revision.
         alike: Returns the similarity of two candidates.
-        name: Returns a name that orders equally good matches, so that both directions match alike.
+        name: Returns a name. Names order equally good matches, so that both directions match alike.
         least: The least similarity of a match.
 
     Returns:
@@ -63,12 +65,18 @@ def pairs(
     old, new = list(old), list(new)
     if len(old) * len(new) > _MOST_PAIRS:
         return []
-    scored = [(alike(one, other), one, other) for one in old for other in new]
-    scored.sort(key=lambda row: (-row[0], *sorted((name(row[1]), name(row[2])))))
+    every = [(alike(one, other), one, other) for one in old for other in new]
+    scored = [row for row in every if row[0] >= least]
+
+    def order(row: tuple[float, Thing, Thing]) -> tuple[float, float, list[str]]:
+        both = sorted((name(row[1]), name(row[2])))
+        return -row[0], -of_names(*both), both
+
+    scored.sort(key=order)
     matches: list[tuple[Thing, Thing, float]] = []
     taken_old, taken_new = set[str](), set[str]()
     for score, one, other in scored:
-        if score < least or name(one) in taken_old or name(other) in taken_new:
+        if name(one) in taken_old or name(other) in taken_new:
             continue
         taken_old.add(name(one))
         taken_new.add(name(other))

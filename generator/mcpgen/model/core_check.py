@@ -7,7 +7,8 @@ connection or every tool needs is refused, unless its facts declare the method a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from keyword import iskeyword
 
 from mcpgen import schema
 from mcpgen.errors import format_value, safe_text
@@ -16,16 +17,24 @@ from mcpgen.model.core_names import CoreMethod, core_names
 from mcpgen.model.normalized import Definition, NormalizedSchema
 from mcpgen.model.spec import RevisionSpec, Row, UnsetMember
 from mcpgen.model.unions import member_names
+from mcpgen.names import snake
 from mcpgen.schema import Schema
 from mcpgen.schema.keywords import types
 from mcpgen.schema.structure import subschemas
 
+_CONTENT = "content"
 _VALUE = "toolResult"
 """The member of a tool's result that a package writes if there is no `content`."""
+_RUNS_TOOL = "runs_tool"
 
 
 def expect_core(
-    built: RevisionSpec, base: str, absent: Collection[str], *, peers: bool = True
+    built: RevisionSpec,
+    base: str,
+    absent: Collection[str],
+    *,
+    peers: bool = True,
+    server: bool = True,
 ) -> None:
     """Refuse a schema with whose names a package could not connect, or would have no tools.
 
@@ -36,6 +45,7 @@ def expect_core(
         base: The nearest revision.
         absent: Methods that facts declare absent.
         peers: Whether the package has a client or a server.
+        server: Whether the package has a server.
 
     Raises:
         SchemaError: A method or member is missing.
@@ -45,13 +55,16 @@ def expect_core(
         return
     if not any(name in check.rows or name in absent for name in core.connecting):
         check.refuse_method(next(name for name in core.connecting if name in check.base_methods))
-    for name, method in {**core.connecting, **(core.tools if peers else {})}.items():
+    rows = {**core.connecting, **(core.tools if peers else {}), **(core.items if server else {})}
+    for name, method in rows.items():
         if name in absent:
             continue
         if name in check.rows:
             check.expect_members(name, method)
         elif name in core.tools:
             check.refuse_method(name)
+    if peers:
+        check.expect_place()
     check.expect_no_other_names()
 
 
@@ -60,6 +73,7 @@ class _Check:
         self.normal: NormalizedSchema = built.models.normal
         self.schema: Schema = self.normal.schema
         self.rows: Mapping[str, Row] = {row.name: row for row in built.tables.client_requests}
+        self.left = {each.name for each in _results_left_to_handlers(built)}
         self.near = schema.load(base).definitions
         self.base_methods = dict(_methods(self.near))
         self.known = {_VALUE} | {
@@ -100,27 +114,53 @@ class _Check:
             known = {wire for each in self._objects(definition) for wire in each.properties}
             for wire in wires:
                 if wire not in known:
-                    other = "(--parts types needs none)"
+                    other = " (--parts types needs none)"
                     if name == row.result:
-                        other = f"or [results.client] {format_value(method)} = [...] in --facts"
+                        other = f" or [results.client] {format_value(method)} = [...] in --facts"
+                    if method not in core_names().connecting:
+                        other += (
+                            f"; [methods] {format_value(method)} = false there leaves the request"
+                            " to handlers"
+                        )
                     raise self.schema.error(
                         definition.pointer,
-                        f"{wire}, which packages read and write {other}",
+                        f"{wire}, which packages read and write{other}",
                         format_value(sorted(known)),
                     )
 
     def _objects(self, definition: Definition) -> Iterator[Definition]:
-        for name in member_names(self.normal, definition) or (definition.name,):
-            each = self.normal.definition(name)
-            if each is not None:
-                yield each
+        return _objects(self.normal, definition)
+
+    def expect_place(self) -> None:
+        """Refuse a result of a tool without a place for what the tool returned."""
+        for row in self.rows.values():
+            definition = self.normal.definition(row.result)
+            if definition is None or not row.facts.get(_RUNS_TOOL):
+                continue
+            objects = [*self._objects(definition)]
+            if not any(map(self._has_place, objects)):
+                raise self.schema.error(
+                    _owner(objects, _CONTENT, self.near).pointer,
+                    f"{_CONTENT}, an array in which packages write and read what a tool returned;"
+                    f" [methods.{format_value(row.name)}] {_RUNS_TOOL} = false in --facts leaves"
+                    " the request to handlers",
+                    format_value(sorted({wire for each in objects for wire in each.properties})),
+                )
+
+    def _has_place(self, result: Definition) -> bool:
+        node = result.properties.get(_CONTENT)
+        if node is None:
+            return _VALUE in result.properties
+        named = self.normal.resolve(node)
+        kind = (named.node if named is not None else node).get("type", "array")
+        return bool(kind == "array")
 
     def expect_no_other_names(self) -> None:
         """Refuse objects in which another name replaced that of a required member."""
         for names in core_names().owners.values():
             for name in names:
                 own = self.normal.definitions.get(name)
-                if own is None or name not in self.near:
+                if own is None or name not in self.near or name in self.left:
                     continue
                 gone = [w for w in self.near[name].get("required", ()) if w not in own.properties]
                 added = [wire for wire in own.required if wire not in self.known]
@@ -143,10 +183,15 @@ def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
     """
     normal, near = built.models.normal, schema.load(base).definitions
     known = [_definitions(row) for row in schema.revisions()]
+    left_results = [*_results_left_to_handlers(built)]
+    left = {each.name for each in left_results}
+    if left_results:
+        yield UnsetMember(_owner(left_results, _CONTENT, near).name, _CONTENT, "tools", "absent")
+    yield from _absent_members(built, near)
     for by, names in core_names().owners.items():
         for name in names:
             own = normal.definitions.get(name)
-            if own is None:
+            if own is None or name in left:
                 continue
             for wire in own.required:
                 if wire == _VALUE:
@@ -163,6 +208,77 @@ def unset_members(built: RevisionSpec, base: str) -> Iterator[UnsetMember]:
                     yield UnsetMember(name, wire, by, "retyped")
 
 
+_DECORATORS = {
+    "Tool": "tool",
+    "Resource": "resource",
+    "ResourceTemplate": "resource",
+    "Prompt": "prompt",
+}
+"""The decorator that makes a kind of item."""
+_OWN_OPTIONS = frozenset(
+    {
+        *("annotations", "cache", "description", "function", "icons", "input_schema", "meta"),
+        *("mime_type", "name", "output_schema", "runner", "scopes", "size", "structured", "tags"),
+        *("threads", "timeout", "title", "ui", "uri", "visibility"),
+    }
+)
+"""Options that decorators have already."""
+
+
+def item_options(built: RevisionSpec) -> Mapping[str, Mapping[str, str]]:
+    """Members of items that no known revision has, by decorator: wire names by keyword."""
+    known = [_definitions(row) for row in schema.revisions()]
+    options: dict[str, dict[str, str]] = {}
+    for name, decorator in _DECORATORS.items():
+        own = built.models.normal.schema.definitions.get(name, {}).get("properties", {})
+        for wire in own:
+            keyword = snake(wire)
+            is_new = not any(wire in each.get(name, {}).get("properties", {}) for each in known)
+            is_free = keyword not in _OWN_OPTIONS and not iskeyword(keyword)
+            if is_new and is_free and keyword.isidentifier() and keyword.isascii():
+                options.setdefault(decorator, {})[keyword] = wire
+    return options
+
+
+def _results_left_to_handlers(built: RevisionSpec) -> Iterator[Definition]:
+    """The results of tools without a place for what a tool returned, as facts state."""
+    normal, method = built.models.normal, core_names().running
+    for row in built.tables.client_requests:
+        definition = normal.definition(row.result)
+        if row.name == method and definition is not None and not row.facts.get(_RUNS_TOOL):
+            yield from _objects(normal, definition)
+
+
+def _owner(objects: Sequence[Definition], wire: str, near: Mapping[str, Node]) -> Definition:
+    """The one of some results that has a member in the nearest revision, or the last."""
+    has_it = (each for each in objects if wire in near.get(each.name, {}).get("properties", {}))
+    return next(has_it, objects[-1])
+
+
+def _absent_members(built: RevisionSpec, near: Mapping[str, Node]) -> Iterator[UnsetMember]:
+    """Members of results that a server needs and the schema lacks, as facts state."""
+    normal, core = built.models.normal, core_names()
+    for row in built.tables.client_requests:
+        method = {**core.tools, **core.items}.get(row.name)
+        definition = normal.definition(row.result)
+        if method is None or definition is None:
+            continue
+        objects = [*_objects(normal, definition)]
+        known = {wire for each in objects for wire in each.properties}
+        for wire in method.result:
+            if objects and wire not in known:
+                by = row.name.partition("/")[0]
+                yield UnsetMember(_owner(objects, wire, near).name, wire, by, "absent")
+
+
+def _objects(normal: NormalizedSchema, definition: Definition) -> Iterator[Definition]:
+    """The objects of a union, or the definition itself."""
+    for name in member_names(normal, definition) or (definition.name,):
+        each = normal.definition(name)
+        if each is not None:
+            yield each
+
+
 def _definitions(row: schema.RevisionEntry) -> Mapping[str, Node]:
     document = schema.known_document(row)
     definitions: Mapping[str, Node] = document.get("$defs") or document["definitions"]
@@ -175,6 +291,8 @@ def note(member: UnsetMember) -> str:
     side = "client" if member.by == "client" else side
     wire = safe_text(member.wire)
     match member.why:
+        case "absent":
+            return f"{wire}: there is none; a server answers the request by handlers of its user"
         case "optional":
             return f"{wire}: a {side} sets it only where it is given"
         case "retyped":

@@ -28,15 +28,19 @@ class CoreNames:
     Attributes:
         handshake: The request that opens a session.
         by_itself: Messages that an open client sends without its user.
+        running: The request that runs a tool.
         connecting: Requests by one of which a client connects.
         tools: Requests of clients and servers with tools.
+        items: Requests of servers with other items.
         owners: Objects that a package makes itself, by their maker.
     """
 
     handshake: str
     by_itself: tuple[str, ...]
+    running: str
     connecting: Mapping[str, CoreMethod]
     tools: Mapping[str, CoreMethod]
+    items: Mapping[str, CoreMethod]
     owners: Mapping[str, tuple[str, ...]]
 
 

@@ -38,9 +38,9 @@ _SERVER, _PROXIES = ".server.toolkit.server", ".proxy.proxying_server"
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
 EXPORTS = (
-    _export("._wire", "types", "EncodingError", "ValidationError", "convert", "decoder", "encode"),
-    _export("._wire", "client", "to_builtins"),
-    _export("._wire", "types", "replace"),
+    _export("._decoding", "types", "convert", "decoder"),
+    _export("._wire", "types", "DecodeError", "EncodingError", "ValidationError", "encode"),
+    _export("._wire", "types", "replace", "to_builtins"),
     _export(".apps", "apps", "Csp"),
     _export(".apps", "apps+client", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     _export(".skills", "skills+client", "Skill", "SkillResource"),

@@ -33,6 +33,7 @@ _CAPABILITIES: Mapping[Side, str] = {"client": "ClientCapabilities", "server": "
 _UNITS = frozenset({"ms", "millis", "milliseconds", "sec", "secs", "seconds", "minutes"})
 _ALIKE = 0.75
 """The least share of common members of two objects that count as one renamed object."""
+_RESULT_TYPE = "resultType"
 _META_KEY = re.compile(r"[\w.-]+/[\w-]+")
 _META_RULES = frozenset({"key_rules", "reserved_prefix", "trace_keys"})
 """Facts about all keys of `_meta`, which definitions cannot show."""
@@ -305,10 +306,27 @@ class _Fit:
             if wire in required and not any(wire in values for values in defaults.values()):
                 defaults["*"] = {**defaults.get("*", {}), wire: value}
                 self.guess(("defaults", "*", wire), value, f"{later.revision} has this default")
+        for name in self.new_alternatives():
+            value = names.snake(name.removesuffix("Result"))
+            defaults[name] = {**defaults.get(name, {}), _RESULT_TYPE: value}
+            self.guess(("defaults", name, _RESULT_TYPE), value, "named like the definition")
         for name, wire, newer in self.zeros_without_unit(later):
             defaults[name] = {**defaults.get(name, {}), wire: 0}
             self.guess(("defaults", name, wire), 0, f"{later.revision} has it for {newer}")
         return defaults
+
+    def new_alternatives(self) -> Iterator[str]:
+        """New results beside others of a request, whose type has a name that no constant states."""
+        found: dict[str, None] = {}
+        for stem, node in self.own.definitions.items():
+            result: Json = node.get("properties", {}).get("result", {})
+            named = _references(result) if is_object(result) else []
+            if stem.endswith("ResultResponse") and len(named) > 1:
+                found |= dict.fromkeys(named)
+        for name in sorted(found.keys() - self.base.definitions.keys()):
+            node = self.own.definitions.get(name, {}).get("properties", {}).get(_RESULT_TYPE)
+            if is_object(node) and not node.keys() & {"const", "enum"}:
+                yield name
 
     def zeros_without_unit(self, later: Facts) -> Iterator[tuple[str, str, str]]:
         """Members that a later revision names with another unit, if the default there is zero.

@@ -187,13 +187,14 @@ class UnsetMember:
         definition: The object.
         wire: The member.
         by: The maker: `server`, `tools`, `prompts`, `resources`, `completions` or `client`.
-        why: The reason: the member is new, optional for users, or has changed its type.
+        why: The reason: the member is new, optional for users, has changed its type, or is gone, as
+            facts state.
     """
 
     definition: str
     wire: str
     by: str
-    why: Literal["new", "optional", "retyped"]
+    why: Literal["new", "optional", "retyped", "absent"]
 
 
 @dataclass(frozen=True)
@@ -217,6 +218,7 @@ class RevisionSpec:
         models: The input of the models.
         extensions: The extensions beside it, in order.
         unset: Required members that a package does not set itself.
+        item_options: New members of items, by decorator: wire names by keyword.
         unfit: The errors of extensions that do not fit, by identifier.
     """
 
@@ -235,6 +237,9 @@ class RevisionSpec:
     models: ModelsSpec
     extensions: tuple[ExtensionSpec, ...] = ()
     unset: tuple[UnsetMember, ...] = ()
+    item_options: Mapping[str, Mapping[str, str]] = field(
+        default_factory=dict[str, Mapping[str, str]]
+    )
     unfit: Mapping[str, SchemaError] = field(default_factory=dict[str, SchemaError])
 
     @property
@@ -321,6 +326,25 @@ class PackageSpec:
         return any(revision.unset for revision in self.revisions)
 
     @property
+    def item_options(self) -> Mapping[str, Mapping[str, str]]:
+        """New members of items, by decorator: wire names by keyword."""
+        options: dict[str, dict[str, str]] = {}
+        for revision in self.revisions:
+            for decorator, members in revision.item_options.items():
+                options.setdefault(decorator, {}).update(members)
+        return options
+
+    @property
+    def checks_items(self) -> bool:
+        """Whether items are checked as they are registered: a revision adds members to them."""
+        return self.has_unset_members or bool(self.item_options)
+
+    @property
+    def tool_options(self) -> tuple[str, ...]:
+        """The keywords of the decorator of tools for such members."""
+        return tuple(self.item_options.get("tool", ()))
+
+    @property
     def has_cached_results(self) -> bool:
         """Whether a revision has results with a time to live."""
         return any(
@@ -332,9 +356,17 @@ class PackageSpec:
     @property
     def new_members(self) -> Mapping[str, tuple[str, ...]]:
         """Required members that a package does not set, such as `Tool.owner`, by maker."""
+        return self._unset_for("new")
+
+    @property
+    def absent_members(self) -> Mapping[str, tuple[str, ...]]:
+        """Members that a server needs and a revision lacks, by maker."""
+        return self._unset_for("absent")
+
+    def _unset_for(self, why: str) -> Mapping[str, tuple[str, ...]]:
         members: dict[str, tuple[str, ...]] = {}
         for each in (each for revision in self.revisions for each in revision.unset):
-            if each.why == "new":
+            if each.why == why:
                 members[each.by] = (*members.get(each.by, ()), f"{each.definition}.{each.wire}")
         return members
 

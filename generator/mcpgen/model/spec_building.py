@@ -77,7 +77,7 @@ def of_revision(
         facts=facts,
         fact_rows=_fact_rows(facts),
         extension_fact_rows=_extension_fact_rows(facts, methods),
-        result_types=_result_types(facts),
+        result_types=_result_types(facts, normal),
         models=ModelsSpec(
             normal,
             tests,
@@ -287,8 +287,11 @@ def _changed_facts(stated: Any) -> Mapping[str, Any]:
     }
 
 
-def _result_types(facts: Facts) -> tuple[str, ...]:
+def _result_types(facts: Facts, normal: NormalizedSchema) -> tuple[str, ...]:
     values: list[Json] = [table.get(_RESULT_TYPE) for table in facts.defaults.values()]
+    values += [
+        each.properties.get(_RESULT_TYPE, {}).get("const") for each in normal.definitions.values()
+    ]
     return tuple(sorted({value for value in values if isinstance(value, str)}))
 
 

@@ -152,7 +152,8 @@ def _spec_of(
     parts = {*request.selection.parts}
     if parts != {"types"}:
         peers = bool(parts - {"types", "protocol"})
-        core_check.expect_core(built, source.base, absent, peers=peers)
+        server = not parts or bool(parts & {"all", "server"})
+        core_check.expect_core(built, source.base, absent, peers=peers, server=server)
     for note in built.models.normal.notes:
         report(f"note: {loaded.source}#{safe_text(loaded.pointer(note.pointer))}: {note.text}")
     unset = tuple(core_check.unset_members(built, source.base))
@@ -164,7 +165,7 @@ def _spec_of(
     if carried := schema_facts.summary(fitted):
         report(f"carried over: {carried}; mcpgen facts {loaded.source} lists them")
     _report_extensions(built, report)
-    return replace(built, unset=unset)
+    return replace(built, unset=unset, item_options=core_check.item_options(built))
 
 
 def _report_extensions(built: spec.RevisionSpec, report: Callable[[str], None]) -> None:

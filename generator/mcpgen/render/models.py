@@ -73,9 +73,8 @@ def job(
         definitions[name] = _with_imports(_input(definition, normal), core)
         aliases |= {f"{name}.{wire}": member for wire, member in python.items() if wire != member}
         extra[name] = _extra(definition, normal, docs[name], unions.get(name, ()), python)
-        tag, tagged = None, []
-        if name not in unions:
-            tag, tagged = _discriminator(definition, normal, reserved)
+        is_tested = name in unions
+        tag, tagged = (None, []) if is_tested else _discriminator(definition, normal, reserved)
         extra[name]["discriminator"] = tag
         extra[name]["tagged"] = tagged
         extra[name]["lacking"] = lacking.get(name, ())

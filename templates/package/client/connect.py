@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapp
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
 from urllib.parse import urlsplit
 
 import anyio
@@ -33,6 +33,8 @@ from ..runtime.time_limits import PausableLimit, pausable
 from ..runtime.tracing import trace_channel
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
+
+Session = TypeVar("Session")
 
 
 @runtime_checkable
@@ -176,6 +178,34 @@ class ClientPeer(Peer):
     def _settle_all(self) -> None:
         self._opening.settle(failure=self._closed_error())
         super()._settle_all()
+
+
+class SessionOpening(AbstractAsyncContextManager[Session]):
+    """What `connect` returns: opens on entry, closes on exit.
+
+    Args:
+        call: The function that returned it, for the error of an `await`.
+        manager: Opens and closes.
+    """
+
+    def __init__(self, call: str, manager: AbstractAsyncContextManager[Session]) -> None:
+        self._call = call
+        self._manager = manager
+
+    async def __aenter__(self) -> Session:
+        return await self._manager.__aenter__()
+
+    async def __aexit__(self, *details: Any) -> bool | None:
+        return await self._manager.__aexit__(*details)
+
+    if not TYPE_CHECKING:  # type checkers refuse an `await` themselves
+
+        def __await__(self):
+            call = self._call
+            raise TypeError(
+                f"{call}: expected `async with {call}(...) as ...:`, which closes the session at "
+                f"its end, got `await {call}(...)`"
+            )
 
 
 @asynccontextmanager

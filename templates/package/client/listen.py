@@ -40,7 +40,12 @@ from ..foreign_text import safe_repr
 from ..protocol.lifecycle import DISCOVER, PING, Session, accepted_filter
 from ..protocol.receiver import NotificationReceived, ResponseReceived
 from ..protocol.requests import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE
-from ..runtime.pending_requests import NOTIFICATIONS, PARTING_SECONDS, PendingRequests
+from ..runtime.pending_requests import (
+    NOTIFICATION_BYTES,
+    NOTIFICATIONS,
+    PARTING_SECONDS,
+    PendingRequests,
+)
 from .pipeline import RequestPipeline
 from .server_state import is_part
 
@@ -159,6 +164,10 @@ class NotificationFilter:
                 return True
 
 
+def _length_of(change: Change) -> int:
+    return len(change.uri) if isinstance(change, ResourceUpdated) else 0
+
+
 class _Inbox:
     """The unread changes of a subscription; an `Awaited`.
 
@@ -175,6 +184,7 @@ class _Inbox:
     def __init__(self, only: NotificationFilter | None) -> None:
         self.agreed = self._only = only
         self.changes: dict[Change, None] = {}
+        self._size = 0  # characters of their URIs
         self.settled = False
         self.failure: Exception | None = None
         self._change_event = anyio.Event()
@@ -199,13 +209,18 @@ class _Inbox:
             self.put(change)
 
     def put(self, change: Change) -> None:
-        """Store a change; the oldest change is dropped if there are too many."""
-        self.changes[change] = None
-        if len(self.changes) > NOTIFICATIONS:
-            oldest = next(iter(self.changes))
-            del self.changes[oldest]
+        """Store a change; the oldest changes are dropped if there are too many."""
+        if change not in self.changes:
+            self.changes[change] = None
+            self._size += _length_of(change)
+        while len(self.changes) > 1 and (
+            len(self.changes) > NOTIFICATIONS or self._size > NOTIFICATION_BYTES
+        ):
             _logger.warning(
-                "more than %d unread changes; %s is dropped", NOTIFICATIONS, safe_repr(oldest)
+                "more than %d unread changes, or %d characters of URIs; %s is dropped",
+                NOTIFICATIONS,
+                NOTIFICATION_BYTES,
+                safe_repr(self.take()),
             )
         self._wake()
 
@@ -214,6 +229,7 @@ class _Inbox:
         change = next(iter(self.changes), None)
         if change is not None:
             del self.changes[change]
+            self._size -= _length_of(change)
         return change
 
     async def wait(self) -> None:

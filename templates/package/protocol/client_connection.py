@@ -14,12 +14,14 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, TypeAlias, TypeGuard, get_args
 
 import msgspec
 from msgspec import Raw, UnsetType
 
+from .._decoding import convert as convert_members
+from .._decoding import decoder as decoder_of_members
 from .._wire import (
     UNREADABLE,
     ValidationError,
@@ -72,7 +74,7 @@ from .receiver import (
     ResponseReceived,
     Send,
 )
-from .request_meta import MetaCache, with_kept_members, with_meta
+from .request_meta import MetaCache, with_meta
 from .requests import ConnectionState, OutboundRequest, notification
 
 
@@ -502,7 +504,8 @@ def result_decoder(method: Method) -> Decode:
 @lru_cache(maxsize=1024)
 def extra_result_decoder(method: Method) -> Decode:
     """As `result_decoder`, with objects that keep their extra members."""
-    return _result_decoder(method, extra_decoder, convert_with_extra)
+    with_extra = partial(decoder_of_members, extra=True), partial(convert_members, extra=True)
+    return _result_decoder(method, *with_extra)
 
 
 def _result_decoder(method: Method, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
@@ -630,22 +633,3 @@ def _elements(raw: Raw | None) -> list[Raw] | None:
 
 def _builtins(raw: bytes | Raw) -> Any:
     return msgspec.json.decode(raw)
-
-
-def extra_decoder(kind: Any) -> Decode:
-    """A decoder for one type whose objects keep their extra members; see `decoder`."""
-    decode = decoder(kind)
-
-    def decode_with_extra(data: bytes | Raw) -> Any:
-        return with_kept_members(decode(data), _builtins(data), _all_members)
-
-    return decode_with_extra
-
-
-def convert_with_extra(value: Any, kind: Any) -> Any:
-    """Convert JSON data into a type whose objects keep their extra members; see `convert`."""
-    return with_kept_members(convert(value, kind), value, _all_members)
-
-
-def _all_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
-    return wire

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import anyio
 import msgspec
@@ -36,7 +35,7 @@ from ..errors import (
 from ..facts import Revision
 from ..foreign_text import safe_text
 from ..protocol.requests import PROGRESS
-from .pending_requests import NOTIFICATIONS, OnProgress, PendingRequests
+from .pending_requests import NotificationQueue, OnProgress, PendingRequests
 from .task_store import TERMINAL
 
 if TYPE_CHECKING:
@@ -54,9 +53,6 @@ if TYPE_CHECKING:
     ResultT = TypeVarWithDefault("ResultT", default=Any)
 else:
     ResultT = TypeVar("ResultT")
-
-Report: TypeAlias = tuple[float, float | None, str | None]
-"""Progress, total and message."""
 
 
 class TaskUpdate(msgspec.Struct, frozen=True):
@@ -180,7 +176,7 @@ class TaskHandle(Generic[ResultT]):
         self._began = anyio.current_time()
         self._next_poll = 0.0
         self._payload: Started | None = None  # `tasks/result`, while input is required
-        self._reports: deque[Report] = deque(maxlen=NOTIFICATIONS)
+        self._reports = NotificationQueue()
         self._news = anyio.Event()
         if answer is not None and task_id is not None:
             self._next_poll = self._began + self._interval()
@@ -309,7 +305,7 @@ class TaskHandle(Generic[ResultT]):
                 await self.refresh()
             now = self._news_of_status()
             while self._reports:
-                progress, total, message = self._reports.popleft()
+                progress, total, message = self._reports.take()
                 yield TaskUpdate(now.status, message, progress, total)
             if now != shown:
                 shown = now
@@ -324,9 +320,10 @@ class TaskHandle(Generic[ResultT]):
         if self.status not in TERMINAL:
             self._set_state(state)
 
-    def add_reports(self, *reports: Report) -> None:
+    def add_reports(self, *reports: tuple[Any, ...]) -> None:
         """Queue progress reports, and wake the waiting task."""
-        self._reports.extend(reports)
+        for report in reports:
+            self._reports.add(report)
         self._wake()
 
     def _news_of_status(self) -> TaskUpdate:
@@ -426,7 +423,7 @@ class TaskHandle(Generic[ResultT]):
     async def _report_progress(self) -> None:
         """Call the caller's function with the queued progress reports."""
         while self._reports and self._on_progress is not None:
-            handled = self._on_progress(*self._reports.popleft())
+            handled = self._on_progress(*self._reports.take())
             if inspect.isawaitable(handled):
                 await handled
         self._reports.clear()
@@ -477,8 +474,8 @@ class TaskFollower:
         self.settled = False
         self._related = revision.facts.meta.related_task
         self._listeners = peer.listeners
-        self._early: deque[Any] | None = deque(maxlen=NOTIFICATIONS)
-        self._reports: deque[Report] = deque(maxlen=NOTIFICATIONS)
+        self._early: NotificationQueue | None = NotificationQueue()
+        self._reports = NotificationQueue()
         self._handle: Callable[[], TaskHandle | None] = _no_handle
         self._task_id: str | None = None
         for each in [each for each in self._listeners if isinstance(each, TaskFollower)]:
@@ -493,15 +490,15 @@ class TaskFollower:
 
     def keep_report(self, progress: float, total: float | None, message: str | None) -> None:
         """Keep a progress report of the request for the task, which arrives before the handle."""
-        self._reports.append((progress, total, message))
+        self._reports.add((progress, total, message))
 
     def begin(self, task_id: str, handle: TaskHandle) -> None:
         """Pass notifications about a task to its handle, including those that arrived before."""
-        handle.add_reports(*self._reports)
+        handle.add_reports(*self._reports.take_all())
         self._task_id, self._handle = task_id, weakref.ref(handle)
         early, self._early = self._early, None
-        for change in early or ():
-            self.deliver(change)
+        for arguments in early.take_all() if early is not None else ():
+            self.deliver(*arguments)
 
     def stop(self) -> None:
         """Stop listening."""
@@ -518,7 +515,7 @@ class TaskFollower:
         if name not in (STATUS_CHANGED, PROGRESS):
             return
         if self._early is not None:
-            self._early.append(change)
+            self._early.add(arguments)
             return
         handle = self._handle()
         if handle is None:

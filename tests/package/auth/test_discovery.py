@@ -154,7 +154,7 @@ def test_metadata_of_another_resource_is_not_used(resource: str, place: str, rev
 )
 @pytest.mark.parametrize("place", [PRM_URL, ROOT_PRM, CUSTOM])
 @pytest.mark.parametrize("revision", WITH_PRM)
-def test_a_parent_of_the_same_origin_is_sent_as_the_metadata_spells_it(
+def test_a_parent_is_sent_as_the_metadata_spells_it(
     resource: str, place: str, revision: str
 ) -> None:
     world = World({f"GET {PRM_URL}": Fetched(404)})

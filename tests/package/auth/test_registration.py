@@ -388,7 +388,9 @@ def test_a_secret_and_a_method_that_are_of_no_use_are_dropped(
 def test_a_secret_without_a_method_is_for_basic(
     registered: dict[str, object], supported: list[str] | None, method: str
 ) -> None:
-    more: dict[str, Any] = {} if supported is None else {"token_endpoint_auth_methods_supported": supported}
+    more: dict[str, Any] = {}
+    if supported is not None:
+        more["token_endpoint_auth_methods_supported"] = supported
     answer = json_response({"client_id": "r", "client_secret": "s", **registered}, 201)
     client = identity(World({f"POST {ISSUER}/register": answer}), ClientProfile(), **more)
     assert (client.client_secret, client.method) == ("s", method)

@@ -108,15 +108,19 @@ def test_uris_are_compared_without_case_and_default_port(
     [
         (
             "https://h/v1/mcp",
-            "https://h/v1/mcp https://h/v1/mcp/ https://h/v1 https://h/v1/ https://h https://h/"
-            " HTTPS://H/v1/mcp https://h:443 https://H:443/v1",
-            "http://h/v1/mcp https://other/v1/mcp https://h.other/v1/mcp https://other https://h:8443"
-            " https://user@h/v1/mcp https://h@other/v1/mcp https://h./v1 //h/v1/mcp /v1/mcp h *"
-            " https:///v1/mcp https://h/v2/mcp https://h/v1/mc https://h/v1/mcp2 https://h/v1/mcp/x"
-            " https://h/v https://h/V1 https://h//v1/mcp https://h/v1//mcp https://h/v1// https://h//"
-            " https://h/v1/mcp// https://h/./v1 https://h/x/../v1 https://h/%76%31 https://h/v1%2Fmcp"
-            " https://h/v1/mcp?x https://h/v1? https://h? https://h/v1/mcp# https://h# https://h/v1#x"
-            " https://h\\ https://h/v1\\ https://h\t/v1",
+            (
+                "https://h/v1/mcp https://h/v1/mcp/ https://h/v1 https://h/v1/ https://h https://h/"
+                " HTTPS://H/v1/mcp https://h:443 https://H:443/v1"
+            ),
+            (
+                "http://h/v1/mcp https://other/v1/mcp https://h.other/v1/mcp https://other https://h:8443"
+                " https://user@h/v1/mcp https://h@other/v1/mcp https://h./v1 //h/v1/mcp /v1/mcp h *"
+                " https:///v1/mcp https://h/v2/mcp https://h/v1/mc https://h/v1/mcp2 https://h/v1/mcp/x"
+                " https://h/v https://h/V1 https://h//v1/mcp https://h/v1//mcp https://h/v1// https://h//"
+                " https://h/v1/mcp// https://h/./v1 https://h/x/../v1 https://h/%76%31 https://h/v1%2Fmcp"
+                " https://h/v1/mcp?x https://h/v1? https://h? https://h/v1/mcp# https://h# https://h/v1#x"
+                " https://h\\ https://h/v1\\ https://h\t/v1"
+            ),
         ),
         ("https://h", "https://h https://h/ https://h:443/", "https://h/mcp https://h//"),
         ("https://h/mcp/", "https://h/mcp/ https://h/mcp https://h/", "https://h/mcp//"),
@@ -127,13 +131,17 @@ def test_uris_are_compared_without_case_and_default_port(
             "https://h/mcp?tenant=2 https://h/mcp/?tenant=1 https://h?tenant=1 https://h/mcp?",
         ),
         ("https://h/a%2Fb/mcp", "https://h/a%2Fb https://h", "https://h/a https://h/a/b"),
-        ("https://h/a/../b", "https://h/a/../b https://h", "https://h/a https://h/a/.. https://h/b"),
+        (
+            "https://h/a/../b",
+            "https://h/a/../b https://h",
+            "https://h/a https://h/a/.. https://h/b",
+        ),
         ("https://h/a/%2E%2e/b", "https://h/a/%2E%2e/b https://h", "https://h/a https://h/b"),
         ("http://h:80/mcp", "http://h/ http://h:80/mcp", "http://h:443/mcp https://h/mcp"),
         ("https://[::1]:443/mcp", "https://[::1] https://[::1]/mcp", "https://[::2] https://::1"),
     ],
 )
-def test_a_resource_includes_what_lies_below_it_by_whole_segments(
+def test_a_resource_includes_what_lies_below_its_path(
     url: str, same_or_parents: str, others: str
 ) -> None:
     for resource in same_or_parents.split(" "):

@@ -35,6 +35,7 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.testing import connected
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts
 
@@ -462,3 +463,13 @@ async def test_a_notification_of_an_undeclared_capability_is_not_sent() -> None:
     async with connect(server := FakeServer(HANDSHAKE[-1]), capabilities=own) as client:
         await client.notify(changed)
     assert [said["method"] for said in server.heard] == [changed]
+
+
+async def test_an_await_of_what_is_entered_says_so() -> None:
+    server = Server("awaited")
+    opening: Any
+    for call, opening in (("connect", connect(server)), ("connected", connected(server))):
+        with pytest.raises(TypeError, match=rf"expected `async with {call}\(...\) as ...:`"):
+            await opening
+        async with opening:  # an error of its use is no end
+            pass

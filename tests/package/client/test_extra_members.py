@@ -21,20 +21,20 @@ from mcpgen_runtime import (
     Context,
     Server,
     connect_sync,
+    decoder,
     models,
     replace,
     to_builtins,
 )
+from mcpgen_runtime._extra_members import EXTRA, builtins_with_extra
 from mcpgen_runtime._wire import (
     EncodingError,
     StructType,
-    decoder,
     encode,
     fields,
 )
 from mcpgen_runtime.facts import python_names
-from mcpgen_runtime.protocol.client_connection import extra_decoder, extra_result_decoder
-from mcpgen_runtime.protocol.extra_members import EXTRA, builtins_with_extra
+from mcpgen_runtime.protocol.client_connection import extra_result_decoder
 from mcpgen_runtime.revisions import FOLDERS, REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected
@@ -293,7 +293,7 @@ def test_a_connection_without_io_answers_with_them(revision: str) -> None:
 @every
 def test_members_that_the_schema_has_win(revision: str) -> None:
     wire = {**PLAIN, "category": "old", "rank": 1}
-    click = extra_decoder(own(revision).Tool)(json.dumps(wire).encode())
+    click = decoder(own(revision).Tool, extra=True)(json.dumps(wire).encode())
     again = replace(click, extra={"name": "other", "category": "new"})
     assert again.extra == {"category": "new"}
     assert json.loads(encode(again)) == {**PLAIN, "category": "new"}
@@ -304,7 +304,7 @@ def test_members_that_the_schema_has_win(revision: str) -> None:
 
 @every
 def test_an_object_with_another_member_changed_keeps_them(revision: str) -> None:
-    shell = extra_decoder(own(revision).Tool)(json.dumps(SHELL).encode())
+    shell = decoder(own(revision).Tool, extra=True)(json.dumps(SHELL).encode())
     renamed = replace(shell, name="one.Bash")
     assert json.loads(encode(renamed)) == {**SHELL, "name": "one.Bash"}
     for made in (copy.copy(shell), copy.deepcopy(shell), pickle.loads(pickle.dumps(shell))):
@@ -315,7 +315,7 @@ def test_an_object_with_another_member_changed_keeps_them(revision: str) -> None
 
 @every
 def test_repr_shows_them_if_there_are_any(revision: str) -> None:
-    decode = extra_decoder(own(revision).Tool)
+    decode = decoder(own(revision).Tool, extra=True)
     assert "extra" not in repr(decode(json.dumps(PLAIN).encode()))
     shown = repr(decode(json.dumps({**PLAIN, "category": "a"}).encode()))
     assert shown.startswith("Tool(")
@@ -324,7 +324,9 @@ def test_repr_shows_them_if_there_are_any(revision: str) -> None:
 
 @every
 def test_an_object_with_extra_members_does_not_change(revision: str) -> None:
-    made: Any = extra_decoder(own(revision).Tool)(json.dumps({**PLAIN, "category": "a"}).encode())
+    made: Any = decoder(own(revision).Tool, extra=True)(
+        json.dumps({**PLAIN, "category": "a"}).encode()
+    )
     for name in ("extra", "name"):
         with pytest.raises((AttributeError, ValueError)):  # msgspec, pydantic
             setattr(made, name, {})
@@ -332,7 +334,9 @@ def test_an_object_with_extra_members_does_not_change(revision: str) -> None:
 
 
 def test_values_without_a_json_form_are_refused_beside_them() -> None:
-    made: Any = extra_decoder(own(ALL[-1]).Tool)(json.dumps({**PLAIN, "category": "a"}).encode())
+    made: Any = decoder(own(ALL[-1]).Tool, extra=True)(
+        json.dumps({**PLAIN, "category": "a"}).encode()
+    )
     assert builtins_with_extra([made])[0][EXTRA] == {"category": "a"}
     with pytest.raises(TypeError, match="Encoding objects of type object is unsupported"):
         builtins_with_extra([made, object()])
@@ -340,20 +344,20 @@ def test_values_without_a_json_form_are_refused_beside_them() -> None:
 
 @pytest.mark.parametrize("revision", revisions_having("Annotations"))
 def test_rules_of_a_type_hold_for_an_object_with_extra_members(revision: str) -> None:
-    made = extra_decoder(own(revision).Annotations)(b'{"priority": 0.5, "colour": "red"}')
+    made = decoder(own(revision).Annotations, extra=True)(b'{"priority": 0.5, "colour": "red"}')
     with pytest.raises(ValueError, match="expected 0 to 1"):
         replace(made, priority=2)
 
 
 def test_an_object_with_nothing_else_is_no_broken_json() -> None:
     kind = own(ALL[-1]).ToolAnnotations
-    made = extra_decoder(kind)(b'{"category": [{"a": 1}, null]}')
+    made = decoder(kind, extra=True)(b'{"category": [{"a": 1}, null]}')
     assert encode(made) == b'{"category":[{"a":1},null]}'
     assert encode([made, made]) == b'[{"category":[{"a":1},null]},{"category":[{"a":1},null]}]'
 
 
 def test_a_member_that_json_cannot_express_is_refused() -> None:
-    tool = extra_decoder(own(ALL[-1]).Tool)(json.dumps(CLICK).encode())
+    tool = decoder(own(ALL[-1]).Tool, extra=True)(json.dumps(CLICK).encode())
     for wrong in (float("nan"), object()):
         with pytest.raises(EncodingError):
             encode(replace(tool, extra={"category": wrong}))
@@ -365,7 +369,7 @@ def test_a_member_that_json_cannot_express_is_refused() -> None:
 
 
 def test_null_and_a_member_named_extra_are_ordinary_members() -> None:
-    tool = extra_decoder(own(ALL[-1]).Tool)(json.dumps({**PLAIN, "extra": None}).encode())
+    tool = decoder(own(ALL[-1]).Tool, extra=True)(json.dumps({**PLAIN, "extra": None}).encode())
     assert tool.extra == {"extra": None}
     assert json.loads(encode(tool))["extra"] is None
 
@@ -374,7 +378,7 @@ class Sampler(ClientHandlers):
     """Answers with an object that has an extra member."""
 
     def __init__(self, revision: str) -> None:
-        self._decode = extra_decoder(own(revision).CreateMessageResult)
+        self._decode = decoder(own(revision).CreateMessageResult, extra=True)
 
     async def create_message(self, params: Any, ctx: Any) -> Any:
         content = {"type": "text", "text": "hi", "style": "bold"}
@@ -401,7 +405,7 @@ async def test_the_answer_of_a_client_s_handler_is_sent_with_them(revision: str)
     "revision", [name for name in ALL if hasattr(own(name), "PromptReference")]
 )
 async def test_params_that_a_client_passes_on_are_sent_with_them(revision: str) -> None:
-    decode = extra_decoder(own(revision).PromptReference)
+    decode = decoder(own(revision).PromptReference, extra=True)
     reference = decode(b'{"type": "ref/prompt", "name": "a", "origin": "b"}')
     completed: dict[str, Any] = {"completion": {"values": []}}
     async with connect_scripted(revision, completed) as (client, server):

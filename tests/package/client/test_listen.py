@@ -33,6 +33,7 @@ from mcpgen_runtime.errors import (
     RequestLost,
     ResponseLostError,
 )
+from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES
 from mcpgen_runtime.server.toolkit.server import Server
 from package.live import FakeServer, live
 from package.scripted import connect_scripted
@@ -164,6 +165,22 @@ async def test_a_listener_that_does_not_listen_costs_bounded_memory(
             uris = [change.uri async for change in changes]
     assert uris == [f"memo://{number}" for number in range(2, 1026)]
     assert "memo://0" in caplog.text
+
+
+@modern
+async def test_unread_changes_are_bounded_in_bytes(revision: str) -> None:
+    server = Losing(revision)
+    half = "x" * (NOTIFICATION_BYTES // 2)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(server.agree)
+        async with client.listen(uris=["memo://"]) as changes:
+            for number in range(5):
+                await server.tell(UPDATED, uri=f"memo://{number}{half}")
+            await server.tell(UPDATED, uri="memo://last")
+            await server.end()
+            await anyio.wait_all_tasks_blocked()
+            uris = [change.uri[:11] async for change in changes]
+    assert uris == ["memo://4xxx", "memo://last"]
 
 
 async def test_one_text_is_not_taken_for_many_uris() -> None:

@@ -99,7 +99,7 @@ class Busy(LosesAnswers):
 @both
 @pytest.mark.parametrize("begun", [False, True])
 @pytest.mark.parametrize(("ask", "safe"), [row[1:] for row in SENT], ids=[row[0] for row in SENT])
-async def test_a_refused_request_is_repeated_unless_it_may_have_been_acted_on(
+async def test_a_refused_request_is_repeated_where_that_is_safe(
     revision: str, ask: Callable[[Any], Awaitable[Any]], safe: bool, begun: bool
 ) -> None:
     server = Busy(revision, begun)

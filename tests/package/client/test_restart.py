@@ -34,6 +34,7 @@ from mcpgen_runtime.errors import (
     ServerStartError,
 )
 from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.transports.memory import BUFFERED_BYTES
 from package.live import FakeServer
 from package.stdio_process import PATHS
 from package.wire import HANDSHAKE, PER_REQUEST
@@ -320,3 +321,32 @@ async def test_a_request_that_waits_fails_at_the_limit() -> None:
             tasks.start_soon(send)
             await anyio.wait_all_tasks_blocked()
             start.fails.set()
+
+
+class Talkative(FakeServer):
+    """A process that says long things without end, and never answers."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        text = b"x" * (BUFFERED_BYTES // 4)
+        self._message = b'{"jsonrpc":"2.0","method":"notifications/x","params":{"a":"%b"}}' % text
+
+    async def receive(self) -> bytes:
+        return self._message
+
+    async def follow_stderr(self, on_output: Callable[[], object]) -> None:
+        await anyio.sleep_forever()
+
+
+async def test_messages_of_a_process_before_its_session_are_bounded() -> None:
+    async def start() -> Any:
+        return Talkative()
+
+    process: Any = FakeServer(None)
+    application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
+    channel = RestartingChannel(application, Restart(limit=1, pauses=()), process, start)
+    channel.session_opened(new_peer(channel, REVISIONS, application))
+    await process.hang_up()
+    text = "expected the response to initialize, got 4 other messages"
+    with anyio.fail_after(20), pytest.raises(EndOfChannel, match=text):
+        await channel.receive()

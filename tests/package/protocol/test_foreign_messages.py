@@ -214,7 +214,8 @@ def test_an_opening_answered_at_maximal_depth_ends_cleanly(
                     if isinstance(event, OpenFailed):
                         assert len(str(event.error)) < SHOWN
     assert "Opened" in kinds
-    assert kinds & {"OpenFailed", "UnmatchedResponse"}  # from Python 3.12 on, what is decoded can be checked
+    # From Python 3.12 on, all that is decoded can be checked.
+    assert kinds & {"OpenFailed", "UnmatchedResponse"}
 
 
 class Mirror(ClientHandlers):

@@ -84,7 +84,7 @@ def outcome(event: Event) -> Any:
             meta = {key: each for key, each in event.meta.items() if each is not None}
             return kind, event.method.name, as_json(params), meta
         case ProgressReceived():
-            return kind, event.token, event.progress, event.total, event.message
+            return kind, event.id, event.progress, event.total, event.message
         case ResponseReceived():
             return kind, event.id, as_json(event.result)
         case _:

@@ -17,10 +17,11 @@ from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.receiver import Ignored, ProgressReceived
-from mcpgen_runtime.runtime.pending_requests import NOTIFICATIONS
+from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
 from mcpgen_runtime.server.toolkit.context import Context
 from mcpgen_runtime.server.toolkit.server import Server
 from package.ends import ASKED, answering_ends, ask, asking_ends, end_of
+from package.faults import ONE_OF_EACH
 from package.live import TEXT, FakeServer, live, text_of
 from package.rules import revisions_holding
 from package.samples import PARAMS, RESULTS
@@ -322,6 +323,30 @@ async def test_a_flood_of_reports_is_bounded_and_ends_with_the_last(
         go_on.set()
     assert len(heard) == 1 + NOTIFICATIONS
     assert heard[-1] == 3 * NOTIFICATIONS - 1
+
+
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+async def test_reports_for_a_slow_function_are_bounded_in_bytes(revision: str) -> None:
+    heard: list[float] = []
+    first, go_on = anyio.Event(), anyio.Event()
+
+    async def slow(value: float, *rest: Any) -> None:
+        heard.append(value)
+        first.set()
+        await go_on.wait()
+
+    server, third = FakeServer(revision), "x" * (NOTIFICATION_BYTES // 3)
+    async with connect(server, revision=revision) as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(lambda: client.call_tool("flood", on_progress=slow))
+        asked = await server.next()
+        token = asked["params"]["_meta"]["progressToken"]
+        for value in range(1, 10):
+            await server.say(report(token, value, message=third))
+            await first.wait()
+        await server.answer(asked, TEXT)
+        await anyio.wait_all_tasks_blocked()
+        go_on.set()
+    assert heard == [1, 7, 8, 9]
 
 
 @pytest.mark.requirement("progress.tokens-tracked")

@@ -16,17 +16,20 @@ from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.client.sync_client import connect_sync
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.runtime.peer import Peer
+from mcpgen_runtime.runtime.peer import HELD_BYTES, Peer
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.transports.memory import memory_pair
+from package.faults import ONE_OF_EACH
 from package.live import FakeServer, text_of
 from package.wire import (
     ALL,
     HANDSHAKE,
+    INITIALIZED,
     RawEnd,
     cancelled_notification,
     describe_as,
     encode_message,
+    initialize,
     request,
     speaking_to,
 )
@@ -231,6 +234,92 @@ async def test_an_answer_that_nobody_reads_keeps_its_place(anyio_backend: str) -
         for _ in range(sent):
             await near.receive()
         tasks.cancel_scope.cancel()
+
+
+LONG = HELD_BYTES // 4
+
+
+@pytest.mark.parametrize("tool", ["planned", "with_context", "reports"])
+@pytest.mark.parametrize("revision", ONE_OF_EACH)
+async def test_answers_that_nobody_reads_are_bounded_in_bytes(
+    revision: str, tool: str, anyio_backend: str
+) -> None:
+    served = 0
+    server = Server("talkative", version="1", drain=0)
+
+    def answer() -> str:
+        nonlocal served
+        served += 1
+        return "x" * LONG
+
+    @server.tool
+    async def planned() -> str:
+        return answer()
+
+    @server.tool
+    async def with_context(ctx: Context) -> str:
+        return answer()
+
+    @server.tool
+    async def reports(ctx: Context) -> str:
+        await ctx.progress(1, 2, answer())
+        return "done"
+
+    near, far = memory_pair(limit=1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(server.serve, far)
+        end = RawEnd(near, revision)
+        if revision in HANDSHAKE:
+            await end.send(initialize(revision))
+            await end.receive()
+            await end.send(INITIALIZED)
+        sent = 0
+        with anyio.move_on_after(1):
+            while sent < 40:
+                params = {"name": tool, "arguments": {}}
+                await end.send(
+                    request(revision, "tools/call", params, id=sent, meta={"progressToken": sent})
+                )
+                sent += 1
+        assert served <= 6  # one lies in the channel
+        answered = 0
+        with anyio.fail_after(60):
+            while answered < sent:
+                answered += '"id"' in (await near.receive()).decode()
+        assert served == sent
+        tasks.cancel_scope.cancel()
+
+
+async def test_long_requests_of_one_client_are_bounded_in_bytes(anyio_backend: str) -> None:
+    gate = Gate()
+    server = Server("gated", version="1", drain=0)
+
+    @server.tool
+    async def hold(text: str) -> str:
+        await gate.pass_through()
+        return "through"
+
+    async with speaking_to(server, SESSION) as end:
+        params = {"name": "hold", "arguments": {"text": "x" * LONG}}
+        for id in range(7):
+            await end.send(request(SESSION, "tools/call", params, id=id))
+        await gate.reach(waiting=4)
+        await settle()
+        assert gate.most == 4
+        gate.open()
+        assert all(["result" in await end.receive() for _ in range(7)])
+
+
+async def test_long_requests_of_one_server_are_bounded_in_bytes(anyio_backend: str) -> None:
+    server, handlers = FakeServer(SESSION), Waiting()
+    async with connect(server, revision=SESSION, handlers=handlers):
+        for id in range(7):
+            await server.say(request(SESSION, "roots/list", meta={"a/b": "x" * LONG}, id=id))
+        await handlers.gate.reach(waiting=4)
+        await settle()
+        assert handlers.gate.most == 4
+        handlers.gate.open()
+        assert all(["result" in await server.next() for _ in range(7)])
 
 
 async def test_the_end_of_a_connection_is_seen_while_handlers_run(

@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel, FrameError
-from mcpgen_runtime.transports.memory import MessageQueue, memory_pair
+from mcpgen_runtime.transports.memory import BUFFERED_BYTES, MessageQueue, memory_pair
 from requirements import EVERY_REVISION
 
 pytestmark = pytest.mark.anyio
@@ -182,3 +182,20 @@ async def test_a_writer_waits_for_room(limit: int | None) -> None:
         tasks.cancel_scope.cancel()
     queue.close()
     assert len(await contents(queue)) == room + 1
+
+
+async def test_a_writer_waits_for_room_in_bytes() -> None:
+    queue, half = MessageQueue(), b"x" * (BUFFERED_BYTES // 2)
+    put: list[int] = []
+
+    async def write() -> None:
+        for number in range(5):
+            await queue.put(half)
+            put.append(number)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(write)
+        for read in range(4):
+            await wait_all_tasks_blocked()
+            assert put == list(range(read + 2))
+            assert await queue.get() == half

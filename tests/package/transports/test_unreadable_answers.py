@@ -16,14 +16,19 @@ import pytest
 
 from mcpgen_runtime import Context, Server, Timeouts, connect
 from mcpgen_runtime.errors import McpError, RemoteProtocolError, RequestTimeoutError
-from mcpgen_runtime.protocol.jsonrpc import InvalidMessage, Notification, Request, parse
+from mcpgen_runtime.protocol.jsonrpc import (
+    BROKEN_BYTES,
+    InvalidMessage,
+    Notification,
+    Request,
+    parse,
+)
 from mcpgen_runtime.runtime.peer import UNMATCHED_SECONDS
 from package.client.simulation import simulate
 from package.faults import ONE_OF_EACH
 from package.http_script import Script, connect_scripted
 from package.http_server import Asked, Handler, Reply
-from package.live import TOO_LONG, FakeServer
-from package.samples import RESULTS
+from package.live import TEXT, TOO_LONG, FakeServer
 from package.wire import HANDSHAKE, SESSIONS, encode_message, request, speaking_to
 
 JSON = "expected JSON: "
@@ -31,14 +36,20 @@ CHARACTER = f"{JSON}JSON is malformed: invalid character (byte "
 SURROGATE = f"{JSON}half a surrogate pair in a text"
 
 READABLE = {
-    "half a surrogate pair": ('{"jsonrpc":"2.0","id":ID,"result":{"text":"cut \\ud83d"}}', SURROGATE),
+    "half a surrogate pair": (
+        '{"jsonrpc":"2.0","id":ID,"result":{"text":"cut \\ud83d"}}',
+        SURROGATE,
+    ),
     "the id last": ('{"result":{"text":"\\ud83d","a":[{}]},"jsonrpc":"2.0","id":ID}', SURROGATE),
     "NaN": ('{"jsonrpc":"2.0","id":ID,"result":{"v":[NaN, -Infinity ]}}', CHARACTER),
     "a raw tab": ('{"jsonrpc":"2.0","id":ID,"result":{"text":"a\tb"}}', CHARACTER),
     "a NUL": ('{"jsonrpc":"2.0","id":ID,"result":{"text":"a\0b"}}', CHARACTER),
     "a wrong escape": ('{"jsonrpc":"2.0","id":ID,"error":{"code":1,"message":"\\x1b"}}', JSON),
     "no result": ('{"jsonrpc":"2.0","id":ID,"result":null}', "expected an object as result"),
-    "the id as a text": ('{"jsonrpc":"2.0","id":"ID","result":{}}', "expected ID as id of the resp"),
+    "the id as a text": (
+        '{"jsonrpc":"2.0","id":"ID","result":{}}',
+        "expected ID as id of the resp",
+    ),
     "a text as id and NaN": ('{"jsonrpc":"2.0","id":"ID","result":{"v":NaN}}', "expected ID as id"),
 }
 """Answers whose id can be read, and how the error begins."""
@@ -46,10 +57,19 @@ READABLE = {
 UNREADABLE = {
     "cut off": ('{"jsonrpc":"2.0","id":ID,"result":{"content', f"{JSON}Input data was truncated"),
     "two at once": ('{"jsonrpc":"2.0","id":ID,"result":{}}{"jsonrpc":"2.0"}', JSON),
-    "no id": ('{"jsonrpc":"2.0","result":{}}', "expected an id and exactly one of result and error"),
-    "an error without id": ('{"jsonrpc":"2.0","error":{"code":5,"message":"?"}}', "error 5 about the"),
+    "no id": (
+        '{"jsonrpc":"2.0","result":{}}',
+        "expected an id and exactly one of result and error",
+    ),
+    "an error without id": (
+        '{"jsonrpc":"2.0","error":{"code":5,"message":"?"}}',
+        "error 5 about the",
+    ),
     "null as id": ('{"jsonrpc":"2.0","id":null,"result":{"v":NaN}}', JSON),
-    "another id": ('{"jsonrpc":"2.0","id":"x-ID","result":{}}', "result for 'x-ID', which is no open"),
+    "another id": (
+        '{"jsonrpc":"2.0","id":"x-ID","result":{}}',
+        "result for 'x-ID', which is no open",
+    ),
     "too long": (TOO_LONG.decode(), "expected a message of at most 10 bytes"),
 }
 """Answers whose request nobody can tell, and how the reason begins."""
@@ -60,7 +80,7 @@ NOT_ANSWERS = {
     "a notification": '{"jsonrpc":"2.0","method":"notifications/message","params":{"v":NaN}}',
     "a late answer": '{"jsonrpc":"2.0","id":1,"result":{}}',
 }
-"""What a server may print while a call is open."""
+"""Other output of a server while a call is open."""
 
 SOUND = {
     "a byte order mark": '\ufeff{"jsonrpc":"2.0","id":ID,"result":RESULT}',
@@ -110,10 +130,22 @@ def test_no_other_id_is_taken_for_that_of_the_message(
     )
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_no_id_is_looked_for_in_a_long_message_that_is_no_json(more: int) -> None:
+    head, tail = b'{"jsonrpc":"2.0","id":7,"result":{"a":"', b'","b":NaN}}'
+    message = parse(head + b"x" * (BROKEN_BYTES - len(head + tail) + more) + tail)
+    assert isinstance(message, InvalidMessage)
+    assert (message.id, message.response) == (None if more else 7, True)
+
+
 def test_null_and_a_byte_order_mark_are_no_part_of_a_message() -> None:
-    assert parse('\ufeff{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode()) == Request(1, "ping", None)
+    assert parse('\ufeff{"jsonrpc":"2.0","id":1,"method":"ping"}'.encode()) == Request(
+        1, "ping", None
+    )
     assert parse(b'\xef\xbb\xbf{"jsonrpc":"2.0","method":"m"}') == Notification("m", None)
-    assert isinstance(parse(b'\xef\xbb\xbf\xef\xbb\xbf{"jsonrpc":"2.0","method":"m"}'), InvalidMessage)
+    assert isinstance(
+        parse(b'\xef\xbb\xbf\xef\xbb\xbf{"jsonrpc":"2.0","method":"m"}'), InvalidMessage
+    )
 
 
 async def call(server: FakeServer, answer: str) -> Any:
@@ -125,7 +157,7 @@ async def call(server: FakeServer, answer: str) -> Any:
 
         async def say() -> None:
             asked = await server.next()
-            result = {"resultType": "complete", **RESULTS["tools/call"]}
+            result = {"resultType": "complete", **TEXT}
             text = answer.replace("ID", str(asked["id"])).replace("RESULT", json.dumps(result))
             await server.say(text.encode())
 
@@ -162,7 +194,7 @@ async def test_an_answer_with_something_harmless_is_taken(answer: str, revision:
 
 @texts(UNREADABLE)
 @both_lifecycles
-def test_a_request_fails_after_a_while_if_its_answer_may_have_come(
+def test_a_request_whose_answer_may_have_come_fails_after_a_while(
     answer: tuple[str, str], revision: str, backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -182,7 +214,7 @@ def test_a_request_fails_after_a_while_if_its_answer_may_have_come(
 
 @texts(NOT_ANSWERS)
 @both_lifecycles
-def test_what_is_no_answer_fails_no_request(
+def test_a_message_that_is_no_answer_fails_no_request(
     answer: str, revision: str, backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -204,7 +236,7 @@ async def _say_to(server: FakeServer, answer: str) -> None:
     await server.say(answer.replace("ID", str(asked["id"])).encode())
 
 
-def test_progress_and_a_later_answer_show_that_a_request_is_served(
+def test_progress_and_a_later_answer_keep_a_request_alive(
     backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -216,24 +248,25 @@ def test_progress_and_a_later_answer_show_that_a_request_is_served(
             anyio.create_task_group() as tasks,
         ):
 
-            async def ask(name: str, **how: Any) -> None:
+            async def ask(name: str) -> None:
+                on_progress = print if name == "b" else None
                 try:
-                    await client.call_tool(name, **how)
+                    await client.call_tool(name, on_progress=on_progress)
                     done.append(name)
                 except RemoteProtocolError:
                     done.append(f"{name} failed")
 
-            for name, on_progress in (("a", None), ("b", lambda *_: None), ("c", None)):
-                tasks.start_soon(lambda n=name, p=on_progress: ask(n, on_progress=p))
+            for name in "abc":
+                tasks.start_soon(ask, name)
             asked = {each["params"]["name"]: each for each in [await server.next() for _ in "abc"]}
             for _ in range(3):
                 await server.say(b'{"jsonrpc":"2.0","id":')
             params = {"progressToken": asked["b"]["id"], "progress": 1}
             await server.notify("notifications/progress", params)
-            await server.answer(asked["c"], RESULTS["tools/call"])
-            await anyio.sleep(20)
+            await server.answer(asked["c"], TEXT)
+            await anyio.sleep(2 * timeouts.unmatched)
             await server.say(b'{"jsonrpc":"2.0","id":')
-            await server.answer(asked["b"], RESULTS["tools/call"])
+            await server.answer(asked["b"], TEXT)
         assert done == ["c", "a failed", "b"]
         warnings = [each for each in caplog.records if each.levelno == logging.WARNING]
         assert len(warnings) == 2  # one for each incident
@@ -241,19 +274,20 @@ def test_progress_and_a_later_answer_show_that_a_request_is_served(
     simulate(backend, 0, main)
 
 
-def test_a_subscription_outlives_an_answer_that_belongs_to_nobody(backend: str) -> None:
+def test_a_subscription_outlives_an_unreadable_answer(backend: str) -> None:
     async def main() -> None:
         server = FakeServer(ONE_OF_EACH[1])
-        async with connect(server, revision=server.revision) as client:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_acknowledge, server)
-                async with client.listen(tools=True) as changes:
-                    await server.say(b'{"jsonrpc":"2.0","id":')
-                    await anyio.sleep(300)
-                    await server.notify(
-                        "notifications/tools/list_changed", {"_meta": _subscription(server)}
-                    )
-                    assert await anext(changes)
+        async with (
+            connect(server, revision=server.revision) as client,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(_acknowledge, server)
+            async with client.listen(tools=True) as changes:
+                await server.say(b'{"jsonrpc":"2.0","id":')
+                await anyio.sleep(2 * UNMATCHED_SECONDS)
+                params = {"_meta": _subscription(server)}
+                await server.notify("notifications/tools/list_changed", params)
+                assert await anext(changes)
 
     simulate(backend, 0, main)
 
@@ -270,7 +304,7 @@ async def _acknowledge(server: FakeServer) -> None:
 
 @pytest.mark.parametrize("revision", HANDSHAKE)
 @pytest.mark.parametrize("answer", ["at once", "after a while"])
-def test_a_server_does_not_wait_for_ever_for_an_answer_to_its_request(
+def test_a_server_does_not_wait_for_ever_for_an_answer(
     revision: str, answer: str, backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server("asks")
@@ -349,9 +383,7 @@ def saying(answer: str, stream: bool) -> Handler:
 
 
 OVER_HTTP = {
-    name: answer
-    for name, (answer, _) in {**READABLE, **UNREADABLE}.items()
-    if name != "too long"
+    name: answer for name, (answer, _) in {**READABLE, **UNREADABLE}.items() if name != "too long"
 }
 
 
@@ -359,7 +391,7 @@ OVER_HTTP = {
 @pytest.mark.parametrize("answer", OVER_HTTP.values(), ids=OVER_HTTP)
 @pytest.mark.parametrize("stream", [False, True], ids=["body", "stream"])
 @both_lifecycles
-async def test_over_http_the_error_says_what_came_and_nothing_is_sent_again(
+async def test_over_http_the_error_says_what_came_and_nothing_is_resent(
     answer: str, stream: bool, revision: str
 ) -> None:
     script = Script(revision)

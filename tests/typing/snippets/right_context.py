@@ -58,6 +58,15 @@ async def count(
 
 
 @server.prompt()
+def without_await(ctx: Context) -> str:
+    ctx.progress(1, 2)
+    ctx.report_progress(1)
+    ctx.info("half of it")
+    ctx.log("debug", {"left": 1})
+    return "done"
+
+
+@server.tool()
 def untyped(ctx: Context) -> str:
     return str(ctx.state)
 

@@ -38,6 +38,7 @@ def messages() -> None:
 async def whatever_revision() -> None:
     async with connect("python weather.py", revision=2025) as _:  # expect: error
         pass
+    await connect(["python", "weather.py"])  # expect: error
     async with connect(7):  # expect: error
         pass
 

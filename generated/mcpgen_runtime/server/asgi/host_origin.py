@@ -97,6 +97,15 @@ class HostOriginValidator:
             self._passed.add(key)
         return None
 
+    def listed_origin(self, request: HttpRequest) -> bytes | None:
+        """The origin of a request, if the settings list it."""
+        if self._origins is None:
+            return None
+        origin = request.headers.get(b"origin")
+        if origin is None or not self._allows_origin(origin.decode("latin-1"), None):
+            return None
+        return origin
+
     def _allows_host(self, text: str, bound: str | None) -> bool:
         if self._all_hosts:
             return True

@@ -214,6 +214,7 @@ class AcceptedHeads:
         length, limits = request.headers.get(b"content-length", b"0"), self._limits
         if (
             request.count > limits.fields
+            or b"transfer-encoding" in request.headers
             or not length.isdigit()
             or len(length) > _LENGTH_DIGITS
             or int(length) > limits.body
@@ -271,6 +272,20 @@ def check_events(request: HttpRequest, *, id: Any = UNSET) -> HttpResponse | Non
     if request.accepts_events:
         return None
     return refusal(406, f"Accept: expected {SSE}, got {_quote(request, 'Accept')}", id=id)
+
+
+def check_length(request: HttpRequest) -> HttpResponse | None:
+    """The refusal of a request that states the length of its body twice; `None` for others.
+
+    A proxy in front that believes the other field would take the end of the body for a second
+    request, so the connection is closed.
+
+    Source: RFC 9112, section 6.1.
+    """
+    if b"transfer-encoding" not in request.headers or b"content-length" not in request.headers:
+        return None
+    text = "expected Content-Length or Transfer-Encoding, got both"
+    return refusal(400, text, headers=_CLOSE if request.version.startswith("1") else {})
 
 
 def check_post(request: HttpRequest, limits: Limits) -> HttpResponse | None:

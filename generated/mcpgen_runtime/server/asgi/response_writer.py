@@ -60,8 +60,8 @@ class SseResponse:
     """
 
     __slots__ = (
-        *("_confirmed", "_is_open", "_lock", "_seconds", "_send", "_size", "_writes"),
-        *("last_write", "on_abort", "started"),
+        *("_confirmed", "_is_open", "_latest", "_lock", "_seconds", "_send", "_size", "_waiting"),
+        *("_writes", "last_write", "on_abort", "started"),
     )
 
     def __init__(self, send: Send, seconds: float, since: float | None = None) -> None:
@@ -71,6 +71,8 @@ class SseResponse:
         self._is_open = False
         self._size = self._confirmed = 0  # bytes of all events, and of those known to be received
         self._writes = 0
+        self._latest = math.inf  # end of all writes
+        self._waiting: set[anyio.CancelScope] = set()  # the scopes of writes that wait
         self.started = False
         self.last_write = anyio.current_time() if since is None else since
         self.on_abort: Callable[[], object] | None = None
@@ -136,6 +138,12 @@ class SseResponse:
             pass
         self.abort()
 
+    def end_within(self, seconds: float) -> None:
+        """Let this write and all later ones, the end of the response too, last so long at most."""
+        self._latest = anyio.current_time() + seconds
+        for scope in self._waiting:
+            scope.deadline = min(scope.deadline, self._latest)
+
     def abort(self) -> None:
         """Stop writing because the client is gone, and call `on_abort`."""
         self._is_open = False
@@ -172,9 +180,14 @@ class SseResponse:
 
         def set_deadline() -> None:
             extra = (self._size - self._confirmed) / _SLOWEST_READER
-            scope.deadline = anyio.current_time() + self._seconds + extra
+            deadline = anyio.current_time() + self._seconds + extra
+            scope.deadline = min(deadline, self._latest)
+            self._waiting.add(scope)
 
-        await run_eagerly_here(self._send_all(messages), set_deadline)
+        try:
+            await run_eagerly_here(self._send_all(messages), set_deadline)
+        finally:
+            self._waiting.discard(scope)
 
     async def _send_all(self, messages: tuple[dict[str, object], ...]) -> None:
         if self._lock is None:

@@ -160,7 +160,7 @@ class SessionPost:
                 for event in self._events:
                     if isinstance(event, Send):
                         await carrier.send(event.message)
-                await self._serve_batch()
+                await self._serve_batch(carrier)
             if carrier.unfinished:
                 await self._finish(carrier)
         except anyio.get_cancelled_exc_class():
@@ -193,7 +193,8 @@ class SessionPost:
         session = self._session
         for request in self._requests:
             if session.responses.get(request.id) is self.carrier:
-                message = session.peer.connection.fail(request.id, InternalError(text, data=INTERRUPTED))
+                error = InternalError(text, data=INTERRUPTED)
+                message = session.peer.connection.fail(request.id, error)
                 if message is not None:
                     try:
                         await session.send(message)
@@ -202,18 +203,32 @@ class SessionPost:
         if self._scope is not None:
             self._scope.cancel()
 
-    async def _serve_batch(self) -> None:
-        """Serve each request of a batch in its own task, all other events in one task."""
+    async def _serve_batch(self, carrier: PostResponse) -> None:
+        """Serve each request of a batch in its own task, all other events in one task.
+
+        If a handler of the others still waits when all requests have their responses, the POST
+        counts as abandoned from then on.
+        """
         handle = self._session.peer.handle
+        others = [e for e in self._events if not isinstance(e, (RequestReceived, Send))]
         async with anyio.create_task_group() as tasks:
             self._scope = tasks.cancel_scope
-            others = [e for e in self._events if not isinstance(e, (RequestReceived, Send))]
-            if others:
-                tasks.start_soon(self._handle, others)
+            handled = anyio.Event()
+
+            async def handle_others() -> None:
+                await self._handle(others)
+                handled.set()
+
+            tasks.start_soon(handle_others)
             being_served = self._session.peer.connection.inbound_requests
-            for request in self._requests:
-                if request.id in being_served:  # and not cancelled by the same batch
-                    tasks.start_soon(handle, request)
+            async with anyio.create_task_group() as serving:
+                for request in self._requests:
+                    if request.id in being_served:  # and not cancelled by the same batch
+                        serving.start_soon(handle, request)
+            if others and not handled.is_set():
+                if carrier.unfinished:
+                    await self._finish(carrier)
+                self._posts.abandon(self)
 
     async def _handle(self, events: Sequence[Event]) -> None:
         """Handle events in order."""
@@ -339,6 +354,8 @@ class PostsInFlight:
 
     def abandon(self, post: SessionPost) -> None:
         """Count a POST as abandoned: its client disconnected, or has its response already."""
+        if post in self._abandoned:
+            return
         self._quotas.in_flight -= post.places
         self._abandoned[post] = _Abandoned(self._deadline())
         self._places += post.places
@@ -431,8 +448,10 @@ class PostsInFlight:
 
 
 async def _fail_within_a_second(post: SessionPost, text: str) -> None:
-    with anyio.move_on_after(PARTING_SECONDS):
+    with anyio.move_on_after(PARTING_SECONDS) as waiting:
         await post.fail(text)
+    if waiting.cancelled_caught and post.carrier is not None:
+        post.carrier.sse.abort()
 
 
 async def _log_failures(function: Callable[..., Awaitable[None]], *arguments: object) -> None:

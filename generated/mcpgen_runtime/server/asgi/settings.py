@@ -129,7 +129,7 @@ class ServerHttpSettings:
             machine, but by its names only if they are listed here.
         origins: Allowed values of `Origin`, such as `https://app.example`; `*` for all. By default
             the origins whose host is allowed: all, if all hosts are. Requests without `Origin` are
-            allowed, since browsers always send one.
+            allowed, since browsers always send one. Pages of listed origins may read responses.
         answers: The form of responses to POSTs; a client's `Accept` takes precedence.
         events: Stores the events of streams, so that a client whose connection broke can resume;
             `None` for streams that can't be resumed.

@@ -7,6 +7,14 @@ written data was read. So only the protocol class of uvicorn can close connectio
 the end of the head, or whose client does not read the response.
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found,has-type"
+# mypy: allow-subclassing-any
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import asyncio
@@ -16,7 +24,8 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Collection, Generator
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Sized
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
@@ -33,6 +42,9 @@ if TYPE_CHECKING:
 
 HEAD_BYTES = 64 * 1024
 """Most bytes of the head of a request."""
+
+PIPELINED = 1000
+"""Most requests that wait on one connection for those before them, where httptools parses."""
 
 _HEAD = b"HTTP/1.1 "  # first bytes of the head of a response
 _TRUSTED = "FORWARDED_ALLOW_IPS"  # uvicorn's variable: the proxies whose header fields it trusts
@@ -435,9 +447,54 @@ class UvicornTimeouts(asyncio.Protocol):
             self._head_timer = None
 
 
+class HttptoolsBounds(asyncio.Protocol):
+    """Bounds what httptools parses without end. A mixin for the protocol class of uvicorn.
+
+    h11 bounds heads, sizes of chunks and trailers, and parses one request at a time. Trailers are
+    dropped, as h11 does: httptools reports them as header fields.
+
+    Attributes:
+        base: The protocol class.
+        headers: The header fields of the last head; uvicorn's attribute.
+        pipeline: Requests that wait for those before them; uvicorn's attribute.
+        transport: The connection; uvicorn's attribute.
+
+    Source: RFC 9110, section 6.5.1.
+    """
+
+    base: ClassVar[Any]
+    headers: Any
+    pipeline: Sized
+    transport: asyncio.Transport
+
+    _unused = 0  # bytes that were received since the last head or part of a body
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop."""
+        self._unused += len(data)
+        super().data_received(data)
+        if self._unused > HEAD_BYTES:
+            self.transport.abort()
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser."""
+        self._unused = 0
+        if len(self.pipeline) >= PIPELINED:
+            raise ValueError("too many requests wait")  # the parser stops, and uvicorn closes
+        self.base.on_headers_complete(self)
+        self.headers = deque[Any](maxlen=0)  # for trailers
+
+    def on_body(self, body: bytes) -> None:
+        """Called by the parser."""
+        self._unused = 0
+        self.base.on_body(self, body)
+
+
 def with_timeouts(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.Protocol]:
     """A protocol class of uvicorn with timeouts for connections that stall."""
-    return type("TimeoutProtocol", (UvicornTimeouts, base), {"limits": limits})
+    bounds = (HttptoolsBounds,) if hasattr(base, "on_headers_complete") else ()
+    members = {"limits": limits, "base": base}
+    return type("TimeoutProtocol", (UvicornTimeouts, *bounds, base), members)
 
 
 def listener_at(host: str, port: int) -> socket.socket:

@@ -33,6 +33,8 @@ REPLY_BYTES = 64 * 2**20
 
 _TRIES = 2  # of a command
 _END = b"\r\n"
+_SIMPLE, _ERROR, _INTEGER, _BULK, _ARRAY = b"+-:$*"
+_NUMBERED = frozenset((_INTEGER, _BULK, _ARRAY))
 _ARRAY_BYTES = 8  # least memory that an item of an array takes, whatever its reply
 
 
@@ -60,62 +62,71 @@ class ReplyParser:
             self._received += data
         else:
             self._received = data
-        begin = 0
-        while len(self._received) - begin >= max(self._needed, 1):
-            value, end = self._parse_part(begin)
-            if end < 0:
+        received, begin, end = self._received, 0, len(self._received)
+        while begin < end and end - begin >= self._needed:
+            value, after = self._parse_part(received, begin)
+            if after < 0:
                 break
-            self._size += end - begin
-            begin, self._needed = end, 0
-            if self._arrays and value is self._arrays[-1][1]:
-                continue  # the items follow
-            while self._arrays:
-                length, items = self._arrays[-1]
-                items.append(value)
-                if len(items) < length:
-                    break
+            self._size += after - begin
+            begin, self._needed = after, 0
+            if self._arrays:
+                if value is self._arrays[-1][1]:
+                    continue  # the items follow
+                if not self._close_arrays(value):
+                    continue
                 value = self._arrays.pop()[1]
-            else:
-                self._size = 0
-                yield value
-        if begin == len(self._received):
+            self._size = 0
+            yield value
+        if begin == end:
             self._received = b""
             return
-        if isinstance(self._received, bytearray):
-            del self._received[:begin]
+        if isinstance(received, bytearray):
+            del received[:begin]
         else:
-            self._received = bytearray(self._received[begin:])
-        self._check_size(len(self._received))
+            self._received = bytearray(received[begin:])
+        self._check_size(end - begin)
 
-    def _parse_part(self, begin: int) -> tuple[Any, int]:
+    def _close_arrays(self, value: Any) -> bool:
+        """Add an item to the innermost array; whether all arrays but the outer one are complete."""
+        while True:
+            length, items = self._arrays[-1]
+            items.append(value)
+            if len(items) < length:
+                return False
+            if len(self._arrays) == 1:
+                return True
+            value = self._arrays.pop()[1]
+
+    def _parse_part(self, data: bytes | bytearray, begin: int) -> tuple[Any, int]:
         """A value, or an array without its items, and the index of its end; -1 if incomplete."""
-        data = self._received
         end = data.find(_END, begin)
         if end < 0:
             return None, -1
-        kind, text, after = data[begin : begin + 1], data[begin + 1 : end], end + len(_END)
-        if kind == b"+":
-            return bytes(text), after
-        if kind == b"-":
-            return self._refused(text.decode("utf-8", "replace")), after
-        if kind not in (b":", b"$", b"*"):
-            raise ValueError(f"expected a reply of RESP2, got {bytes(kind)!r}")
-        number = int(text)
-        if kind == b":":
+        kind, after = data[begin], end + len(_END)
+        if kind == _SIMPLE:
+            return bytes(data[begin + 1 : end]), after
+        if kind == _ERROR:
+            return self._refused(data[begin + 1 : end].decode("utf-8", "replace")), after
+        if kind not in _NUMBERED:
+            raise ValueError(f"expected a reply of RESP2, got {bytes([kind])!r}")
+        number = int(data[begin + 1 : end])
+        if kind == _INTEGER:
             return number, after
         if number < 0:
             return None, after
-        self._check_size(number * _ARRAY_BYTES if kind == b"*" else number)
-        if kind == b"*":
-            items: list[Any] = []
-            if number:
-                self._arrays.append((number, items))
-            return items, after
-        end = after + number
-        if len(data) < end + len(_END):
-            self._needed = end + len(_END) - begin
-            return None, -1
-        return bytes(data[after:end]), end + len(_END)
+        if kind == _BULK:
+            if self._size + number > REPLY_BYTES:
+                self._check_size(number)
+            end = after + number
+            if len(data) < end + len(_END):
+                self._needed = end + len(_END) - begin
+                return None, -1
+            return bytes(data[after:end]), end + len(_END)
+        self._check_size(number * _ARRAY_BYTES)
+        items: list[Any] = []
+        if number:
+            self._arrays.append((number, items))
+        return items, after
 
     def _check_size(self, more: int) -> None:
         if self._size + more > REPLY_BYTES:

@@ -27,6 +27,13 @@ more, the engine has lost its data, or the reader was too slow: both cases are a
 is not enough: an engine that lost its data may assign the same id within a millisecond.
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found"
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import asyncio
@@ -150,22 +157,20 @@ local function drop(id)
   events.release(id)
 end
 local function make_room(id, client, size)
-  for _ = 1, 20 do
-    if sessions.has_room(id, client, size) then return true end
-    local least
-    for _, each in ipairs(redis.call('ZRANGE', KEYS[5], 0, 99)) do
-      local of = sessions.client(each)
-      if not of then redis.call('ZREM', KEYS[5], each)
-      elseif of == client and each ~= id then
-        least = each
-        break
-      end
+  if sessions.has_room(id, client, size) then return true end
+  for _, each in ipairs(redis.call('ZRANGE', KEYS[5], 0, 99)) do
+    local of = sessions.client(each)
+    if not of then redis.call('ZREM', KEYS[5], each)
+    elseif of == client and each ~= id then
+      drop(each)
+      if sessions.has_room(id, client, size) then return true end
     end
-    least = least or sessions.least_used(client, id)
-    if not least then return false end
-    drop(least)
   end
-  return sessions.has_room(id, client, size)
+  for _, each in ipairs(sessions.least_used(client, id)) do
+    drop(each[1])
+    if sessions.has_room(id, client, size) then return true end
+  end
+  return false
 end
 """
 )
@@ -234,14 +239,16 @@ end
 local size = tonumber(redis.call('HGET', streams, 'size') or 0)
 local count = redis.call('XLEN', key)
 local client = sessions.client(id) or ''
+local kept = math.max(#message, math.min(size + #message, tonumber(ARGV[10])))
+local need = kept + 100 * count + 1000
 events.release_expired()
-for _ = 1, 20 do
-  if events.has_room(id, client, size + #message + 100 * count + 1000) then break end
-  local least = events.least_used(client, id)
-  if not least then break end
-  drop(least)
+if not events.has_room(id, client, need) then
+  for _, each in ipairs(events.least_used(client, id)) do
+    drop(each[1])
+    if events.has_room(id, client, need) then break end
+  end
+  if not events.has_room(id, client, need) then return -1 end
 end
-if not events.has_room(id, client, size + #message + 100 * count + 1000) then return -1 end
 local number = redis.call('HINCRBY', streams, 'last', 1)
 redis.call('HSET', streams, name, ARGV[7] .. ARGV[8] .. number .. ' ' .. ARGV[6])
 redis.call('XADD', key, '0-' .. number, 's', ARGV[4], 'd', message, 'o', ARGV[7])
@@ -541,9 +548,16 @@ class RedisSessionStore:
         if not await self._run(_CREATE_SESSION, identifier, record, expiry):
             raise _full_error()
 
-    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
-        """Get a string, and set its expiry."""
+    async def load(
+        self, identifier: str, seconds: float | None, before: SessionRecord | None = None
+    ) -> SessionRecord | None:
+        """Get a string, and set its expiry; or its version alone, if that is the one before."""
         key = self._engine.key("session", identifier)
+        if before is not None:
+            version = await self._engine.call("GETRANGE", key, 0, _VERSION.size - 1)
+            if version == _VERSION.pack(before.version):
+                await self.touch(identifier, seconds)
+                return before
         expiry = ("PERSIST",) if seconds is None else ("PX", _milliseconds(seconds))
         value = await self._engine.call("GETEX", key, *expiry)
         return None if value is None else decode_record(value[_VERSION.size :])

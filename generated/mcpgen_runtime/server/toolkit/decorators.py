@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
-from ...foreign_text import safe_repr
 from ...revisions import REVISIONS
 from ...runtime.request_context import checked_scopes
 from .content import Icon, ToolAnnotations, expect, present_members, wire_of
@@ -143,10 +142,11 @@ class Decorators:
                 name is taken.
         """
         own_name = None if callable(name) else name
-        meta = self._tool_meta(meta, others)
+        own, rest = split_options(self._dispatcher, "tool", others)
+        meta = self._tool_meta(meta, rest)
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
-        members = wire_members(title, description, icons, meta, hints)
+        members = own | wire_members(title, description, icons, meta, hints)
         if runner is not None:
             members |= runner.tool_members
         names = local_names(inspect.currentframe())
@@ -206,8 +206,8 @@ def wire_members(
     for name, text in (("title", title), ("description", description)):
         if text is not None:
             expect(text, str, name)
-    if meta and not all(isinstance(name, str) for name in meta):
-        raise TypeError(f"meta: expected texts as names, got {safe_repr(meta)}")
+    for name in meta or ():
+        expect(name, str, "meta: a name")
     return present_members(
         title=title,
         description=description or None,
@@ -215,6 +215,15 @@ def wire_members(
         annotations=annotations,
         _meta=dict(meta) if meta else None,
     )
+
+
+def split_options(
+    dispatcher: Dispatcher, decorator: str, options: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options that are members of an item of a draft, by wire name, and the others."""
+    names = dispatcher.item_options.get(decorator, {})
+    own = {names[name]: value for name, value in options.items() if name in names}
+    return own, {name: value for name, value in options.items() if name not in names}
 
 
 def check_others(others: Mapping[str, object], decorator: str) -> None:

@@ -222,6 +222,21 @@ class Middleware:
         return await next(request)
 
 
+def function_complaint(function: object) -> str:
+    """Why an object is no middleware, for an error."""
+    is_class = isinstance(function, type)
+    kind: Any = function if is_class else type(function)
+    hooks = ", ".join(sorted(name for name in dir(kind) if name.startswith("on_")))
+    if not hooks:
+        return f"expected a coroutine function or an object of a Middleware, got {function!r}"
+    if is_class and issubclass(kind, Middleware):
+        return f"expected an object, got the class {kind.__name__}: pass {kind.__name__}()"
+    return (
+        f"expected a coroutine function or an object of a Middleware, got {kind.__name__}, which "
+        f"has {hooks} but is no Middleware: write class {kind.__name__}(Middleware)"
+    )
+
+
 def _call_hook(hook: MiddlewareFunction, next: Next, request: MiddlewareRequest) -> Awaitable[Any]:
     return hook(request, next)
 

@@ -21,7 +21,7 @@ from ...runtime.request_context import RequestContext, checked_scopes
 from . import signatures
 from .content import Icon, Message, is_content, is_model, present_members, wire_block
 from .context import Context
-from .decorators import Function, adder, check_others, wire_members
+from .decorators import Function, adder, check_others, split_options, wire_members
 from .dispatcher import Dispatcher, with_input
 from .features import InputRequired
 from .output_conversion import known_blocks
@@ -167,9 +167,10 @@ class PromptDecorator:
             ValueError: (from the decorator) The name is empty or taken.
         """
         own_name = None if callable(name) else name
-        check_others(others, "prompt")
+        own, rest = split_options(self._dispatcher, "prompt", others)
+        check_others(rest, "prompt")
         required = checked_scopes(scopes)
-        members = wire_members(title, description, icons, meta)
+        members = own | wire_members(title, description, icons, meta)
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:

@@ -385,11 +385,13 @@ class Server(
         `initialize`, `server/discover` and `ping`, pass no middleware.
 
         Raises:
-            TypeError: Not a coroutine function.
+            TypeError: Neither a coroutine function nor a `Middleware`.
             RuntimeError: The server is being served already, without middleware.
         """
         if not is_coroutine_function(function):
-            raise TypeError(f"middleware: expected a coroutine function, got {function!r}")
+            from .middleware import function_complaint  # for the error only
+
+            raise TypeError(f"middleware: {function_complaint(function)}")
         dispatcher, functions = self._dispatcher, self._middleware
         if not functions:
             from .middleware import MiddlewareChain  # few servers have some

@@ -172,7 +172,7 @@ class TaskElsewhere:
         return False
 
     async def _load(self) -> None:
-        stored = await self._store.load(self.record.task_id)
+        stored = await self._store.load(self.record.task_id, self.record)
         self.record = fail_record(self.record, TOO_LONG) if stored is None else stored
 
 

@@ -25,7 +25,7 @@ from msgspec import Raw
 
 from ..._wire import encode, is_many, is_object
 from ...errors import InvalidParamsError, ToolError
-from ...foreign_text import safe_repr
+from ...foreign_text import safe_list, safe_repr
 from ...protocol import jsonrpc
 from ...runtime.request_context import RequestContext
 from .content import ToolAnnotations
@@ -37,6 +37,10 @@ from .tools import Tool
 
 SEARCH, CALL = "search_tools", "call_tool"
 
+QUERY_CHARACTERS = 4096
+"""Most characters of a query."""
+QUERY_TAGS = 64
+"""Most tags that a search may name."""
 QUERY_WORDS = 32
 """Most words of a query that are searched for."""
 KEPT_INDEXES = 8
@@ -153,7 +157,7 @@ class Discovery:
         tools = [wire for wire, own in visible if own.issuperset(tags)]
         if tags and not tools:
             known = sorted({tag for _, own in visible for tag in own})
-            raise ToolError(f"no tool has the tags {', '.join(tags)}; tags: {', '.join(known)}")
+            raise ToolError(f"no tool has the tags {safe_list([*tags])}; tags: {safe_list(known)}")
         most = min(limit or self._search.results, self._search.results)
         ranked = _index(tuple(map(_texts, tools))).search(query)
         return [tools[number] for number in ranked][:most]
@@ -273,11 +277,20 @@ def add_discovery(
 
     async def search_tools(
         ctx: Context,
-        query: Annotated[str, msgspec.Meta(description="Words for what the tool should do.")],
+        query: Annotated[
+            str,
+            msgspec.Meta(
+                description="Words for what the tool should do.", max_length=QUERY_CHARACTERS
+            ),
+        ],
         tags: Annotated[
-            list[str] | None, msgspec.Meta(description="Tags that it must have.")
+            Annotated[list[str], msgspec.Meta(max_length=QUERY_TAGS)] | None,
+            msgspec.Meta(description="Tags that it must have."),
         ] = None,
-        limit: Annotated[int | None, msgspec.Meta(description="Most tools to return.")] = None,
+        limit: Annotated[
+            Annotated[int, msgspec.Meta(ge=1)] | None,
+            msgspec.Meta(description="Most tools to return."),
+        ] = None,
     ) -> str:
         """Find tools of this server by what they do. Returns the best with their input schemas;
         call one by call_tool."""

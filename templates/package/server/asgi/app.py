@@ -30,7 +30,7 @@ from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
 from .. import planned_calls
 from ..serving import Service
-from . import http_response, plain_calls
+from . import cors, http_response, plain_calls
 from .endpoints import (
     authentication_of,
     check_sessions,
@@ -56,6 +56,7 @@ from .request import (
     RequestBodies,
     Scope,
     Send,
+    check_length,
     check_post,
     network_of,
     whole_body,
@@ -120,6 +121,9 @@ class AsgiApplication:
             await self._serve_other(scope["type"], receive, send)
             return
         request = HttpRequest(scope)
+        if self.settings.origins is not None:
+            origin = self._validator.listed_origin(request)
+            send = send if origin is None else cors.share_responses(send, origin)
         state = self._state()
         may_be_json = state.heads.find(request)
         first: Awaitable[Message] | None = None
@@ -257,8 +261,11 @@ class AsgiApplication:
             is_sse: Whether the request is for HTTP+SSE.
         """
         refused = self._validator.check(request, any_origin=route is not None and route.any_origin)
+        refused = refused or check_length(request)
         if refused is not None:
             return refused
+        if cors.is_preflight(request) and self._validator.listed_origin(request) is not None:
+            return cors.PREFLIGHT
         if route is None and not is_sse:
             if request.path not in self._paths:
                 if state.authenticator is not None:

@@ -17,6 +17,7 @@ import anyio
 
 from ...channel import RequestId
 from ...errors import ConnectionClosedError
+from ...runtime.pending_requests import PARTING_SECONDS
 from .event_store import EventStore, StoredEvent
 from .response_writer import SseResponse
 
@@ -190,8 +191,13 @@ class ResumableStream:
         self.stop()
 
     def stop(self) -> None:
-        """Send nothing more. The task that holds a GET connection closes the connection."""
+        """Send nothing more. The task that holds a GET connection closes the connection.
+
+        A client that does not read has `PARTING_SECONDS` for the end.
+        """
         self.over = True
+        if self._response is not None:
+            self._response.end_within(PARTING_SECONDS)
         if self.held is not None:
             self.held.cancel()
 

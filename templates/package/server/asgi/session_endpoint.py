@@ -142,9 +142,7 @@ class SessionEndpoint:
             session: The session of the POST, or the refusal, if known.
         """
         initialize = initialize_request(message)
-        if session is None and (
-            self._stateless or self.session_id_of(request) is None
-        ):
+        if session is None and (self._stateless or self.session_id_of(request) is None):
             if initialize is not None:
                 await self.initialize(request, initialize, body, receive, send)
                 return

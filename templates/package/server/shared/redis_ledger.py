@@ -1,4 +1,4 @@
-"""What each client has stored in an engine, in bytes, so that no client fills the engine.
+"""Ledgers of the bytes that each client has stored in an engine, so that none fills the engine.
 
 A ledger counts the entries of one kind: sessions, events, tasks. The scripts that write an entry
 change its ledger too, so processes that write concurrently exceed no limit. A client may store an
@@ -88,14 +88,16 @@ local function ledger(sizes, due, prefix, limit)
     redis.call('PEXPIRE', due, 2592000000)
   end
   function self.least_used(client, but)
-    local found, least
+    local own = {}
     for _, id in ipairs(redis.call('ZRANGE', due, 0, 99)) do
       if id ~= but and self.client(id) == client then
-        local left = redis.call('PTTL', prefix .. id)
-        if not found or left < least then found, least = id, left end
+        own[#own + 1] = {id, redis.call('PTTL', prefix .. id)}
       end
     end
-    return found
+    table.sort(own, function(one, other)
+      return one[2] < other[2] or (one[2] == other[2] and one[1] < other[1])
+    end)
+    return own
   end
   return self
 end
@@ -103,7 +105,8 @@ end
 """Defines `ledger`, for the scripts that write entries.
 
 `has_room` and `charge` take the bytes of an entry in place of those that are counted for it, so a
-command that is sent twice counts once. `least_used` looks at 100 entries.
+command that is sent twice counts once. `least_used` gives entries of a client among 100, those that
+expire first at the front.
 """
 
 

@@ -151,8 +151,12 @@ class RedisTaskStore:
             )
             await self._load_summaries(tasks, oldest)
 
-    async def load(self, task_id: str) -> TaskRecord | None:
-        """Get a string."""
+    async def load(self, task_id: str, before: TaskRecord | None = None) -> TaskRecord | None:
+        """Get a string; or its head alone, if that is the one of the version before."""
+        if before is not None:
+            head = await self._engine.call("GETRANGE", self._key(task_id), 0, _HEAD.size - 1)
+            if head == _HEAD.pack(before.version, before.fence, before.is_terminal):
+                return before
         return _record_in(await self._engine.call("GET", self._key(task_id)))
 
     async def change(self, record: TaskRecord) -> bool:
@@ -164,11 +168,13 @@ class RedisTaskStore:
 
     async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
         """Set the lease, unless another process has it, and then the string."""
+        lease = self._lease_key(task_id)
+        if await self._engine.call("EXISTS", lease):
+            return None
         before = await self.load(task_id)
         if before is None or before.is_terminal:
             return None
         record = before.next_version(worker=worker, fence=before.fence + 1)
-        lease = self._lease_key(task_id)
         taken = await self._engine.call("SET", lease, _lease_of(record), "PX", _LEASE_MS, "NX")
         if taken is None or not await self._change(record, before.fence, "1"):
             return None

@@ -76,8 +76,16 @@ class SessionStore(Protocol):
         """
         ...
 
-    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
-        """The record of a session; `None` if the session has ended or never existed."""
+    async def load(
+        self, identifier: str, seconds: float | None, before: SessionRecord | None = None
+    ) -> SessionRecord | None:
+        """The record of a session; `None` if the session has ended or never existed.
+
+        Args:
+            identifier: Id of the session.
+            seconds: See above.
+            before: A long record that was loaded before; returned if it is the stored version.
+        """
         ...
 
     async def change(self, identifier: str, record: SessionRecord) -> bool:
@@ -109,7 +117,9 @@ class MemorySessionStore:
         self._records = {each: entry for each, entry in self._records.items() if entry[1] > now}
         self._records[identifier] = record, _expiry(seconds)
 
-    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
+    async def load(
+        self, identifier: str, seconds: float | None, before: SessionRecord | None = None
+    ) -> SessionRecord | None:
         """Load a record."""
         record, until = self._records.get(identifier, (None, 0.0))
         if record is None or until <= anyio.current_time():

@@ -67,6 +67,7 @@ from .worker import (
 logger = logging.getLogger(__name__)
 
 _ID_CHARACTERS = 128  # most characters of a session id that is looked up
+_LONG_RECORD = 8192  # bytes kept for a session, from which its record counts as long
 _TOUCHES = 3  # of the record of a session in use, per idle time
 
 _CANCELLED_ID = "requestId"  # in the params of a cancellation
@@ -299,13 +300,14 @@ class SharedEndpoint(SessionEndpoint):
             SharedStateError: The engine can't be reached.
         """
         record = None
+        # Not typed: `isinstance` on a class of a protocol would cost a microsecond per call.
+        session: Any = self.registry.get(identifier)
         if not self._worker.beaten.is_set():
             with anyio.move_on_after(WAIT_SECONDS):
                 await self._worker.beaten.wait()
         if len(identifier) <= _ID_CHARACTERS:
-            record = await self._store.load(identifier, self._idle)
-        # Not typed: `isinstance` on a class of a protocol would cost a microsecond per call.
-        session: Any = self.registry.get(identifier)
+            record = await self._store.load(identifier, self._idle, _long_record(session))
+        session = self.registry.get(identifier)  # it may have ended meanwhile, or been added
         if record is None and session is not None:
             await self._end_session(session)
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
@@ -344,7 +346,7 @@ class SharedEndpoint(SessionEndpoint):
     async def _reload_session(self, session: SharedSession) -> None:
         if not session.is_stored:
             return
-        record = await self._store.load(session.id, self._idle)
+        record = await self._store.load(session.id, self._idle, _long_record(session))
         if record is None:
             await self._end_session(session)
         else:
@@ -398,8 +400,9 @@ class SharedEndpoint(SessionEndpoint):
         if isinstance(message, jsonrpc.Notification):
             if message.method == CANCELLED:
                 cancelled = _cancelled_id(message)
-                is_here = cancelled is None or cancelled in begun
-                return not (is_here or session.peer.connection.is_open(cancelled)), None
+                if cancelled is None or cancelled in begun:
+                    return False, None
+                return not session.peer.connection.is_open(cancelled), None
             if message.method == PROGRESS:
                 identifier = _read_id(message.params, PROGRESS_TOKEN)
         elif not isinstance(message, jsonrpc.Request):
@@ -470,6 +473,12 @@ def _encode_message(message: jsonrpc.Message) -> bytes:
 def _refusal(error: SharedStateError) -> HttpResponse:
     full = isinstance(error, SharedStateFullError)
     return http_response.unavailable(str(error) if full else _UNREACHABLE)
+
+
+def _long_record(session: SharedSession | None) -> SessionRecord | None:
+    """The record of a session if it is so long that its version is checked before it is loaded."""
+    is_long = session is not None and session.is_stored and session.kept > _LONG_RECORD
+    return session.record if is_long and session is not None else None
 
 
 def _size_of(record: SessionRecord) -> int:

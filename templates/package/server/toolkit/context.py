@@ -9,9 +9,9 @@ and returns its result. In the event loop it returns a coroutine as usual, so
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ...other_sdks import NoOptions
     from .features import RequestHead, ServerSession
 
+Parameters = ParamSpec("Parameters")
+
 LogLevel: TypeAlias = Literal[
     "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"
 ]
@@ -40,6 +42,16 @@ if TYPE_CHECKING:
     StateT = TypeVarWithDefault("StateT", default=Any)
 else:
     StateT = TypeVar("StateT")
+
+
+def _needs_no_await(
+    function: Callable[Parameters, Coroutine[Any, Any, None]],
+) -> Callable[Parameters, Awaitable[None]]:
+    """The function itself; to type checkers, a call without `await` is no mistake.
+
+    It is none in a plain function, where the call blocks.
+    """
+    return function
 
 
 class Context(ContextFeatures, Generic[StateT]):
@@ -157,6 +169,7 @@ class Context(ContextFeatures, Generic[StateT]):
         """The params as received, with members that the types lack."""
         return self.request_context.raw_params
 
+    @_needs_no_await
     async def progress(
         self, value: float, total: float | None = None, message: str | None = None
     ) -> None:
@@ -171,12 +184,14 @@ class Context(ContextFeatures, Generic[StateT]):
         """
         await self.request_context.progress(value, total, message)
 
+    @_needs_no_await
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         """Report progress, with the name and the arguments that other SDKs have."""
         await self.request_context.progress(progress, total, message)
 
+    @_needs_no_await
     async def log(
         self, level: LogLevel, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
     ) -> None:
@@ -193,6 +208,7 @@ class Context(ContextFeatures, Generic[StateT]):
             raise _keyword_error("ctx.log", others)
         await self.request_context.log(level, data, logger)
 
+    @_needs_no_await
     async def debug(
         self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
     ) -> None:
@@ -201,12 +217,14 @@ class Context(ContextFeatures, Generic[StateT]):
             raise _keyword_error("ctx.debug", others)
         await self.request_context.log("debug", data, logger)
 
+    @_needs_no_await
     async def info(self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]) -> None:
         """Send a log message of level `info`."""
         if others or data is UNSET:
             raise _keyword_error("ctx.info", others)
         await self.request_context.log("info", data, logger)
 
+    @_needs_no_await
     async def warning(
         self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
     ) -> None:
@@ -215,6 +233,7 @@ class Context(ContextFeatures, Generic[StateT]):
             raise _keyword_error("ctx.warning", others)
         await self.request_context.log("warning", data, logger)
 
+    @_needs_no_await
     async def error(
         self, data: Any, logger: str | None = None, **others: Unpack[NoOptions]
     ) -> None:
@@ -223,6 +242,7 @@ class Context(ContextFeatures, Generic[StateT]):
             raise _keyword_error("ctx.error", others)
         await self.request_context.log("error", data, logger)
 
+    @_needs_no_await
     async def close_stream(self) -> None:
         """Close the SSE stream of the request, so that a long call holds no connection open.
 
@@ -273,8 +293,8 @@ def _keyword_error(call: str, names: Collection[str]) -> TypeError:
 
 
 # At run time `data` may be missing, so that the error can name it in place of another keyword.
-for _method in (Context.log, Context.debug, Context.info, Context.warning, Context.error):
-    _method.__defaults__ = (UNSET, None)
+for _name in ("log", "debug", "info", "warning", "error"):
+    vars(Context)[_name].__defaults__ = (UNSET, None)
 
 
 class ThreadContext(Context[Any]):

@@ -13,7 +13,6 @@ from collections.abc import (
     Callable,
     Collection,
     Coroutine,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
@@ -52,7 +51,7 @@ class CustomMethod:
         name: The method on the wire.
         params: Type of the params; `None` for the annotation of the parameter, or a dict.
         result: Type of the result; `None` for any object.
-        reserved: Names of the specification's methods.
+        reserved: The specification's methods, with the names of their handlers.
         extension: The extension that the method belongs to, or `None`.
         names: Further names that the annotations may use.
 
@@ -72,7 +71,7 @@ class CustomMethod:
         name: str,
         params: Any,
         result: Any,
-        reserved: Iterable[str],
+        reserved: Mapping[str, str],
         extension: str | None,
         names: Mapping[str, Any] | None = None,
     ) -> None:
@@ -81,7 +80,11 @@ class CustomMethod:
         if not name or name.startswith("rpc."):
             raise ValueError(f"{label}: expected a name that does not start with 'rpc.'")
         if name in reserved:
-            raise ValueError(f"{label}: the specification has it already")
+            raise ValueError(
+                f"{label}: the specification has it already: override {reserved[name]} of the "
+                "ServerHandlers of the revision, and pass an object of that class in "
+                "Server(handlers=[...])"
+            )
         signature = signatures.read(function, label, names, _context_name(function))
         parameters = list(signature.parameters.values())
         if len(parameters) > 1 or (params is not None and not parameters):
@@ -195,7 +198,9 @@ class MethodDecorator:
 
         def register(function: Function) -> Function:
             reserved = {
-                request for each in self.revisions.values() for request in each.client_requests
+                request: row.python_name
+                for each in self.revisions.values()
+                for request, row in each.client_requests.items()
             }
             method = CustomMethod(function, name, params, result, reserved, extension, names)
             method.scopes = required

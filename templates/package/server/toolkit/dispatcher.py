@@ -208,6 +208,9 @@ class Dispatcher:
     is_open: ClassVar[bool] = False
     """Whether it has unregistered items, as a proxy has: only requests to it list and find them."""
 
+    item_options: Mapping[str, Mapping[str, str]] = {}
+    """Members of items that a draft adds, by decorator: wire names by keyword."""
+
     def __init__(
         self,
         settings: ServerSettings,

@@ -1,4 +1,4 @@
-"""Checks, when a server is created, of members that a draft requires and that nothing sets.
+"""Checks of members that a draft requires and that nothing sets, or that a decorator sets.
 
 Only packages of such a draft have this module.
 """
@@ -39,24 +39,42 @@ def expect_described(describe: Callable[[Revision], Description]) -> None:
             _expect_fit(result, revision, revision.client_requests.get(name), "Server")
 
 
-def expect_listed(registry: Registry[Any], unset: Collection[str] = ()) -> None:
+def expect_listed(
+    registry: Registry[Any], unset: Collection[str] = (), absent: Collection[str] = ()
+) -> None:
     """Check that the item that was registered last can be listed in each revision.
 
     Args:
         registry: The items.
         unset: Members of the items, and of results about the items, that nothing sets.
+        absent: Members of results that a server needs, and that the newest revision lacks.
 
     Raises:
-        TypeError: A revision requires a member that nothing sets.
+        TypeError: A revision requires a member that nothing sets, or lacks one.
     """
     for key, item in list(registry.items.items())[-1:]:
         what = f"{registry.row.kind} {safe_repr(key)}"
-        if unset:
-            raise _unset_error(what, REVISIONS.newest(), f"nothing sets {', '.join(unset)}")
+        if absent:
+            name, members = safe_repr(REVISIONS.newest().name), ", ".join(absent)
+            raise TypeError(f"{what}: revision {name} has no {members}: answer by handlers instead")
+        given = item.wire("any")
+        if missing := [each for each in unset if _lacks(given, registry.row, each)]:
+            raise _unset_error(what, REVISIONS.newest(), f"nothing sets {', '.join(missing)}")
         for revision in REVISIONS.values():
             wire = item.wire(revision.facts.behaviour.structured_content)
             page = {registry.row.member: [wire], **NO_CACHING.wire()}
             _expect_fit(page, revision, revision.client_requests.get(registry.row.request), what)
+
+
+_KINDS = {"".join(map(str.capitalize, row.kind.split())): row.kind for row in ITEM_LISTS}
+"""The kind of the items of a definition, such as `resource template` of `ResourceTemplate`."""
+
+
+def _lacks(item: Mapping[str, Any], row: ItemList, member: str) -> bool:
+    """Whether an item lacks a member such as `Tool.owner`, or nothing can set the member."""
+    definition, _, wire = member.partition(".")
+    kind = _KINDS.get(definition, row.kind)
+    return kind == row.kind and (definition not in _KINDS or wire not in item)
 
 
 class CheckedDispatcher(Dispatcher):
@@ -64,16 +82,23 @@ class CheckedDispatcher(Dispatcher):
 
     Attributes:
         unset: Members that nothing sets, by the first part of a method's name.
+        absent: Members of results that the newest revision lacks, likewise.
 
     Raises:
         TypeError: (from registration) A revision requires a member that nothing sets.
     """
 
     unset: Mapping[str, Collection[str]] = {}
+    absent: Mapping[str, Collection[str]] = {}
 
     def _list_changed(self, row: ItemList) -> None:
-        unset = self.unset.get(row.request.partition("/")[0], ())
-        expect_listed(self.registries[ITEM_LISTS.index(row)], unset)
+        name = row.request.partition("/")[0]
+        registry = self.registries[ITEM_LISTS.index(row)]
+        try:
+            expect_listed(registry, self.unset.get(name, ()), self.absent.get(name, ()))
+        except TypeError:  # the list of all items would fail
+            registry.remove(next(reversed(registry.items)))
+            raise
         super()._list_changed(row)
 
 
@@ -87,5 +112,5 @@ def _expect_fit(result: Any, revision: Revision, method: Method | None, what: st
 
 
 def _unset_error(what: str, revision: Revision, why: str) -> TypeError:
-    fact = "a default in --facts gives a member its value"
+    fact = "a keyword of the decorator or a default in --facts gives a member its value"
     return TypeError(f"{what}: revision {safe_repr(revision.name)}: {why}; {fact}")

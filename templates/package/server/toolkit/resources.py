@@ -35,7 +35,7 @@ from .content import (
     wire_of,
 )
 from .context import Context
-from .decorators import Function, adder, check_others, wire_members
+from .decorators import Function, adder, check_others, split_options, wire_members
 from .dispatcher import Dispatcher, is_permitted, with_input
 from .features import InputRequired, without_input_required
 from .registry import NO_CACHING, CacheHint, Respond, checked_tags
@@ -287,12 +287,13 @@ class ResourceDecorator:
         """
         if callable(uri):
             raise TypeError('expected @server.resource("scheme://path"), got @server.resource')
-        check_others(others, "resource")
+        own, rest = split_options(self._dispatcher, "resource", others)
+        check_others(rest, "resource")
         required = checked_scopes(scopes)
         if required and cache.scope != "private":
             cache = CacheHint(cache.ttl_ms, "private")
         notes = wire_of(annotations, Annotations, "annotations") if annotations else None
-        members = wire_members(title, description, icons, meta, notes)
+        members = own | wire_members(title, description, icons, meta, notes)
         if size is not None:
             expect(size, int, "size")
         names = local_names(inspect.currentframe())

@@ -70,12 +70,14 @@ def serve_skills(
         handler: Handles the requests; `None` serves the registered skills.
 
     Raises:
-        ValueError: One of the methods is registered already.
+        ValueError: One of the methods is registered already, here or where this server is mounted.
     """
-    dispatcher.add_item_handlers(_HANDLERS)
     for name, row in ROWS.items():
-        if dispatcher.custom.setdefault(name, row) is not row:
+        if dispatcher.custom.get(name, row) is not row:
             raise ValueError(f"method {name!r} is registered already")
+        dispatcher.check_method(name)
+    dispatcher.add_item_handlers(_HANDLERS)
+    dispatcher.custom |= ROWS
     dispatcher.declare({CAPABILITY: {SKILLS: dict(settings)}})
     if handler is None:
         dispatcher.serve_items(ROWS.keys())

@@ -1,10 +1,10 @@
 """How many requests a client has open at a server: as many as the server accepts.
 
-A server that has too much to do refuses a request before any work on it. A client that made 500
-calls at once would then fail most of them, although the server could serve all, one after the other.
-So a request waits here for its place. At first there are many places. A refusal leaves as many as
-the server has accepted, and each response makes room for the next request. After the time that the
-server named, there are more places again, by 1, 2, 4 and so on, until the next refusal.
+A server that has too much to do refuses requests before any work on them. Of 500 calls at once,
+most would fail then, although the server could serve all of them, one after the other. So a request
+waits here for its place. At first there are many places. A refusal leaves as many as the server has
+accepted, and each response makes room for the next request. After the time that the server named,
+there are more places again, by 1, 2, 4 and so on, until the next refusal.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import anyio
 from ...channel import RequestId
 from ...errors import ConnectionClosedError
 from .event_stream import StartSoon
+
 
 class OpenRequests:
     """The places for open requests, and the requests that wait for one.

@@ -342,6 +342,21 @@ async def test_work_for_notifications_ends_with_an_abandoned_batch() -> None:
             await notified.ended.wait()
 
 
+async def test_work_for_notifications_outlives_the_answers_of_a_batch() -> None:
+    notified = Notified()
+    limits = Limits(abandoned_seconds=0.02, in_flight=2)
+    async with asgi(notified.server, limits=limits) as http:
+        await http.initialize(WITH_BATCHES)
+        tools = request(WITH_BATCHES, "tools/list", id="a")
+        for done in range(1, 4):  # more than have a place at a time
+            async with http.stream("POST", [ROOTS_CHANGED, tools]) as stream:
+                await stream.end()
+            await anyio.wait_all_tasks_blocked()
+            assert notified.begun == done
+        with anyio.fail_after(SECONDS):
+            await notified.ended.wait()
+
+
 @sessions
 async def test_answers_and_cancellations_are_accepted_at_the_limit(
     revision: str,
@@ -417,7 +432,7 @@ async def test_new_posts_are_looked_at_four_times_a_second() -> None:
 
 
 @on_virtual_clock
-async def test_a_call_that_ends_as_it_is_abandoned_does_not_end_the_watching() -> None:
+async def test_a_call_may_end_as_it_is_abandoned() -> None:
     posts, _ = count_posts(abandoned_seconds=5)
     session = open_session(NEWEST)
     async with anyio.create_task_group() as tasks:

@@ -354,3 +354,20 @@ def test_a_prompt_has_no_parameter_headers_of_a_tool(revision: str) -> None:
         head = request_with(**{**fields, METHOD: each["method"]})
         with nullcontext() if is_valid else pytest.raises(HeaderMismatchError, match="Region"):
             validator.check(head, parsed, validator.values_of(parsed))
+
+
+async def test_a_body_of_two_lengths_is_refused_and_its_connection_closed(revision: str) -> None:
+    message = request(revision, "tools/list")
+    both = {"content-length": str(len(encode_message(message))), "transfer-encoding": "chunked"}
+    async with asgi(Web().server) as http:
+        fields = fields_of(revision, message)
+        for more, status in (({}, 200), (both, 400), ({}, 200), (both, 400)):
+            reply = await http.post(message, **fields, **more)
+            assert (reply.status, reply.fields.get("connection")) == (
+                status,
+                "close" if status == 400 else None,
+            )
+        assert reply.error["message"] == "expected Content-Length or Transfer-Encoding, got both"
+        for method, path in (("GET", "/mcp"), ("DELETE", "/mcp"), ("POST", "/elsewhere")):
+            reply = await http.request(method, path=path, **both)
+            assert (reply.status, reply.fields["connection"]) == (400, "close")

@@ -174,9 +174,7 @@ async def test_a_session_that_was_ended_is_gone_for_every_request(
 
 
 @pytest.mark.requirement("transport-security.session-id-untrusted-input", revisions=EVERY_REVISION)
-@pytest.mark.parametrize(
-    "identifier", ["x", "../../etc/passwd", "\u00e9", "a" * 10_000, "a, b"]
-)
+@pytest.mark.parametrize("identifier", ["x", "../../etc/passwd", "\u00e9", "a" * 10_000, "a, b"])
 async def test_ids_that_were_never_given_open_nothing(identifier: str) -> None:
     async with asgi(server_of()) as http:
         for method in ("POST", "GET", "DELETE"):
@@ -472,5 +470,8 @@ async def test_the_end_of_the_server_answers_and_ends_its_calls(
             await http.shut_down()
             assert cancelled_too.is_set()
             (answer,) = await post.messages()
-            assert (answer["id"], answer["error"]["message"]) == (1, "the server is ending; the request may have been acted on")
+            assert (answer["id"], answer["error"]["message"]) == (
+                1,
+                "the server is ending; the request may have been acted on",
+            )
             assert await got.messages() == []

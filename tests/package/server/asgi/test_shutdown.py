@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, SharedState
+from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.toolkit.context import Context
 from mcpgen_runtime.server.toolkit.server import Server
 from package.asgi_client import Http, asgi, fields_of
@@ -272,11 +273,18 @@ async def test_an_asyncio_host_cancels_a_request_and_sends_an_error(
         assert endless.cancelled.is_set()
 
 
+def application(http: Http) -> AsgiApplication:
+    """The application that a client calls."""
+    assert isinstance(http.app, AsgiApplication)
+    return http.app
+
+
+@pytest.mark.one_process
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_a_server_that_ends_says_so_to_those_who_open_a_session(revision: str) -> None:
     async with asgi(Server("tester"), limits=Limits(sessions=1)) as http:
         await http.initialize(revision)
-        await http.app.close_streams()
+        await application(http).close_streams()
         refused = await http.another().post(initialize(revision))
     assert (refused.status, refused.fields["retry-after"]) == (503, "1")
     assert refused.error == {"code": -32603, "message": REFUSED, "data": {"begun": False}}
@@ -291,7 +299,7 @@ async def test_a_server_that_ends_takes_no_session_of_another_process(revision: 
         await first.initialize(revision)
         second.fields = first.fields
         assert (await second.ask(revision, "ping")).status == 200
-        await second.app.close_streams()
+        await application(second).close_streams()
         refused = await second.ask(revision, "ping", id=2)
         assert (refused.status, refused.error["message"]) == (503, REFUSED)
         assert (await first.ask(revision, "ping", id=3)).status == 200

@@ -11,6 +11,8 @@ import pytest
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.server.asgi.settings import Answers, Limits
 from package.asgi_client import JSON, SESSION, SSE, asgi
+from package.asgi_stream import SECONDS
+from package.server.asgi.test_abandoned_calls import JUMPING
 from package.wire import SESSIONS, cancelled_notification, request
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
@@ -260,6 +262,40 @@ async def test_a_session_can_be_ended_though_its_client_reads_nothing(revision: 
             waiting.go.set()
             await waiting.end()
             assert (await http.delete()).status == 200
+
+
+@pytest.mark.parametrize("anyio_backend", JUMPING)
+@pytest.mark.parametrize("silent", [("GET",), ("POST",), ("GET", "POST")], ids="+".join)
+@pytest.mark.parametrize("flooding", [False, True])
+@sessions
+async def test_streams_that_nobody_reads_end_soon_after_their_server(
+    revision: str, silent: tuple[str, ...], flooding: bool, anyio_backend: Any
+) -> None:
+    server = Server("tester", drain=0)
+
+    @server.tool
+    async def flood(ctx: Context) -> None:
+        await ctx.info("begun")
+        for _ in range(20 if flooding else 0):
+            await ctx.info("x" * 1000)
+        await anyio.sleep_forever()
+
+    message = request(revision, "tools/call", {"name": "flood", "arguments": {}})
+    async with asgi(server) as http:
+        await http.initialize(revision)
+        async with http.stream("GET") as opened, http.stream("POST", message) as stream:
+            await stream.message()
+            for method, each in (("GET", opened), ("POST", stream)):
+                if method in silent:
+                    each.stop_reading()
+            server.tool(name="added")(flood)  # is announced
+            await anyio.wait_all_tasks_blocked()
+            began = anyio.current_time()
+            await http.lifespans[0].end()
+            with anyio.fail_after(SECONDS):
+                await opened.finished.wait()
+                await stream.finished.wait()
+            assert anyio.current_time() - began < 3  # and not `Limits.send_seconds`
 
 
 async def test_the_session_id_of_a_client_that_left_is_not_logged(

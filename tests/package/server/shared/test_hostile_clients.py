@@ -123,7 +123,7 @@ async def test_a_batch_of_responses_goes_to_each_worker_in_parts(bus: Recorded) 
         assert sum(map(len, bus.sent)) < len(LONG) + 20_000
 
 
-async def test_responses_to_unknown_workers_leave_nothing_in_the_engine(engine: Engine) -> None:
+async def test_responses_to_unknown_workers_leave_nothing(engine: Engine) -> None:
     async with run_workers(engine.url) as workers:
         await open_session(workers, BATCHES)
         before = engine.ask("DBSIZE")
@@ -150,6 +150,42 @@ async def test_a_list_of_tasks_reads_little_of_each(engine: Engine) -> None:
         assert [each.task_id for each in page.records] == [f"t{at}" for at in range(20)]
         [wire] = {str(each.core_wire()["statusMessage"]) for each in page.records}
         assert (wire, page.records[0].core_wire()["status"]) == ("why", "failed")
+
+
+@newest
+async def test_a_long_record_of_a_session_is_read_once(revision: str, engine: Engine) -> None:
+    async with run_workers(engine.url) as workers:
+        one, two, _ = workers.each
+        await one.initialize(revision, {"experimental": {"x": {"y": "z" * 50_000}}})
+        two.fields |= one.fields
+        for http in (one, two):
+            assert (await http.ask(revision, "ping")).status == 200
+        before = sent_bytes(engine)
+        for _ in range(20):
+            for http in (one, two):
+                assert (await http.ask(revision, "ping")).status == 200
+        assert sent_bytes(engine) - before < 50_000
+        assert (await one.ask(revision, "logging/setLevel", {"level": "error"})).status == 200
+        events = (await two.ask(revision, "tools/call", {"name": "logs", "arguments": {}})).events
+        assert "loud" in str(events)
+        assert "quiet" not in str(events)
+        assert (await one.delete()).status == 200
+        assert (await two.ask(revision, "ping")).status == 404
+
+
+async def test_a_task_that_is_waited_for_is_read_once(engine: Engine) -> None:
+    async with opened(engine) as state:
+        await state.tasks.create(task_of("t", size=1_000_000))
+        record = await state.tasks.load("t")
+        assert record is not None
+        before = sent_bytes(engine)
+        for _ in range(100):  # some seconds of waiting
+            assert await state.tasks.load("t", record) is record
+            assert await state.tasks.claim("t", "two") is None
+        assert sent_bytes(engine) - before < 100_000
+        changed = record.next_version(status="cancelled")
+        assert await state.tasks.change(changed)
+        assert await state.tasks.load("t", record) == changed
 
 
 def sent_bytes(engine: Engine) -> int:

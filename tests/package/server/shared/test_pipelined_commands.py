@@ -156,7 +156,7 @@ async def test_an_error_reply_is_that_of_its_command() -> None:
         (b"+" + bytes(1000), "at most 1000 bytes"),
     ],
 )
-async def test_a_reply_that_is_wrong_or_too_long_fails_its_command_alone(
+async def test_a_wrong_or_long_reply_fails_its_command_alone(
     data: bytes, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(redis_connection, "REPLY_BYTES", 1000)

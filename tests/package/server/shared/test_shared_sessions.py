@@ -508,7 +508,9 @@ class Stale(MemorySessionStore):
         await anyio.lowlevel.checkpoint()
         await super().create(identifier, record, seconds)
 
-    async def load(self, identifier: str, seconds: float | None) -> SessionRecord | None:
+    async def load(
+        self, identifier: str, seconds: float | None, before: SessionRecord | None = None
+    ) -> SessionRecord | None:
         record = await super().load(identifier, seconds)
         if record is None:
             await self.late.wait()

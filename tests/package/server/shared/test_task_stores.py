@@ -73,6 +73,19 @@ async def test_a_task_ends_once(kind: str, end: Any, engine: Engine) -> None:
 
 
 @kinds
+async def test_a_record_that_has_not_changed_is_the_one_before(kind: str, engine: Engine) -> None:
+    async with store_of(kind, engine) as store:
+        await store.create(record_of())
+        first = await store.load("t")
+        assert first is not None
+        assert await store.load("t", first) is first
+        changed = first.next_version(status="completed", result={})
+        assert await store.change(changed)
+        assert await store.load("t", first) == changed
+        assert await store.load("never", first) is None
+
+
+@kinds
 async def test_of_writers_at_once_one_ends_a_task(kind: str, engine: Engine) -> None:
     ended: list[bool] = []
     async with store_of(kind, engine) as store:

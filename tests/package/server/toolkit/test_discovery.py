@@ -25,7 +25,12 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.protocol import jsonrpc
 from mcpgen_runtime.server.toolkit import tool_discovery
-from mcpgen_runtime.server.toolkit.tool_discovery import KEPT_INDEXES, QUERY_WORDS
+from mcpgen_runtime.server.toolkit.tool_discovery import (
+    KEPT_INDEXES,
+    QUERY_CHARACTERS,
+    QUERY_TAGS,
+    QUERY_WORDS,
+)
 from mcpgen_runtime.testing import connected
 from package.asgi_client import asgi
 from package.server.auth.guarded import challenge_in, protected_settings
@@ -126,6 +131,33 @@ async def test_the_best_tool_comes_first_and_few_are_returned(revision: str) -> 
         assert await search(client, "file") == ["file_reader", "t0", "t1"]
         assert await search(client, "file", limit=1) == ["file_reader"]
         assert len(await search(client, "file", limit=30)) == 3
+
+
+@newest
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"limit": 0},
+        {"limit": -1},
+        {"limit": -(10**30)},
+        {"query": "does " * (QUERY_CHARACTERS // 5 + 1)},
+        {"query": "aB" * 1_900_000},
+        {"tags": ["t"] * (QUERY_TAGS + 1)},
+        {"tags": ["y" * 30] * 100_000},
+        {"tags": ["y" * 3_000_000]},
+    ],
+    ids=range(8),
+)
+async def test_a_search_beyond_its_bounds_is_an_error_of_bounded_length(
+    revision: str, options: dict[str, Any]
+) -> None:
+    server = city()
+    for number in range(2000):
+        server.add_tool(lambda: "", name=f"t{number}", tags=[f"{number}" * 20])
+    async with connect(server, revision=revision) as client:
+        result: Any = await client.call_tool("search_tools", {"query": "gate", **options})
+        assert result.is_error
+        assert 10 < len(result.content[0].text) < 10_000
 
 
 @newest

@@ -13,6 +13,7 @@ import pytest
 
 from mcpgen_runtime import (
     Context,
+    Middleware,
     MiddlewareRequest,
     Next,
     Principal,
@@ -224,6 +225,27 @@ def test_middleware_that_is_no_coroutine_function_is_refused() -> None:
 
     with pytest.raises(TypeError, match="middleware: expected a coroutine function"):
         shop().middleware(plain)
+
+
+class Unrelated:
+    async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any: ...
+
+
+class Related(Middleware):
+    async def on_call_tool(self, request: MiddlewareRequest, next: Next) -> Any: ...
+
+
+@pytest.mark.parametrize(
+    ("middleware", "reason"),
+    [
+        (Unrelated(), r"Unrelated, which has on_call_tool but is no Middleware"),
+        (Unrelated, r"write class Unrelated\(Middleware\)"),
+        (Related, r"got the class Related: pass Related\(\)"),
+    ],
+)
+def test_an_object_that_is_no_middleware_is_told_from_one(middleware: Any, reason: str) -> None:
+    with pytest.raises(TypeError, match=reason):
+        shop().middleware(middleware)
 
 
 async def test_each_request_is_logged_with_what_became_of_it(

@@ -479,7 +479,7 @@ async def test_a_long_list_of_tasks_has_pages() -> None:
 @pytest.mark.requirement("tasks.error-internal", revisions=(REVISION,))
 async def test_a_store_that_fails_is_an_internal_error() -> None:
     class Broken(MemoryTaskStore):
-        async def load(self, task_id: str) -> TaskRecord | None:
+        async def load(self, task_id: str, before: Any = None) -> TaskRecord | None:
             raise OSError("disk on fire")
 
     async with requestor("memory", Work(store=Broken()).server) as client:

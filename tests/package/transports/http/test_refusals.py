@@ -1,4 +1,4 @@
-"""Servers and proxies that refuse for a while: what is sent again, when, and what fails with which text.
+"""Servers and proxies that refuse for a while: what is sent again, when, and what fails how.
 
 All runs are on a virtual clock, against servers in memory.
 """
@@ -16,24 +16,25 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime import ClientLimits, ListeningAgain, Timeouts, ToolsChanged, connect
+from mcpgen_runtime import ClientLimits, ListeningAgain, Timeouts, connect
 from mcpgen_runtime.errors import (
     NOT_BEGUN,
-    ConnectionClosedError,
     HttpStatusError,
     McpError,
     RemoteError,
     RequestTimeoutError,
+    ResponseLostError,
 )
+from mcpgen_runtime.framing.sse import encode_event
 from mcpgen_runtime.runtime.time_limits import HttpTimeouts
 from mcpgen_runtime.transports.http.http_client import retry_seconds
-from package.client.simulation import simulate
+from package.client.simulation import MemoryReply, simulate
 from package.faults import ONE_OF_EACH
-from package.http_script import Script, error, result
+from package.http_script import Script, error, initialize_result, result
 from package.http_server import Asked, Handler, Reply
 from package.transports.http.test_silent_servers import reach
-from package.transports.http.test_stream_pauses import URL
-from package.wire import PER_REQUEST, SESSIONS
+from package.transports.http.test_stream_pauses import URL, StreamResponse
+from package.wire import ACKNOWLEDGED, PER_REQUEST, SESSIONS, encode_message, facts
 
 OUTAGES = (429, 502, 503, 504)
 TOOLS = [
@@ -45,6 +46,8 @@ TOOLS = [
         ("unknown", {}),
     )
 ]
+WITH_TASKS = "2025-11-25"
+NOW = "2026-07-28T12:00:00Z"
 DOUBT = "the server may or may not have worked on"
 Call = Callable[[Any], Awaitable[Any]]
 
@@ -131,7 +134,7 @@ SENT: Mapping[str, tuple[Call, str, bool]] = {
 @each
 @pytest.mark.parametrize("status", OUTAGES)
 @pytest.mark.parametrize("name", SENT)
-def test_what_is_safe_to_repeat_survives_an_outage(
+def test_a_request_safe_to_repeat_survives_an_outage(
     revision: str, status: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call, method, again = SENT[name]
@@ -201,7 +204,7 @@ def test_a_date_is_a_pause_too() -> None:
 
 
 @each
-def test_a_tool_that_was_not_listed_is_listed_to_learn_what_it_does(
+def test_an_unlisted_tool_is_listed_before_it_is_called_again(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, again in (("reads", True), ("adds", False)):
@@ -215,7 +218,7 @@ def test_a_tool_that_was_not_listed_is_listed_to_learn_what_it_does(
 @each
 @pytest.mark.parametrize("name", SENT)
 @pytest.mark.parametrize("id", [False, True])
-def test_what_was_not_begun_is_always_sent_again(
+def test_a_request_that_was_not_begun_is_always_sent_again(
     revision: str, name: str, id: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     call, method, _ = SENT[name]
@@ -227,7 +230,7 @@ def test_what_was_not_begun_is_always_sent_again(
 
 
 @each
-def test_what_is_never_begun_fails_after_a_minute(
+def test_a_request_that_is_never_begun_fails_after_a_minute(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Times(revision)
@@ -263,7 +266,7 @@ def test_a_refusal_for_an_hour_keeps_no_other_request(
 
 @pytest.mark.parametrize("status", [502, 503])
 @each
-def test_an_answer_of_the_server_in_an_outage_is_repeated_or_in_doubt(
+def test_an_answer_in_an_outage_is_repeated_or_in_doubt(
     revision: str, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def handler(asked: Asked, reply: Reply) -> None:
@@ -282,7 +285,7 @@ def test_an_answer_of_the_server_in_an_outage_is_repeated_or_in_doubt(
 
 @each
 @pytest.mark.parametrize("begun", [True, None])
-def test_work_that_was_given_up_is_repeated_where_the_answer_says_so(
+def test_work_that_was_given_up_is_repeated_if_that_is_safe(
     revision: str, begun: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def handler(asked: Asked, reply: Reply) -> None:
@@ -303,6 +306,16 @@ def test_a_session_is_opened_after_refusals(
     script.once[method] = [not_begun() for _ in range(3)]
     assert not isinstance(use(script, monkeypatch, tool("adds")), Exception)
     assert script.pauses(method) == [1.0] * 3
+
+
+@pytest.mark.parametrize("status", OUTAGES)
+def test_a_session_is_confirmed_after_an_outage(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Times(SESSIONS[-1])
+    script.once["notifications/initialized"] = [refuse(status)]
+    assert not isinstance(use(script, monkeypatch, tool("adds")), Exception)
+    assert script.pauses("notifications/initialized") == [0.0]
 
 
 class Limited(Times):
@@ -354,7 +367,7 @@ async def call_all(client: Any, count: int) -> tuple[Counter[str], float]:
 @pytest.mark.parametrize(
     ("count", "places"), [(500, 100), (500, 7), (5000, 100), (5000, 499), (500, 1000)]
 )
-def test_calls_that_a_server_has_no_room_for_wait_for_those_before(
+def test_calls_without_room_wait_for_those_before(
     revision: str, count: int, places: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Limited(revision, places, seconds=0.5)
@@ -375,19 +388,23 @@ def test_a_limit_bounds_what_is_open(revision: str, monkeypatch: pytest.MonkeyPa
 
 
 @each
-def test_a_server_that_others_fill_is_used_as_soon_as_it_has_room(
+def test_a_full_server_is_used_as_soon_as_it_has_room(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Limited(revision, places=0, seconds=0.01)
 
     async def call_while_full(client: Any) -> tuple[Counter[str], float]:
+        began = anyio.current_time()
+        called: list[tuple[Counter[str], float]] = []
+
         async def empty() -> None:
-            await anyio.sleep(9.5)
+            await anyio.sleep_until(began + 9.5)
             script.places = 100
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(empty)
-            return await call_all(client, 300)
+            called.append(await call_all(client, 300))
+        return called[0]
 
     outcomes, seconds = use(script, monkeypatch, call_while_full)
     assert outcomes == {"done": 300}
@@ -395,7 +412,7 @@ def test_a_server_that_others_fill_is_used_as_soon_as_it_has_room(
 
 
 @each
-def test_a_call_that_waits_for_a_place_can_time_out_or_be_cancelled(
+def test_a_call_that_waits_can_time_out_or_be_cancelled(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     script = Limited(revision, places=1, seconds=5)
@@ -403,7 +420,7 @@ def test_a_call_that_waits_for_a_place_can_time_out_or_be_cancelled(
     async def call(client: Any) -> tuple[int, float]:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(client.call_tool, "adds")
-            await anyio.sleep(1)
+            await anyio.wait_all_tasks_blocked()
             with pytest.raises(RequestTimeoutError):
                 await client.call_tool("adds", timeout=2)
             with anyio.move_on_after(1) as given_up:
@@ -426,7 +443,7 @@ def test_calls_that_wait_for_a_place_end_with_the_connection(
         outcomes: list[Any] = []
 
         async def close() -> None:
-            await anyio.sleep(1)
+            await anyio.wait_all_tasks_blocked()
             await client.close()
 
         async with anyio.create_task_group() as tasks:
@@ -456,6 +473,72 @@ def test_a_subscription_is_opened_after_an_outage(
     outcome = use(script, monkeypatch, listen)
     assert isinstance(outcome, HttpStatusError)
     assert script.pauses("subscriptions/listen") == [3.0, 3.0]
+
+
+def subscription(failure: Exception | None = None) -> Handler:
+    """A handler that accepts a subscription; its stream then breaks, or stays open."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        key = facts(PER_REQUEST[-1]).meta.subscription_id
+        params = {"_meta": {key: asked.id}, "notifications": {"toolsListChanged": True}}
+        message = encode_message({"jsonrpc": "2.0", "method": ACKNOWLEDGED, "params": params})
+        assert isinstance(reply, MemoryReply)
+        reply.response = StreamResponse(encode_event(message), failure, silent=failure is None)
+
+    return handler
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+def test_listening_goes_on_after_outages(revision: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = Times(revision)
+    script.once["subscriptions/listen"] = [
+        refuse(502),
+        subscription(ResponseLostError("the worker was killed")),
+        refuse(502),
+        refuse(503, Retry_After="30"),
+        refuse(429, Retry_After="4"),
+        subscription(),
+    ]
+
+    async def listen(client: Any) -> object:
+        async with client.listen(tools=True) as changes:
+            return await anext(changes)
+
+    assert use(script, monkeypatch, listen) == ListeningAgain()
+    *_, after_502, after_503, after_429 = script.pauses("subscriptions/listen")
+    assert (after_502 < 4, after_503, after_429 >= 4) == (True, 30.0, True)
+
+
+@pytest.mark.parametrize("status", OUTAGES)
+def test_the_result_of_a_task_survives_outages(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Times(WITH_TASKS)
+    task = {"taskId": "t", "createdAt": NOW, "lastUpdatedAt": NOW, "ttl": None}
+
+    async def initialize(asked: Asked, reply: Reply) -> None:
+        members = initialize_result(WITH_TASKS)
+        members["capabilities"] = {**members["capabilities"], "tasks": {"list": {}}}
+        await reply.json(result(asked, **members), 200, **script.session_fields())
+
+    def state(name: str) -> Handler:
+        async def handler(asked: Asked, reply: Reply) -> None:
+            await reply.json(result(asked, **task, status=name))
+
+        return handler
+
+    async def payload(asked: Asked, reply: Reply) -> None:
+        await reply.json(result(asked, content=[{"type": "text", "text": "done"}]))
+
+    script.on["initialize"] = initialize
+    script.once["tasks/get"] = [refuse(status), state("working"), refuse(status), refuse(status)]
+    script.on["tasks/get"] = state("completed")
+    script.once["tasks/result"] = [refuse(status, Retry_After="2"), refuse(status)]
+    script.on["tasks/result"] = payload
+    outcome = use(script, monkeypatch, lambda client: client.task("t").result())
+    assert outcome.content[0].text == "done"
+    assert script.pauses("tasks/get") == [0.0, 1.0, 0.0, 0.5]
+    assert script.pauses("tasks/result") == [2.0, 0.5]
 
 
 def test_timeouts_bound_the_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,178 @@
+"""Plans of the specification, as edits of the newest revision: they work, or facts are asked for.
+
+Each becomes types, a client and a server, which exchange messages in memory and over pipes.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from generator.futures import NAMES, PLANS, change_revision
+from generator.test_undecided_unions import check_program, write_package
+from mcpgen.errors import SchemaError
+
+NEWEST = NAMES[-1]
+
+SERVERS = {
+    "not modified": """
+from pkg import Server
+from pkg.rdraft.server import ServerHandlers
+
+class Handlers(ServerHandlers):
+    async def read_resource(self, params, ctx):
+        if params.if_none_match == "v1":
+            return {"resultType": "not_modified", "etag": "v1"}
+        contents = [{"uri": params.uri, "text": "one"}]
+        return {"contents": contents, "etag": "v1", "ttlMs": 0, "cacheScope": "private"}
+
+    async def list_tools(self, params, ctx):
+        if params.if_none_match == "v1":
+            return {"resultType": "not_modified", "etag": "v1"}
+        tools = [{"name": "add", "inputSchema": {"type": "object"}}]
+        return {"tools": tools, "etag": "v1", "ttlMs": 0, "cacheScope": "private"}
+
+server = Server("plans", handlers=[Handlers()])
+""",
+    "events": """
+from pkg import Server
+from pkg.rdraft.server import ServerHandlers, ServerSession
+
+class Handlers(ServerHandlers):
+    async def list_events(self, params, ctx):
+        return {"events": [{"name": "rain"}], "ttlMs": 0, "cacheScope": "private"}
+
+    async def subscribe_event(self, params, ctx):
+        await ServerSession(ctx).event(name=params.name, data={"filter": params.filter})
+        return {}
+
+server = Server("plans", handlers=[Handlers()])
+
+@server.tool()
+def add(a: int) -> int:
+    return a + 1
+""",
+    "tool output": """
+from pkg import Server
+from pkg.rdraft.server import ServerHandlers
+
+class Handlers(ServerHandlers):
+    async def list_tools(self, params, ctx):
+        tools = [{"name": "add", "inputSchema": {"type": "object"}}]
+        return {"tools": tools, "ttlMs": 0, "cacheScope": "private"}
+
+    async def call_tool(self, params, ctx):
+        value = params.arguments["a"] + 1
+        return {"output": [{"type": "json", "value": value}, {"type": "text", "text": "done"}]}
+
+server = Server("plans", handlers=[Handlers()])
+""",
+    "a streamed list": """
+from pkg import Server
+from pkg.rdraft.server import ServerHandlers, ServerSession
+
+class Handlers(ServerHandlers):
+    async def list_resources(self, params, ctx):
+        for name in ("a", "b"):
+            resources = [{"uri": f"note://{name}", "name": name}]
+            await ServerSession(ctx).resources_listed(resources=resources)
+        return {"ttlMs": 0, "cacheScope": "private"}
+
+server = Server("plans", handlers=[Handlers()])
+""",
+}
+
+CLIENTS = {
+    "not modified": """
+    first = await client.read_resource("note://one")
+    assert (first.contents[0].text, first.etag) == ("one", "v1"), first
+    again = await client.read_resource("note://one", if_none_match="v1")
+    assert (again.result_type, again.etag) == ("not_modified", "v1"), again
+    page = await client.list_tools_page(None)
+    assert (page.tools[0].name, page.etag) == ("add", "v1"), page
+    page = await client.list_tools_page(if_none_match="v1")
+    assert page.result_type == "not_modified", page
+    assert [tool.name for tool in await client.list_tools()] == ["add"]
+    with pytest.raises(RemoteProtocolError, match="expected a page with tools, got NotModified"):
+        await client.list_tools(if_none_match="v1")
+""",
+    "events": """
+    (event,) = await client.list_events()
+    assert event.name == "rain", event
+    await client.subscribe_event(name="rain", filter="heavy")
+    assert [(each.name, each.data) for each in events] == [("rain", {"filter": "heavy"})], events
+    assert (await client.call_tool("add", {"a": 1})).data == 2
+""",
+    "tool output": """
+    result = await client.call_tool("add", {"a": 1})
+    assert [each.type for each in result.output] == ["json", "text"], result
+    assert (result.output[0].value, result.output[1].text) == (2, "done"), result
+    assert [tool.name for tool in await client.list_tools()] == ["add"]
+""",
+    "a streamed list": """
+    await client.list_resources()
+    uris = [each.uri for message in events for each in message.resources]
+    assert uris == ["note://a", "note://b"], events
+""",
+}
+
+CLIENT = """
+import sys
+import anyio
+import pytest
+from pkg import connect
+from pkg.errors import RemoteProtocolError
+from pkg.rdraft.client import ClientHandlers
+from plans import server
+
+events = []
+
+class Handlers(ClientHandlers):
+    async def event(self, params, ctx):
+        events.append(params)
+
+    async def resources_listed(self, params, ctx):
+        events.append(params)
+
+async def use(client) -> None:
+    {body}
+
+async def main() -> None:
+    for target in (server, [sys.executable, "plans.py"]):
+        events.clear()
+        async with connect(target, handlers=Handlers()) as client:
+            await use(client)
+
+anyio.run(main)
+"""
+
+STATED = {
+    "tool output": (
+        "/CallToolResult: expected content, an array in which packages write and read",
+        '[methods."tools/call"]\nruns_tool = false',
+    ),
+    "a streamed list": (
+        "/ListResourcesResult: expected resources, which packages read and write",
+        '[methods]\n"resources/list" = false',
+    ),
+}
+"""By plan, the error at generation, and the facts that it asks for."""
+
+
+@pytest.mark.parametrize("plan", PLANS)
+def test_a_plan_of_the_specification_works_from_end_to_end(plan: str, tmp_path: Path) -> None:
+    draft = change_revision(NEWEST, [])
+    PLANS[plan](draft)
+    expected, stated = STATED.get(plan, ("", ""))
+    write_package(tmp_path, "$defs", draft.definitions, ("types",))
+    if expected:
+        with pytest.raises(SchemaError) as refused:
+            write_package(tmp_path, "$defs", draft.definitions, ())
+        assert expected in str(refused.value)
+        for name in stated.replace("[", "").replace("]", "").replace("\n", " ").split():
+            assert name in str(refused.value)
+    write_package(tmp_path, "$defs", draft.definitions, (), stated)
+    main = '\nif __name__ == "__main__":\n    server.run()\n'
+    (tmp_path / "plans.py").write_text(SERVERS[plan] + main)
+    check_program(tmp_path, CLIENT.replace("{body}", CLIENTS[plan].strip()))
