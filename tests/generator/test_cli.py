@@ -425,6 +425,7 @@ def test_the_same_revision_by_two_files_is_refused(
 
 
 def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()  # the package and its schema are of one project
     copied_schema(OLDEST, tmp_path / "schemas")
     words = ["--schema", f"schemas/{OLDEST}/schema.json", "--parts", "types", "-o", "acme/types"]
     (tmp_path / "acme").mkdir()
