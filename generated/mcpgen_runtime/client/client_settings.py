@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._wire import is_object
-from ..foreign_text import safe_repr
 from ..channel import OPEN_REQUESTS
+from ..foreign_text import safe_repr
 from ..json_schema import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS, UNMATCHED_SECONDS
 from ..runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
