@@ -475,7 +475,7 @@ def _is_tolerable(error: ValidationError) -> bool:
 
 
 def _members_of(kind: Any, value: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The types of the members of a Struct, by wire name; `None` if the object is no such Struct."""
+    """The type of each member by wire name; `None` if the object is no such Struct."""
     types = _types_of(kind)
     tag = None if types is None else tag_of(kind)
     return types if tag is None or value.get(tag[0], tag[1]) == tag[1] else None

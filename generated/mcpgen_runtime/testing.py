@@ -16,6 +16,13 @@ As a pytest fixture, for tests that the plugin of anyio or pytest-asyncio runs:
     async def test_forecast(weather: Pair) -> None: ...
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found"
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import json

@@ -10,11 +10,12 @@ from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from . import _wire
 from ._extra_members import known_names, with_extra_members
 from ._structs import replace
 from ._unions import UntaggedType
 from ._wire import STRUCTS, Raw, Struct, StructType, fields, is_many, is_object
+from ._wire import convert as _convert
+from ._wire import decoder as _decoder
 
 if TYPE_CHECKING:
     from typing_extensions import TypeForm
@@ -23,7 +24,7 @@ __all__ = ["convert", "decoder", "members_with_structs", "structs_of", "with_kep
 
 T = TypeVar("T")
 
-_decode_any = _wire.decoder(Any)
+_decode_any = _decoder(Any)
 
 
 def decoder(kind: TypeForm[T], *, extra: bool = False) -> Callable[[bytes | Raw], T]:
@@ -37,7 +38,7 @@ def decoder(kind: TypeForm[T], *, extra: bool = False) -> Callable[[bytes | Raw]
         ValidationError: (from the decoder) The JSON has another shape; the text has the path.
         DecodeError: (from the decoder) The bytes are not JSON.
     """
-    decode = _wire.decoder(kind)
+    decode = _decoder(kind)
     if not extra:
         return decode
 
@@ -60,7 +61,7 @@ def convert(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
     Raises:
         ValidationError: The value has another shape; the text has the path.
     """
-    converted = _wire.convert(value, kind)
+    converted = _convert(value, kind)
     if not extra:
         return converted
     kept: T = with_kept_members(converted, value, _all_members)

@@ -66,8 +66,11 @@ def stated_defaults(name: str, node: Node, reading: Reading) -> Node:
 
 
 def null_members(name: str, node: Node, _: Reading) -> Node:
-    """Null is absence, for members that are not required."""
+    """Null is absence, for members that are not required, and for values of maps."""
     required = node.get("required", ())
+    if node.get("additionalProperties"):
+        values = {"anyOf": [node["additionalProperties"], {"type": "null"}]}
+        node = {**node, "additionalProperties": values}
     members = {
         wire: each if wire in required else {"anyOf": [each, {"type": "null"}]}
         for wire, each in node.get("properties", {}).items()

@@ -105,7 +105,9 @@ def _test_schema(variant: Any) -> dict[str, Any]:
     values = {wire: {"enum": list(allowed)} for wire, allowed in variant.consts.items()}
     inner = {wire: {"type": "object", "required": list(n)} for wire, n in variant.inner.items()}
     required = [*variant.required, *values, *inner]
-    return {"type": "object", "properties": {**values, **inner}, "required": required}
+    present = {w: {"not": {"type": "null"}} for w in variant.required if w not in variant.nullable}
+    members = {**present, **values, **inner}
+    return {"type": "object", "properties": members, "required": required}
 
 
 @cache

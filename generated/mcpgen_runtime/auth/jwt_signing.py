@@ -9,6 +9,13 @@ Source: RFC 4648, section 5; RFC 7515; RFC 7517; RFC 7519; RFC 7638; RFC 9449; t
 basic/authorization.
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found,no-any-return"
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import base64

@@ -22,7 +22,8 @@ from typing import Any, TypeAlias, TypeGuard, get_args
 import msgspec
 from msgspec import Raw, UnsetType
 
-from .. import _decoding
+from .._decoding import convert as convert_members
+from .._decoding import decoder as decoder_of_members
 from .._wire import (
     UNREADABLE,
     ValidationError,
@@ -505,7 +506,7 @@ def result_decoder(method: Method) -> Decode:
 @lru_cache(maxsize=1024)
 def extra_result_decoder(method: Method) -> Decode:
     """As `result_decoder`, with objects that keep their extra members."""
-    with_extra = partial(_decoding.decoder, extra=True), partial(_decoding.convert, extra=True)
+    with_extra = partial(decoder_of_members, extra=True), partial(convert_members, extra=True)
     return _result_decoder(method, *with_extra)
 
 

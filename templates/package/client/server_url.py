@@ -15,10 +15,8 @@ from .client_settings import Timeouts
 from .connect import run_concurrently
 from .server_state import Fields
 
-if TYPE_CHECKING:  # few clients speak HTTP, and httpx2 is an extra
-    import httpx2
-
-    from ..transports.http.http_client import Authorization, Authorizer
+if TYPE_CHECKING:  # few clients speak HTTP
+    from ..transports.http.http_client import Authorization, Authorizer, HttpxAuth, HttpxClient
 
 Transport: TypeAlias = Literal["streamable-http", "sse"]
 """The HTTP transports: Streamable HTTP, and HTTP+SSE of older servers."""
@@ -29,10 +27,10 @@ HeaderFields: TypeAlias = Mapping[str, str]
 HeaderSource: TypeAlias = HeaderFields | Callable[[], HeaderFields | Awaitable[HeaderFields]]
 """Header fields of each HTTP request, or a function that returns the fields."""
 
-HttpAuth: TypeAlias = "str | httpx2.Auth | Authorization"
+HttpAuth: TypeAlias = "str | HttpxAuth | Authorization"
 """An access token, an `Authorization` that obtains tokens, or an httpx2 authentication."""
 
-HttpClient: TypeAlias = "httpx2.AsyncClient"
+HttpClient: TypeAlias = "HttpxClient"
 """An httpx2 client."""
 
 
@@ -114,7 +112,7 @@ async def at_url(
 
 def _authorizer(
     auth: HttpAuth | None, url: str, revisions: Revisions, application: ClientApplication
-) -> tuple[Authorizer, None] | tuple[None, httpx2.Auth | None]:
+) -> tuple[Authorizer, None] | tuple[None, HttpxAuth | None]:
     """Convert `auth` to an authorizer, or return an httpx2 authentication unchanged.
 
     Raises:

@@ -14,6 +14,13 @@ arguments.
 Source: OpenTelemetry semantic conventions for MCP; basic/index#_meta (2026-07-28, trace context).
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found"
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import hashlib
@@ -36,8 +43,8 @@ from ..facts import Role
 from .request_context import PRINCIPAL
 
 if TYPE_CHECKING:
-    from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation
-    from opentelemetry.trace import Link, Span, TracerProvider
+    from opentelemetry.metrics import CallbackOptions, Observation
+    from opentelemetry.trace import Link, Span
 
 _PACKAGE = __name__.partition(".")[0]
 _REQUESTS = logging.getLogger(f"{_PACKAGE}.requests")
@@ -100,6 +107,22 @@ class MiddlewareMessage(Protocol):
 
 
 Message = TypeVar("Message", bound=MiddlewareMessage)
+
+
+class TracerProvider(Protocol):
+    """A `TracerProvider` of OpenTelemetry; types need no library this way."""
+
+    def get_tracer(self, *args: Any, **options: Any) -> Any:
+        """A tracer."""
+        ...
+
+
+class MeterProvider(Protocol):
+    """A `MeterProvider` of OpenTelemetry."""
+
+    def get_meter(self, *args: Any, **options: Any) -> Any:
+        """A meter."""
+        ...
 
 
 class AnyMiddleware(Protocol):
@@ -191,7 +214,8 @@ def trace_requests(tracer_provider: TracerProvider | None = None) -> AnyMiddlewa
     except ImportError:
         raise MissingExtraError("tracing requests", "opentelemetry-api") from None
 
-    tracer = trace.get_tracer(_PACKAGE, tracer_provider=tracer_provider)
+    provider: Any = tracer_provider
+    tracer = trace.get_tracer(_PACKAGE, tracer_provider=provider)
     kinds = {"client": trace.SpanKind.CLIENT, "server": trace.SpanKind.SERVER}
 
     async def middleware(request: Message, next: Callable[[Message], Awaitable[Any]]) -> Any:
@@ -263,7 +287,8 @@ def measure_requests(meter_provider: MeterProvider | None = None) -> AnyMiddlewa
     except ImportError:
         raise MissingExtraError("measuring requests", "opentelemetry-api") from None
 
-    meter = metrics.get_meter(_PACKAGE, meter_provider=meter_provider)
+    provider: Any = meter_provider
+    meter = metrics.get_meter(_PACKAGE, meter_provider=provider)
     durations = {
         role: meter.create_histogram(
             f"mcp.{role}.operation.duration",
@@ -337,7 +362,8 @@ def measure_application(
     def observe(name: str, options: CallbackOptions) -> list[Observation]:
         return [metrics.Observation(application.counts[name])]
 
-    meter = metrics.get_meter(_PACKAGE, meter_provider=meter_provider)
+    provider: Any = meter_provider
+    meter = metrics.get_meter(_PACKAGE, meter_provider=provider)
     for name in ("requests", "sessions", "streams"):
         meter.create_observable_gauge(
             f"mcp.server.open_{name}", [partial(observe, name)], f"{{{name[:-1]}}}", f"Open {name}"

@@ -8,6 +8,14 @@ A header with `crit` is rejected, because no header extension is supported. Keys
 Source: RFC 7515, RFC 7517, RFC 8725.
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found,no-any-return"
+# mypy: allow-subclassing-any
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence

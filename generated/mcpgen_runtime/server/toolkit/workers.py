@@ -6,6 +6,14 @@ The first process listens, and makes a server only to check the settings. Each w
 makes a server of its own.
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found,no-any-return,has-type"
+# mypy: allow-subclassing-any
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import os

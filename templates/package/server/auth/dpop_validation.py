@@ -8,6 +8,11 @@ once, until the proof is too old.
 Source: RFC 9449.
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import hashlib

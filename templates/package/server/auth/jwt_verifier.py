@@ -10,6 +10,13 @@ a failed fetch: an issuer that does not respond does not delay requests with kno
 Source: RFC 7517, RFC 7519, RFC 8414, RFC 8725, RFC 9068; basic/authorization#token-handling.
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found"
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import logging

@@ -5,16 +5,23 @@ credentials and session ids are sent to no other origin. An `Authorizer` adds an
 requests, and obtains a new token if a server requires it; `Bearer` gets it from the application.
 """
 
+# The types of an optional library are unknown where the library is not installed.
+# mypy: disable-error-code="import-not-found"
+# pyright: reportMissingImports=false, reportUntypedBaseClass=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
+# pyright: reportUnknownLambdaType=false
+
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
@@ -40,13 +47,32 @@ from ...runtime.time_limits import pausable
 from .http_libraries import Library, Permits, Response, format_url, join_urls, same_origin
 
 if TYPE_CHECKING:
-    import httpx2
-
     from ...facts import Revisions
     from .http_libraries import Response
 
 HeaderFields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
+
+
+class HttpxAuth(Protocol):
+    """An authentication of httpx2, such as its `BasicAuth`; types need no httpx2 this way."""
+
+    def async_auth_flow(self, request: Any, /) -> AsyncGenerator[Any, Any]:
+        """The requests to send for a request."""
+        ...
+
+
+class HttpxClient(Protocol):
+    """An `AsyncClient` of httpx2."""
+
+    def build_request(self, *args: Any, **options: Any) -> Any:
+        """A request with the defaults of the client."""
+        ...
+
+    async def send(self, *args: Any, **options: Any) -> Any:
+        """Send a request."""
+        ...
+
 
 MakeFields: TypeAlias = Callable[[], Awaitable[HeaderFields]]
 """Returns the user's header fields; called before each HTTP request."""
@@ -96,8 +122,8 @@ class HttpRequests:
     def __init__(
         self,
         headers: MakeFields | None = None,
-        auth: httpx2.Auth | None = None,
-        client: httpx2.AsyncClient | None = None,
+        auth: HttpxAuth | None = None,
+        client: HttpxClient | None = None,
         connect_timeout: float = 10.0,
         silence: float = 60.0,
         body_seconds: float = 600.0,
@@ -284,8 +310,8 @@ def open_library(
     silence: float,
     permits: Permits | None = None,
     *,
-    client: httpx2.AsyncClient | None = None,
-    auth: httpx2.Auth | None = None,
+    client: HttpxClient | None = None,
+    auth: HttpxAuth | None = None,
 ) -> Library:
     """The HTTP library for the running event loop and the user's objects of httpx2.
 
@@ -306,7 +332,8 @@ def open_library(
         return AiohttpLibrary(connect_timeout, silence, permits)
     from .httpx2_library import Httpx2Library
 
-    return Httpx2Library(client, auth, connect_timeout, silence, permits)
+    own: tuple[Any, Any] = client, auth
+    return Httpx2Library(*own, connect_timeout, silence, permits)
 
 
 def _on_asyncio() -> bool:
