@@ -138,7 +138,13 @@ def recorded_place(directory: Path, recorded: str) -> Path:
     """
     place = Path(os.path.normpath(directory.resolve() / recorded))
     expect_of_project(place, directory)
-    return place.relative_to(Path.cwd()) if place.is_relative_to(Path.cwd()) else place
+    return from_here(place)
+
+
+def from_here(path: Path) -> Path:
+    """An absolute path, relative to the current directory if it lies below."""
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
 
 
 def shown_path(path: Path) -> str:

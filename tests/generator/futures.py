@@ -368,7 +368,9 @@ def plan_events(draft: Draft) -> None:
     for name in ("ListEventsRequest", "SubscribeEventRequest"):
         draft.add_to("ClientRequest", name)
     draft.add_to("ServerNotification", "EventNotification")
-    draft.definitions["ServerCapabilities"]["properties"]["events"] = obj(listChanged={"type": "boolean"})
+    draft.definitions["ServerCapabilities"]["properties"]["events"] = obj(
+        listChanged={"type": "boolean"}
+    )
 
 
 def plan_tool_output(draft: Draft) -> None:

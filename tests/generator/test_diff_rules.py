@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from generator.diff_schemas import changes, facts_with, message, protocol, rule_places
-from generator.schemas import COUNT, TEXT, any_of, const, facts_of, obj, ref
+from generator.schemas import TEXT, any_of, const, facts_of, obj, ref
 from mcpgen import diff
 from mcpgen.diff import Protocol, similarity
 from mcpgen.diff.rules import severities

@@ -43,7 +43,8 @@ CITY, GREET = {"name": "city", "value": "O"}, {"type": "ref/prompt", "name": "gr
 async def main() -> None:
     async with connect(server) as client:
         assert (await client.call_tool("add", {"a": 1})).data == 2
-        assert (await client.get_prompt("greet", {"city": "Oslo"})).messages[0].content.text == "hi Oslo"
+        prompt = await client.get_prompt("greet", {"city": "Oslo"})
+        assert prompt.messages[0].content.text == "hi Oslo"
         assert (await client.read_resource("note://one")).contents[0].text == "one"
         assert (await client.complete(CITY, GREET)).completion.values == ["Oslo"]
         assert (await client.list_tools_page(None)).tools[0].name == "add"
@@ -114,7 +115,8 @@ POSITIONAL = """
 import inspect
 from pkg.rdraft.client import Client
 
-assert [*inspect.signature(Client.call_tool).parameters][:4] == ["self", "agent", "name", "arguments"]
+names = [*inspect.signature(Client.call_tool).parameters]
+assert names[:4] == ["self", "agent", "name", "arguments"], names
 """
 
 
@@ -154,7 +156,8 @@ class Handlers(ClientHandlers):
 async def main() -> None:
     async with connect(server, handlers=Handlers()) as client:
         assert (await client.call_tool("add", {"a": 1})).data == 2
-        assert (await client.get_prompt("greet", {"city": "Oslo"})).messages[0].content.text == "hi Oslo"
+        prompt = await client.get_prompt("greet", {"city": "Oslo"})
+        assert prompt.messages[0].content.text == "hi Oslo"
         for _ in range(2):
             assert (await client.read_resource("note://one")).contents[0].text == "one"
             assert [tool.name for tool in await client.list_tools()] == ["add", "ask"]
@@ -209,9 +212,9 @@ def test_a_stated_default_of_params_is_sent_unless_it_is_given(
 
 
 REFUSED = {
-    '[defaults.Implementation]\nversion = 3': (
+    "[defaults.Implementation]\nversion = 3": (
         "/defaults/Implementation/version: expected a value of Implementation.version in the"
-        " schema, which [defaults.Implementation] \"version\" = ... in --facts gives, got 3"
+        ' schema, which [defaults.Implementation] "version" = ... in --facts gives, got 3'
     ),
     '[defaults."*"]\nttlMs = "many"': "/defaults/*/ttlMs: expected a value of",
     "[defaults.CacheableResult]\nttlMs = -1": "/defaults/CacheableResult/ttlMs: expected a value",

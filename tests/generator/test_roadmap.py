@@ -5,8 +5,6 @@ Each becomes types, a client and a server, which exchange messages in memory and
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest

@@ -77,7 +77,7 @@ TEXTS = {
     ),
     "a member without a value": (
         "interface A { a: never }",
-        "1:15: expected a type with values for the required a, or a?: never, got \"never\"",
+        '1:15: expected a type with values for the required a, or a?: never, got "never"',
     ),
     "a method": ("interface A { f(): void }", "1:15: expected a member with a type, or an index"),
     "a call": ("interface A { (): void }", "1:15: expected a member with a type, or an index"),

@@ -135,23 +135,24 @@ class InspectorApplication:
     async def _send_page(self, request: HttpRequest, send: Send) -> None:
         """Send the page or a sandbox, with a policy that allows only its own code."""
         host, port = request.server or ("127.0.0.1", None)
-        policy = self._session.sandbox.policy(request.path)
-        if policy is None:
+        own = f"http://{host}:{port}"
+        fields = self._session.sandbox.fields(request.path, own)
+        if fields is None:
             nonce = secrets.token_urlsafe(18)
             text = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
             policy = _POLICY.format(nonce=nonce, sandboxes=f"http://localhost:{port}")
+            fields = {"Content-Security-Policy": policy}
             body = text.replace(_NONCE, nonce).encode()
         else:
-            own = f"http://{host}:{port}"
-            policy, body = f"{policy}; frame-ancestors {own}", sandbox_page(own).encode()
+            body = sandbox_page(own).encode()
         headers = {
             **_HEADERS,
-            "Content-Security-Policy": policy,
+            **fields,
             "Content-Type": "text/html; charset=utf-8",
             "Content-Length": f"{len(body)}",
         }
-        fields = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": 200, "headers": fields})
+        pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": pairs})
         await send({"type": "http.response.body", "body": body})
 
     def _refuse(self, request: HttpRequest) -> HttpResponse | None:
@@ -186,7 +187,7 @@ class InspectorApplication:
             return refusal(403, "expected the host localhost")
         if request.method != "GET":
             return not_allowed("GET")
-        if self._session.sandbox.policy(request.path) is None:
+        if self._session.sandbox.fields(request.path, "") is None:
             return refusal(404, "there is no such sandbox")
         return None
 

@@ -56,7 +56,7 @@ def pairs(
         old: The candidates of the old revision.
         new: The candidates of the new revision.
         alike: Returns the similarity of two candidates.
-        name: Returns a name, which orders equally good matches, so that both directions match alike.
+        name: Returns a name. Names order equally good matches, so that both directions match alike.
         least: The least similarity of a match.
 
     Returns:

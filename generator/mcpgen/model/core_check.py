@@ -235,7 +235,7 @@ def item_options(built: RevisionSpec) -> Mapping[str, Mapping[str, str]]:
             keyword = snake(wire)
             is_new = not any(wire in each.get(name, {}).get("properties", {}) for each in known)
             is_free = keyword not in _OWN_OPTIONS and not iskeyword(keyword)
-            if is_new and is_free and keyword.isidentifier():
+            if is_new and is_free and keyword.isidentifier() and keyword.isascii():
                 options.setdefault(decorator, {})[keyword] = wire
     return options
 

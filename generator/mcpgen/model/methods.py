@@ -270,7 +270,7 @@ class _Table:
         )
 
     def _positional(self, name: str, *, pages: bool) -> tuple[str, ...]:
-        """The params that facts take by position; the cursor of a list request without such facts."""
+        """The params that facts take by position; without such facts, the cursor of a list."""
         return self.facts.method(name).positional or ((_CURSOR,) if pages else ())
 
     def _is_for_groups(self, name: str) -> bool:

@@ -289,7 +289,9 @@ def _changed_facts(stated: Any) -> Mapping[str, Any]:
 
 def _result_types(facts: Facts, normal: NormalizedSchema) -> tuple[str, ...]:
     values: list[Json] = [table.get(_RESULT_TYPE) for table in facts.defaults.values()]
-    values += [each.properties.get(_RESULT_TYPE, {}).get("const") for each in normal.definitions.values()]
+    values += [
+        each.properties.get(_RESULT_TYPE, {}).get("const") for each in normal.definitions.values()
+    ]
     return tuple(sorted({value for value in values if isinstance(value, str)}))
 
 

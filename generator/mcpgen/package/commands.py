@@ -133,10 +133,29 @@ def _used_by(
     from mcpgen.package import used_features  # few packages have their features so
 
     place = directory.resolve()
-    outer = [place, *build_request.packages_around(place)][-1].parent
-    recorded = [paths.relative_path(path.resolve(), place) for path in sources or (outer,)]
-    places = [paths.recorded_place(directory, path) for path in recorded]
-    return UsedBy(tuple(recorded), tuple(names), used_features.find_uses(places, place, package))
+    places = [paths.from_here(path.resolve()) for path in sources or (_folder_around(place),)]
+    recorded = tuple(paths.relative_path(path.resolve(), place) for path in places)
+    return UsedBy(recorded, tuple(names), used_features.find_uses(places, place, package))
+
+
+def _folder_around(package: Path) -> Path:
+    """The folder from which a package is imported, with the packages around it."""
+    return [package, *build_request.packages_around(package)][-1].parent
+
+
+def _recorded_program(directory: Path, record: manifest.Manifest) -> tuple[Path, ...]:
+    """The files and folders of the program that a package records.
+
+    Raises:
+        UsageError: One leads out of the project.
+    """
+    around = _folder_around(directory.resolve())
+    return tuple(
+        around
+        if (directory.resolve() / path).resolve() == around
+        else paths.recorded_place(directory, path)
+        for path in record.options.sources
+    )
 
 
 def _words_of(used_by: UsedBy) -> tuple[str, ...]:
@@ -205,7 +224,7 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
     before = record.options
     words = changed_features(before.words or before.features, options.features)
     sources_of_program = options.sources or (
-        tuple(directory / path for path in before.sources) if USED in words else ()
+        _recorded_program(directory, record) if USED in words else ()
     )
     used_by = _used_by(words, sources_of_program, directory, record.package)
     chosen = selection(
@@ -566,7 +585,7 @@ def _feature_disagreements(directory: Path, record: manifest.Manifest | None) ->
     options = None if record is None else record.options
     if record is None or options is None or not options.sources:
         return
-    sources = [directory / path for path in options.sources]
+    sources = _recorded_program(directory, record)
     used_by = _used_by(options.words, sources, directory, record.package)
     assert used_by is not None  # or there would be no sources
     chosen = selection(options.parts, options.transports, options.models, _words_of(used_by))

@@ -115,20 +115,20 @@ class Settings:
         if not self.schemas_dir or paths.own_schema_dir() is not None:
             yield
             return
-        with paths.own_schemas(_from_here(self.root / self.schemas_dir)):
+        with paths.own_schemas(paths.from_here(self.root / self.schemas_dir)):
             yield
 
     def directory(self, package: PackageSettings) -> Path:
         """The directory of a package."""
-        return _from_here(self.root / package.output)
+        return paths.from_here(self.root / package.output)
 
     def templates(self, package: PackageSettings) -> Path | None:
         """The directory of a package's own templates, if any."""
-        return _from_here(self.root / package.templates) if package.templates else None
+        return paths.from_here(self.root / package.templates) if package.templates else None
 
     def patch(self, package: PackageSettings) -> Path | None:
         """The patch of a package, if the settings name one."""
-        return _from_here(self.root / package.patch) if package.patch else None
+        return paths.from_here(self.root / package.patch) if package.patch else None
 
     def refusal(self, features: Sequence[str] = ()) -> str:
         """The error text that refuses options of a command, with the settings to write instead.
@@ -148,7 +148,7 @@ class Settings:
     def mirror_directory(self) -> Path:
         """The directory of the mirror, which must exist in the settings."""
         assert self.mirror is not None
-        return _from_here(self.root / self.mirror.output)
+        return paths.from_here(self.root / self.mirror.output)
 
     @property
     def protocol(self) -> str:
@@ -207,7 +207,7 @@ def read(folder: Path) -> Settings | None:
     path = folder / FILE
     if not path.is_file():
         return None
-    source = str(_from_here(path))
+    source = str(paths.from_here(path))
     text = read_text(path, SettingsError, "TOML text", MAX_BYTES)
     if "mcpgen" not in text:
         return None
@@ -318,9 +318,3 @@ def _check_mirror(
         raise place.error("a first package with the parts client and server", list(parts))
     if not output.name.isidentifier():
         raise place.at("output").error("a directory that Python can import", mirror.output)
-
-
-def _from_here(path: Path) -> Path:
-    """A path relative to the current directory if it lies below."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path

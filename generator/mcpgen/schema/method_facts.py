@@ -27,7 +27,7 @@ class MethodFacts:
         unchecked: Members of the params that are any JSON object, since the handler validates them.
         per_principal: Whether a server has it for authenticated clients alone.
         extension_results: Types of extensions that its result may be, where the package has them.
-        positional: Params that its methods take by position, in this order; all others are taken
+        positional: Params that methods of a client take by position, in this order, and all others
             by keyword alone. Only generation reads it.
     """
 

@@ -215,7 +215,7 @@ class ModelTools:
         place = api, function
         if place not in self._keys:
             tool = self._listed.get(function)
-            schema = {} if tool is None else to_builtins(tool.input_schema)
+            schema: dict[str, Any] = {} if tool is None else to_builtins(tool.input_schema)
             self._keys[place] = PropertyKeys(schema, _APIS[api].keys)
         return self._keys[place]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import secrets
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..apps import UiResource
@@ -27,19 +28,34 @@ class AppSandbox:
     """The sandboxes of documents."""
 
     def __init__(self) -> None:
-        self._policies: OrderedDict[str, str] = OrderedDict()
+        self._documents: OrderedDict[str, UiResource] = OrderedDict()
 
     def add(self, document: UiResource) -> str:
         """Add a sandbox for a document, and return its path."""
         key = secrets.token_urlsafe(24)
-        self._policies[key] = document.csp.policy
-        while len(self._policies) > KEPT:
-            self._policies.popitem(last=False)
+        self._documents[key] = document
+        while len(self._documents) > KEPT:
+            self._documents.popitem(last=False)
         return PATH + key
 
-    def policy(self, path: str) -> str | None:
-        """The Content-Security-Policy of the sandbox at a path; `None` without a sandbox."""
-        return self._policies.get(path.removeprefix(PATH))
+    def fields(self, path: str, host: str) -> Mapping[str, str] | None:
+        """The header fields of the sandbox at a path, in a page of an origin.
+
+        No directive of Content-Security-Policy keeps WebRTC from sending to any address;
+        Connection-Allowlist does, in browsers that know it.
+
+        Returns:
+            `None` without a sandbox.
+        """
+        document = self._documents.get(path.removeprefix(PATH))
+        if document is None:
+            return None
+        origins = dict.fromkeys(each for kind in vars(document.csp).values() for each in kind)
+        patterns = " ".join(["response-origin", *(f'"{origin}/*"' for origin in origins)])
+        return {
+            "Content-Security-Policy": f"{document.csp.policy}; frame-ancestors {host}",
+            "Connection-Allowlist": f"({patterns})",
+        }
 
 
 def sandbox_page(host: str) -> str:

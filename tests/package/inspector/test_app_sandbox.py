@@ -54,6 +54,8 @@ def test_a_sandbox_has_the_policy_of_its_document(page: Page) -> None:
     assert response.status == 200
     assert "connect-src https://api.example.com;" in policy
     assert policy.endswith(f"frame-ancestors http://127.0.0.1:{page.port}")
+    allowed = response.getheader("Connection-Allowlist")
+    assert allowed == '(response-origin "https://api.example.com/*")'
     status = {
         (host, method, path): send_request(page, path, host, method).status
         for host, method, path in (
@@ -75,5 +77,7 @@ def test_a_tool_without_a_user_interface_has_no_sandbox(page: Page) -> None:
 def test_the_oldest_sandboxes_are_forgotten() -> None:
     sandbox = app_sandbox.AppSandbox()
     paths = [sandbox.add(UiResource("ui://a", "")) for _ in range(app_sandbox.KEPT + 1)]
-    assert sandbox.policy(paths[0]) is None
-    assert {sandbox.policy(path) for path in paths[1:]} == {Csp().policy}
+    assert sandbox.fields(paths[0], "http://a") is None
+    policies = [(sandbox.fields(path, "http://a") or {}) for path in paths[1:]]
+    own = f"{Csp().policy}; frame-ancestors http://a"
+    assert {each["Content-Security-Policy"] for each in policies} == {own}

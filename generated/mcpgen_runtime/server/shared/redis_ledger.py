@@ -90,16 +90,16 @@ local function ledger(sizes, due, prefix, limit)
     redis.call('PEXPIRE', due, 2592000000)
   end
   function self.least_used(client, but)
-    local found = {}
+    local own = {}
     for _, id in ipairs(redis.call('ZRANGE', due, 0, 99)) do
       if id ~= but and self.client(id) == client then
-        found[#found + 1] = {id, redis.call('PTTL', prefix .. id)}
+        own[#own + 1] = {id, redis.call('PTTL', prefix .. id)}
       end
     end
-    table.sort(found, function(one, other)
+    table.sort(own, function(one, other)
       return one[2] < other[2] or (one[2] == other[2] and one[1] < other[1])
     end)
-    return found
+    return own
   end
   return self
 end

@@ -316,6 +316,21 @@ def _takes_place(message: OutgoingMessage) -> bool:
     return message.revision is None or message.method != message.revision.facts.behaviour.listen
 
 
+def _may_repeat(message: OutgoingMessage, error: ResponseLostError | HttpStatusError) -> bool:
+    """Whether to post a message at once again that is no request, and harmless if it comes twice.
+
+    Source: basic/lifecycle (`notifications/initialized`); a response settles its request once.
+    """
+    if not (message.is_response or message.method == INITIALIZED):
+        return False
+    return isinstance(error, ResponseLostError) or (error.is_outage and error.begun is None)
+
+
+def _is_lost(session: ServerSessionState, error: ResponseLostError | HttpStatusError) -> bool:
+    """Whether an error means that the server has lost the session."""
+    return isinstance(error, HttpStatusError) and session.is_lost(error.status)
+
+
 class _StreamableHttp:
     """The connection to one endpoint: its posts, streams and session.
 
@@ -368,15 +383,14 @@ class _StreamableHttp:
             fields = endpoint.fields(message, session)
             try:
                 response = await endpoint.requests.open("POST", endpoint.url, fields, message.data)
-            except ResponseLostError:
-                if message.method != INITIALIZED:
+            except (ResponseLostError, HttpStatusError) as error:
+                if _may_repeat(message, error):
+                    response = await endpoint.post(message, session)
+                elif session is None or not _is_lost(session, error):
                     raise
-                response = await endpoint.post(message, session)  # repeating it is harmless
-            except HttpStatusError as error:
-                if session is None or not session.is_lost(error.status):
-                    raise
-                session = await self._sessions.replace_session(session)
-                response = await self._post_again(message, session)
+                else:
+                    session = await self._sessions.replace_session(session)
+                    response = await self._post_again(message, session)
             if is_request:
                 await self._receive_response(message, session, response)
                 return

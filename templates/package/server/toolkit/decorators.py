@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
 
 from ...facts import Revisions
-from ...foreign_text import safe_repr
 from ...revisions import REVISIONS
 from ...runtime.request_context import checked_scopes
 from .content import Icon, ToolAnnotations, expect, present_members, wire_of
@@ -205,8 +204,8 @@ def wire_members(
     for name, text in (("title", title), ("description", description)):
         if text is not None:
             expect(text, str, name)
-    if meta and not all(isinstance(name, str) for name in meta):
-        raise TypeError(f"meta: expected texts as names, got {safe_repr(meta)}")
+    for name in meta or ():
+        expect(name, str, "meta: a name")
     return present_members(
         title=title,
         description=description or None,

@@ -188,7 +188,7 @@ def test_a_server_with_such_a_value_is_refused(settings: dict[str, Any], error: 
     [
         ({"title": 5}, "title: expected str, got int"),
         ({"description": 5}, "description: expected str, got int"),
-        ({"meta": {1: 2}}, "meta: expected texts as names, got {1: 2}"),
+        ({"meta": {1: 2}}, "meta: a name: expected str, got int"),
         ({"icons": [Icon(src=5)]}, r"icons: Expected `str`, got `int` - at `\$.src`"),  # type: ignore[arg-type]  # the fault
     ],
 )

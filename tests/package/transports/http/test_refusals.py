@@ -308,6 +308,16 @@ def test_a_session_is_opened_after_refusals(
     assert script.pauses(method) == [1.0] * 3
 
 
+@pytest.mark.parametrize("status", OUTAGES)
+def test_a_session_is_confirmed_after_an_outage(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Times(SESSIONS[-1])
+    script.once["notifications/initialized"] = [refuse(status)]
+    assert not isinstance(use(script, monkeypatch, tool("adds")), Exception)
+    assert script.pauses("notifications/initialized") == [0.0]
+
+
 class Limited(Times):
     """A server that has so many calls open at a time, each for a while, and refuses more.
 

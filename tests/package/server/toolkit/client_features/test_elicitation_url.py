@@ -76,7 +76,7 @@ async def test_a_client_that_opens_no_pages_is_not_asked_to(
 @pytest.mark.parametrize("revision", [each for each in ALL if each not in WITH_URLS])
 @pytest.mark.parametrize("tool", ["go", "require"])
 async def test_a_revision_without_pages_refuses_as_others_do(revision: str, tool: str) -> None:
-    capabilities = {"elicitation": {"form": {}, "url": {}}}
+    capabilities: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}}
     async with connect_respondent(asking_server(), revision, ACCEPT, capabilities) as client:
         error = (await client.call(tool))["error"]
         assert (client.asked, client.rounds) == ([], [])

@@ -1,0 +1,180 @@
+"""Hostile documents on the page of `inspect --web`: they send nothing, and the page goes on."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from package.inspector.inspected import inspect_server
+
+pytestmark = pytest.mark.browser
+
+TELL = """
+const tell = (method, params, id) =>
+  parent.postMessage({ jsonrpc: "2.0", method, params, ...(id ? { id } : {}) }, "*");
+"""
+
+SENDING = {
+    "rtc": """
+        <script>
+        const peer = new RTCPeerConnection({ iceServers: [{ urls: "stun:PLACE" }] });
+        peer.createDataChannel("x");
+        peer.createOffer().then((offer) => peer.setLocalDescription(offer));
+        </script>""",
+    "hints": """
+        <link rel=preconnect href="http://PLACE"><link rel=prefetch href="http://PLACE/a">
+        <link rel=preload as=image href="http://PLACE/b"><link rel=manifest href="http://PLACE/c">
+        """,
+    "itself": """<script>location.href = "http://PLACE/itself";</script>""",
+    "refresh": """<meta http-equiv=refresh content="0;url=http://PLACE/refresh">""",
+    "form": """<form id=form action="http://PLACE/form"></form><script>form.submit();</script>""",
+    "ping": """
+        <a id=a ping="http://PLACE/ping" href="#x">x</a>
+        <script>a.click(); navigator.sendBeacon("http://PLACE/beacon", "x");</script>""",
+    "styles": """
+        <style>@import url(http://PLACE/a); body { background: url(http://PLACE/b); }</style>
+        <video poster="http://PLACE/c"></video><object data="http://PLACE/d"></object>""",
+    "sockets": """
+        <script>
+        new EventSource("http://PLACE/a");
+        new WebSocket("ws://PLACE/b");
+        </script>""",
+    "frames": """
+        <iframe srcdoc="<script>fetch('http://PLACE/a'); location = 'http://PLACE/b';</script>">
+        </iframe><script>window.open("http://PLACE/c", "_top");</script>""",
+    "worker": """
+        <script>new Worker(URL.createObjectURL(new Blob(["fetch('http://PLACE/a')"])));</script>""",
+}
+"""Documents that try to send to a place, each in its way."""
+
+STALLING = {
+    "loops": "<script>setTimeout(() => { for (;;); }, 100);</script>",
+    "stays": """
+        <script>addEventListener("message", ({ data }) => {
+          while (data.method === "ui/resource-teardown");
+        });</script>""",
+    "odd": f"""
+        <script>{TELL}
+        const circle = {{}};
+        circle.circle = circle;
+        for (const params of [circle, {{ data: circle }}, {{ data: 10n }}, new Map(), null])
+          for (const id of [undefined, 1, circle])
+            for (const method of ["notifications/message", "ui/notifications/size-changed",
+                "ui/notifications/initialized", "tools/call", "ui/open-link", "resources/read"])
+              tell(method, params, id);
+        tell({{ toString: 1 }}, {{}}, 1);
+        </script>""",
+    "floods": f"""
+        <script>{TELL}
+        setInterval(() => {{
+          for (let number = 0; number < 300; number += 1) {{
+            tell("notifications/message", {{ data: number }});
+            tell("ui/notifications/initialized", {{}});
+          }}
+        }}, 10);
+        </script>""",
+}
+"""Documents that keep the page busy."""
+
+SERVER = """
+from pathlib import Path
+from mcpgen_runtime import Server
+
+server = Server("demo", "1.0")
+
+
+@server.tool()
+def tick() -> str:
+    return "ticked"
+
+
+for path in sorted(Path(__file__).parent.glob("*.html")):
+    server.ui(f"ui://demo/{path.name}", path)
+    server.add_tool(lambda: "shown", name=path.stem, ui=f"ui://demo/{path.name}")
+"""
+
+
+class Place:
+    """A port that counts what comes to it, over TCP and UDP."""
+
+    def __init__(self) -> None:
+        self.received: list[str] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.name = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self._datagrams = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._datagrams.bind(self._listener.getsockname())
+        for wait in (self._listener.accept, lambda: self._datagrams.recv(2**16)):
+            threading.Thread(target=self._count, args=(wait,), daemon=True).start()
+
+    def _count(self, wait: Callable[[], object]) -> None:
+        while True:
+            try:
+                self.received.append(repr(wait()))
+            except OSError:  # closed
+                return
+
+    def close(self) -> None:
+        for each in (self._listener, self._datagrams):
+            with suppress(OSError):  # which is not connected
+                each.shutdown(socket.SHUT_RDWR)
+            each.close()
+
+
+@pytest.fixture(scope="module")
+def place() -> Iterator[Place]:
+    place = Place()
+    yield place
+    place.close()
+
+
+@pytest.fixture(scope="module")
+def url(place: Place, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The page of an inspector of a server with hostile documents."""
+    folder = tmp_path_factory.mktemp("hostile")
+    for name, html in (SENDING | STALLING).items():
+        text = f"<!doctype html><meta charset=utf-8>{html}<p id=end>end</p>"
+        (folder / f"{name}.html").write_text(text.replace("PLACE", place.name), "utf-8")
+    (folder / "demo.py").write_text(SERVER, "utf-8")
+    with inspect_server(folder) as page:
+        yield page.url
+
+
+@pytest.fixture
+def page(browser: Browser, url: str) -> Iterator[Page]:
+    page = browser.new_page()
+    page.goto(url)
+    yield page
+    page.close()
+
+
+def call_tool(page: Page, tool: str) -> None:
+    page.get_by_role("button", name=tool, exact=True).click()
+    page.locator("#detail").get_by_role("button", name="Call", exact=True).click()
+
+
+@pytest.mark.parametrize("name", SENDING)
+def test_a_document_sends_nothing_anywhere(page: Page, place: Place, name: str) -> None:
+    address = page.url
+    call_tool(page, name)
+    expect(page.locator("#app iframe")).to_have_count(1)
+    page.wait_for_timeout(1500)  # a browser gives no sign that it sends nothing
+    assert (place.received, page.url, len(page.context.pages)) == ([], address, 1)
+
+
+@pytest.mark.parametrize("name", STALLING)
+def test_a_document_keeps_the_page_from_nothing(page: Page, name: str) -> None:
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    call_tool(page, name)
+    expect(page.locator("#detail")).to_contain_text("shown")
+    if name == "floods":
+        expect(page.locator("#app iframe")).to_have_count(0)
+        expect(page.locator("#state")).to_contain_text("sent more than 300 messages in a second")
+    call_tool(page, "tick")
+    expect(page.locator("#detail")).to_contain_text("ticked")
+    assert errors == []
