@@ -503,14 +503,7 @@ def lint(session: nox.Session) -> None:
 def typing(session: nox.Session) -> None:
     """Packages of some parts, transports and features, under both type checkers in strict mode."""
     enter(session, "lint")
-    run_tests(
-        session,
-        "-m",
-        "typing",
-        "tests/typing",
-        "--ignore=tests/typing/test_snippets.py",
-        repeated=(),
-    )
+    run_tests(session, "-m", "typing", "tests/typing", "-k", "not test_snippets", repeated=())
 
 
 @measured
