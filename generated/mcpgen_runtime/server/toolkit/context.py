@@ -54,7 +54,7 @@ def _needs_no_await(
     function: Callable[Parameters, Coroutine[Any, Any, None]],
 ) -> Callable[Parameters, Sending]:
     """The function itself, as one that plain functions call without `await`."""
-    return cast("Any", function)  # a call returns a coroutine, or blocks
+    return cast("Callable[Parameters, Sending]", function)  # `Sending` is for type checkers alone
 
 
 class Context(ContextFeatures, Generic[StateT]):
