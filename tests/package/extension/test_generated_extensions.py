@@ -111,7 +111,7 @@ async def test_a_client_calls_and_a_server_handles_typed(pkg: Any) -> None:
     async with pkg.connect(
         painter(pkg), capabilities=declared_capabilities(pkg), handlers=handlers
     ) as client:
-        result = await client.seen_as(pkg.client.Client).draw("wall", strokes)
+        result = await client.seen_as(pkg.client.Client).draw(canvas="wall", strokes=strokes)
         assert type(result) is pkg.paint.DrawResult
         assert result.count == 5
         assert getattr(result, "result_type", "complete") == "complete"
@@ -122,7 +122,8 @@ async def test_a_client_calls_and_a_server_handles_typed(pkg: Any) -> None:
 async def test_params_that_do_not_fit_are_refused_before_sending(pkg: Any) -> None:
     async with pkg.connect(painter(pkg), capabilities=declared_capabilities(pkg)) as client:
         with pytest.raises(pkg.root.InvalidParamsError, match="color"):
-            await client.seen_as(pkg.client.Client).draw("wall", [{"color": "pink", "width": 1}])
+            drawing = client.seen_as(pkg.client.Client)
+            await drawing.draw(canvas="wall", strokes=[{"color": "pink", "width": 1}])
 
 
 async def test_a_method_that_the_server_does_not_override_is_not_found(pkg: Any) -> None:
@@ -222,7 +223,8 @@ def test_a_blocking_client_has_the_calls_too(pkg: Any) -> None:
     with pkg.root.connect_sync(
         painter(pkg), revision=pkg.revision, capabilities=declared_capabilities(pkg)
     ) as client:
-        result = pkg.sync.SyncClient(client).draw("wall", [{"color": "blue", "width": 4}])
+        strokes = [{"color": "blue", "width": 4}]
+        result = pkg.sync.SyncClient(client).draw(canvas="wall", strokes=strokes)
         assert result.count == 4
     with (
         pkg.root.connect_sync(painter(pkg), revision=pkg.revision) as client,
