@@ -130,17 +130,6 @@ def test_the_figures_of_the_readme_are_those_of_the_table() -> None:
     assert [row for row in headline if row not in rows] == []
 
 
-def test_the_number_of_files_of_a_package_is_true() -> None:
-    text = (documents.ROOT / "docs" / "when-not.md").read_text("utf-8")
-    stated = re.search(r"more than (\d+) files", text)
-    assert stated is not None
-    package = documents.ROOT / "generated" / "mcpgen_runtime"
-    files = [
-        path for path in package.rglob("*") if path.is_file() and "__pycache__" not in str(path)
-    ]
-    assert int(stated[1]) < len(files) < int(stated[1]) + 100
-
-
 def python_blocks() -> list[Block]:
     """The blocks of Python of all documents."""
     return [block for block in documents.blocks() if block.language == "python"]

@@ -27,7 +27,8 @@ from conventions.sources import (
 Layers = tuple[tuple[str, ...], ...]
 
 GENERATOR_LAYERS: Layers = (
-    ("errors", "names", "paths", "json_types", "literals"),
+    ("collisions", "errors", "names", "json_types", "literals"),
+    ("paths",),
     ("input_files", "cache", "console"),
     ("toml_records",),
     ("schema",),

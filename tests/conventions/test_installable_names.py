@@ -101,7 +101,7 @@ def name_of(word: str) -> str:
     return name if is_name and (name[0] == "@" or "/" not in name) else ""
 
 
-def test_commands_in_texts_install_names_of_others_whose_owner_is_listed() -> None:
+def test_commands_in_texts_install_names_of_listed_owners() -> None:
     unlisted = [
         f"{relative_name(path)}: {name}"
         for path in TEXTS
@@ -129,7 +129,7 @@ def test_names_are_read_from_commands(text: str, names: list[str]) -> None:
 MISSING = re.compile(r"MissingExtraError\([^()]*\"([\w -]+)\"\)")
 
 
-def test_errors_about_missing_libraries_name_those_of_listed_owners() -> None:
+def test_errors_about_missing_libraries_name_listed_owners() -> None:
     texts = [text_of(path) for path in TEXTS if path.is_relative_to(ROOT / "templates" / "package")]
     names = {name for text in texts for match in MISSING.findall(text) for name in match.split()}
     assert "joserfc" in names
@@ -154,7 +154,7 @@ def test_requirements_are_of_listed_owners_or_our_own() -> None:
     assert names_of((*skeleton.REQUIREMENTS.values(), *skeleton.TOOLS)) - OWNERS.keys() == set()
 
 
-def test_what_generating_says_to_install_is_of_listed_owners() -> None:
+def test_printed_install_commands_are_of_listed_owners() -> None:
     files = {path.relative_to(PACKAGE).as_posix(): text_of(path) for path in python_files(PACKAGE)}
     needs = closure.dependencies(files, PACKAGE.name)
     names = {*needs.needed, *needs.over_http, *needs.optional}

@@ -163,6 +163,15 @@ def test_an_edit_by_hand_is_named_and_shown(package: Path) -> None:
     assert not report.current
 
 
+def test_a_file_of_many_bytes_is_edited_and_not_shown(package: Path) -> None:
+    with (package / "errors.py").open("ab") as file:
+        file.truncate(manifest.MAX_FILE_BYTES + 1)  # a hole, which takes no place on the disk
+    report = check(package)
+    assert report.edited == report.differing == ("errors.py",)
+    assert f"\n-... {manifest.MAX_FILE_BYTES + 1} bytes\n" in report.diff
+    assert "\0" not in report.diff
+
+
 def test_a_deleted_file_is_missing(package: Path) -> None:
     (package / "errors.py").unlink()
     report = check(package)
@@ -242,6 +251,7 @@ def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
         ({"missing": ("a.py",)}, False),
         ({"schema_changed": {"a": "b"}}, True),
         ({"generator_changed": "another build"}, True),
+        ({"runtime_changed": "mcp-protocol"}, True),
         ({"templates_changed": ("a",)}, True),
         ({"patch_changed": True}, True),
     ],

@@ -425,6 +425,7 @@ def test_the_same_revision_by_two_files_is_refused(
 
 
 def test_an_update_repeats_what_the_manifest_says(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()  # the package and its schema are of one project
     copied_schema(OLDEST, tmp_path / "schemas")
     words = ["--schema", f"schemas/{OLDEST}/schema.json", "--parts", "types", "-o", "acme/types"]
     (tmp_path / "acme").mkdir()
@@ -624,7 +625,7 @@ def test_the_hook_for_pre_commit_runs_for_each_input(root: Path, path: str) -> N
 
 
 @pytest.mark.parametrize("path", ["README.md", "a.json5", "docs/x.txt", "src/tsx", "a.py.bak"])
-def test_the_hook_for_pre_commit_does_not_run_for_other_files(root: Path, path: str) -> None:
+def test_the_hook_for_pre_commit_runs_for_no_other_files(root: Path, path: str) -> None:
     (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text())
     assert re.search(hook["files"], path) is None
 

@@ -111,7 +111,7 @@ def test_every_file_that_is_no_module_is_needed_without_imports() -> None:
         ({"a.py": "import msgspec\n    from typing_extensions import X"}, "msgspec", "", ""),
     ],
 )
-def test_the_dependencies_are_those_of_every_use_of_http_and_of_comfort(
+def test_dependencies_are_those_of_use_of_http_and_of_comfort(
     files: dict[str, str], needed: str, over_http: str, optional: str
 ) -> None:
     expected = (needed, over_http, optional)

@@ -314,7 +314,7 @@ def save_distribution(site: Path) -> None:
 COLLISION = "mcp-client-kit 0.10.0 has an import package mcpgen too, and replaces files"
 
 
-def test_another_distribution_with_a_package_mcpgen_is_wrong(
+def test_another_distribution_named_mcpgen_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     save_distribution(tmp_path / "site")
@@ -327,7 +327,7 @@ def test_another_distribution_with_a_package_mcpgen_is_wrong(
 
 
 @pytest.mark.parametrize("others", [True, False])
-def test_a_root_module_of_another_distribution_is_an_error_of_one_line(
+def test_a_root_module_of_others_is_an_error_of_one_line(
     tmp_path: Path, root: Path, others: bool
 ) -> None:
     shutil.copytree(root / "generator", tmp_path / "site")

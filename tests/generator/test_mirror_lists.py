@@ -177,7 +177,7 @@ def test_a_bound_beyond_64_bits_costs_that_bound_alone(tmp_path: Path) -> None:
     lists = server_lists.read_file(tmp_path / "tools.json")
     [tool] = lists.entries["tools"]
     assert tool["inputSchema"]["properties"] == {"n": {"type": "integer", "minimum": 0}}
-    place = "/0/inputSchema/properties/n"
+    place = "/tools/0/inputSchema/properties/n"
     assert lists.notes == (f"{place}/maximum: {UNFIT}", f"{place}/exclusiveMaximum: {UNFIT}")
 
 

@@ -521,7 +521,7 @@ def test_ten_conflicts_are_shown_and_all_are_counted(count: int) -> None:
 
 
 @pytest.mark.parametrize("before", [1, 40, 300, 40_000])
-def test_a_hunk_with_much_context_finds_its_place_by_less_of_it(before: int) -> None:
+def test_a_hunk_with_much_context_fits_by_less_of_it(before: int) -> None:
     gone = "".join(f" gone {number}\n" for number in range(before))
     count = before + 5
     text = f"@@ -1,{count} +1,{count} @@\n{gone} one\n-two\n+mine\n three\n gone\n gone too\n"

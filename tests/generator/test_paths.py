@@ -55,7 +55,7 @@ def test_a_recorded_place_below_here_is_shown_from_here(
         ("draft.json", False, False),
     ],
 )
-def test_recorded_files_belong_to_the_project_of_their_package(
+def test_recorded_files_belong_to_the_project(
     tmp_path: Path, mark: str, place: str, in_project: bool, alone: bool
 ) -> None:
     package = tmp_path / "own" / "src" / "pkg"

@@ -297,7 +297,7 @@ def test_a_readme_of_others_is_not_read(way: str, tmp_path: Path) -> None:
     assert check_files(folder, table) == [f"README: expected the text `{MARK}`, got none"]
 
 
-def test_a_link_is_no_file_to_publish_and_no_entry_point(tmp_path: Path) -> None:
+def test_a_link_is_no_file_to_publish(tmp_path: Path) -> None:
     (tmp_path / "server.json").write_text('{"secret": 1}')
     folder = tmp_path / "project"
     folder.mkdir()

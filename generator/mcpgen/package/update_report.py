@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ class Report:
     new: dict[str, tuple[str, ...]]
     gone: dict[str, tuple[str, ...]]
     changed: dict[str, tuple[str, ...]]
-    senders: dict[str, dict[str, frozenset[Role]]]
+    senders: dict[str, dict[str, frozenset[Role]]] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """The report as a JSON object."""
@@ -72,10 +72,10 @@ class Report:
             for kind, names in kinds.items():
                 rest = len(names[_NAMES:])
                 more = f" and {rest} more" if rest else ""
-                shown = ", ".join(self._shown(word, name) for name in names[:_NAMES])
+                shown = ", ".join(self._label(word, name) for name in names[:_NAMES])
                 yield f"  {word} {kind}: {shown}{more}"
 
-    def _shown(self, word: str, name: str) -> str:
+    def _label(self, word: str, name: str) -> str:
         """A name, with its senders if these are not evident."""
         roles = self.senders.get(word, {}).get(name)
         return safe_text(name) + (f" (of the {' and '.join(sorted(roles))})" if roles else "")

@@ -172,7 +172,7 @@ def parse(document: object, source: str, unfit: Sequence[str] = ()) -> ServerLis
     if is_object(document) and is_object(document.get("result")):
         document = document["result"]
     if is_array(document):
-        document = {"tools": document}
+        document, left_out = {"tools": document}, [f"/tools{each}" for each in left_out]
     if not is_object(document) or not any(kind in document for kind in KINDS):
         expected = f"an object with {', '.join(KINDS)}, or an array of tools"
         raise MirrorError(source, "", expected, _kind(document))
