@@ -74,8 +74,11 @@ INTERRUPTED: Mapping[str, Any] = {"begun": True}
 
 def was_begun(data: Any) -> bool | None:
     """Whether work on a request was begun, as `data` of its error says; `None` if it does not."""
-    begun = data.get("begun") if isinstance(data, dict) else None
-    return begun if isinstance(begun, bool) else None
+    match data:
+        case {"begun": bool() as begun}:
+            return begun
+        case _:
+            return None
 
 
 _LONGEST_URI = 2048  # longest URI that is sent as data of an error

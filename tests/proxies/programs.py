@@ -152,7 +152,8 @@ def caddy_server(folder: Path, text: str, port: int) -> Iterator[Process]:
     here = "{\nadmin off\ndefault_bind 127.0.0.1\n}\n"
     (folder / "Caddyfile").write_text(here + text)
     command = (os.environ["MCP_CADDY"], "run", "--config", f"{folder}/Caddyfile")
-    homes = dict.fromkeys(("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"), f"{folder}")
+    names: Sequence[str] = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
+    homes: dict[str, str] = dict.fromkeys(names, f"{folder}")
     with _run_process((*command, "--adapter", "caddyfile"), port, homes) as process:
         yield process
 
