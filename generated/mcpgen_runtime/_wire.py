@@ -40,6 +40,9 @@ from ._structs import replace as _replace
 from ._unions import UntaggedType, Variant, format_text, is_many, is_object
 from .method_facts import UNSTATED, MethodFacts
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
+
 __all__ = [
     "STRUCTS",
     "UNREADABLE",
@@ -79,10 +82,8 @@ Role: TypeAlias = Literal["client", "server"]
 Message = TypeVar("Message")
 
 if TYPE_CHECKING:
-    import typing_extensions
-
-    Params = typing_extensions.TypeVar("Params", default=Any)
-    Result = typing_extensions.TypeVar("Result", default=Any)
+    Params = TypeVarWithDefault("Params", default=Any)
+    Result = TypeVarWithDefault("Result", default=Any)
 else:
     Params, Result = TypeVar("Params"), TypeVar("Result")
 

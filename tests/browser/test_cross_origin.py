@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -54,7 +55,7 @@ class Blank(BaseHTTPRequestHandler):
         self.send_header("Content-Type", "text/html")
         self.end_headers()
 
-    def log_message(self, *_arguments: Any) -> None: ...
+    def log_message(self, format: str, *args: Any) -> None: ...
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def page(browser: Browser, origin: str) -> Iterator[Page]:
 def serve() -> Iterator[Callable[..., str]]:
     """Serves a server with HTTP settings until the test ends; returns its URL."""
     with anyio.from_thread.start_blocking_portal() as portal:
-        futures = []
+        futures: list[Future[Any]] = []
 
         def start(**settings: Any) -> str:
             server = Server("weather")

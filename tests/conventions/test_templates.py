@@ -19,7 +19,7 @@ NAMES = {
     *("class_name", "base", "base_class", "check.name", "constraint", "tag.name", "variant.type"),
     *("field.annotated or field.type_hint", "field.field", "field.name", "field.type_hint"),
     *("field.represented_default", "fields[0].type_hint"),
-    *("fields[0].annotated or fields[0].type_hint",),
+    *("fields[0].annotated or fields[0].type_hint", "part.type_hint"),
     *("folder", "export.module", "kind.name", "kind.type", "method.type", "name", "type.name"),
     *("module", "package.requires.package", "package.sole.folder", "runtime", "runtime_package"),
     *("package.name", "revision.folder", "revision.lifecycle", "extension.module"),

@@ -29,6 +29,15 @@ SUPPRESSION = re.compile(
     r"(?:\s*:\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*|\[[\w\s,-]*\])?"
 )
 BLANKET = re.compile(r"#\s*(?:mypy|pyright|ruff|flake8):(?!\s*ignore\[)")
+OPTIONAL_LIBRARY = re.compile(
+    r"# mypy: (?:disable-error-code=\"import-not-found[a-z,-]*\"|allow-subclassing-any)$"
+    r"|# pyright: (?:report(?:Missing|Unknown|Untyped)\w+=false(?:, |$))+"
+)
+"""Comments for a whole module that imports a library that may be absent where it is checked."""
+
+UNKNOWN_TYPES = "# The types of an optional library are unknown where the library is not installed."
+"""The reason of such comments, on the line above the first one."""
+
 NAMES_OF_NOTHING = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 
 # In pieces, so that this file does not break its own rule.
@@ -73,6 +82,8 @@ def bare_suppressions(path: Path) -> Iterator[str]:
         return
     for token in tokens_of(path):
         if token.type != tokenize.COMMENT:
+            continue
+        if OPTIONAL_LIBRARY.match(token.string) and UNKNOWN_TYPES in text_of(path):
             continue
         reason = SUPPRESSION.sub("", token.string).strip(" #-:,")
         reasonless = SUPPRESSION.search(token.string) and len(reason.split()) < 2

@@ -218,7 +218,7 @@ def test_a_module_imports_what_it_uses() -> None:
         models="models",
     )
     whole = asking_api(any_of("A", "B"), A=obj("a", a=TEXT), B=obj("b", b=TEXT))
-    assert imports.of_client(whole.client, whole.handled).wire == "to_builtins"
+    assert imports.of_client(whole.client, whole.handled).wire == ""
     handled = imports.of_handlers_and_session(api.client, api.server)
     assert (handled.errors, handled.request_context, handled.wire) == (
         "MethodNotFoundError",

@@ -241,7 +241,7 @@ def test_a_policy_has_a_bounded_length() -> None:
     many = [f"https://a{number}.example" for number in range(100_000)]
     names = ("connectDomains", "resourceDomains", "frameDomains", "baseUriDomains")
     csp = resource_ui(VIEW, HTML, {"csp": {key: [many[0], *many] for key in names}}).csp
-    assert csp.connect_domains[:2] == ("https://a0.example", "https://a1.example")
+    assert [*csp.connect_domains][:2] == ["https://a0.example", "https://a1.example"]
     assert sum(map(len, csp.connect_domains)) <= DOMAINS_CHARACTERS < len(csp.policy) < 2**16
     long = f"https://{'a' * DOMAINS_CHARACTERS}.example"
     csp = resource_ui(VIEW, HTML, {"csp": {"connectDomains": [long, *many[:3]]}}).csp

@@ -502,9 +502,7 @@ async def test_methods_of_skills_are_taken_once(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("method", [LIST, GET, READ_DIRECTORY])
-async def test_methods_of_an_outer_server_are_not_those_of_skills_within(
-    folder: Path, method: str
-) -> None:
+async def test_skills_within_take_no_method_of_an_outer_server(folder: Path, method: str) -> None:
     outer, inner = Server("outer"), Server("inner")
     outer.method(method)(lambda: {"mine": True})
     outer.mount(inner, "in")

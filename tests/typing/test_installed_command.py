@@ -72,7 +72,7 @@ async def main() -> None:
 
 
 def program_of(package: str) -> str:
-    """What a user writes with a package; the line of a type checker counts from one."""
+    """The program of a user of a package."""
     if package in ("of_types", "of_models"):
         return OF_TYPES.format(package=package)
     target = '"https://example.com/mcp"' if "http" in package else '["python", "weather.py"]'
@@ -104,7 +104,9 @@ def package(folder: Path, request: pytest.FixtureRequest) -> tuple[str, Path]:
     """A package and a program beside the others, and the interpreter for them."""
     name: str = request.param
     done = run("-o", str(folder / name), *CHOICES[name])
-    (install,) = (line for line in (done.out + done.err).splitlines() if line.startswith("install: "))
+    (install,) = (
+        line for line in (done.out + done.err).splitlines() if line.startswith("install: ")
+    )
     (folder / f"use_{name}.py").write_text(program_of(name), "utf-8")
     return name, environment(folder, install.removeprefix("install: "))
 

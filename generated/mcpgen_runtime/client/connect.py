@@ -183,7 +183,7 @@ class ClientPeer(Peer):
 
 
 class SessionOpening(AbstractAsyncContextManager[Session]):
-    """What `connect` returns: opens on entry, closes on exit.
+    """The context manager that `connect` returns: opens on entry, closes on exit.
 
     Args:
         call: The function that returned it, for the error of an `await`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from mcpgen.errors import FactsError, InputError, format_value, safe_text
 from mcpgen.json_types import Json, Node, is_array, is_object
@@ -93,7 +94,8 @@ def _allows(normal: NormalizedSchema, owner: Definition, wire: str, node: Node) 
     spans = (check for check in owner.checks if isinstance(check, Range) and check.wire == wire)
     bounds: Node = {key: limit for span in spans for key, limit in _bounds(span)}
     definitions = {each.name: each.node for each in normal.definitions.values()}
-    return bool(Draft202012Validator({**node, **bounds, "$defs": definitions}).is_valid(value))
+    validator: Any = Draft202012Validator({**node, **bounds, "$defs": definitions})
+    return bool(validator.is_valid(value))
 
 
 def _bounds(span: Range) -> Iterator[tuple[str, float]]:

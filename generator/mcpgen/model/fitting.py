@@ -317,13 +317,13 @@ class _Fit:
 
     def new_alternatives(self) -> Iterator[str]:
         """New results beside others of a request, whose type has a name that no constant states."""
-        found: dict[str, None] = {}
+        alternatives: dict[str, None] = {}
         for stem, node in self.own.definitions.items():
             result: Json = node.get("properties", {}).get("result", {})
             named = _references(result) if is_object(result) else []
             if stem.endswith("ResultResponse") and len(named) > 1:
-                found |= dict.fromkeys(named)
-        for name in sorted(found.keys() - self.base.definitions.keys()):
+                alternatives |= dict.fromkeys(named)
+        for name in sorted(alternatives.keys() - self.base.definitions.keys()):
             node = self.own.definitions.get(name, {}).get("properties", {}).get(_RESULT_TYPE)
             if is_object(node) and not node.keys() & {"const", "enum"}:
                 yield name

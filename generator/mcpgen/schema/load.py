@@ -313,9 +313,9 @@ def _whole_names() -> frozenset[str]:
             for _, inner in subschemas(definition):
                 for wire, node in inner.get("properties", {}).items():
                     name = str(node.get("$ref", "")).rpartition("/")[2]
-                    found = keywords.types(definitions.get(name, node))
-                    kinds.setdefault(wire, set()).update(found)
-                    kinds.setdefault(f"{owner}.{wire}", set()).update(found)
+                    types = keywords.types(definitions.get(name, node))
+                    kinds.setdefault(wire, set()).update(types)
+                    kinds.setdefault(f"{owner}.{wire}", set()).update(types)
     return frozenset(
         name for name, each in kinds.items() if "integer" in each and "number" not in each
     )

@@ -503,11 +503,15 @@ class Subscription(ChangeIterator):
             self._left = list(self._retry_seconds)
         self._since = None
         latest: Exception | None = failure
-        with anyio.move_on_after(self._reopening_seconds()):
+        with anyio.move_on_after(self._reopening_seconds()) as scope:
             while self._left and not self._is_closed:
                 pause = self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR)
-                stated = latest.retry_after if isinstance(latest, HttpStatusError) else None
-                await anyio.sleep(max(pause, stated or 0.0))
+                refusal = latest if isinstance(latest, HttpStatusError) else None
+                seconds = self._shared.requests.pause_after(refusal, pause)
+                if seconds is None:  # the server asks for too long a pause
+                    break
+                scope.deadline += seconds - pause
+                await anyio.sleep(seconds)
                 latest = await self._try_reopening()
                 if latest is None:
                     return True

@@ -469,7 +469,7 @@ class RequestPipeline:
                     retrying = was_begun(error.data) is False
                 elif not isinstance(error, ConnectFailedError):
                     raise
-                pause = self._pause_after(refusal, next(pauses, None))
+                pause = self.pause_after(refusal, next(pauses, None))
                 if not retrying or pause is None:
                     raise
                 await anyio.sleep(pause)
@@ -491,7 +491,7 @@ class RequestPipeline:
                 await self.pages(TOOLS_LIST, {}, None, options.timeout)
         return state.retry_is_safe(facts, params)
 
-    def _pause_after(self, refusal: HttpStatusError | None, pause: float | None) -> float | None:
+    def pause_after(self, refusal: HttpStatusError | None, pause: float | None) -> float | None:
         """Seconds until a request is sent again, of the server or otherwise the next pause.
 
         `None` if it is not: there were too many attempts, or the server wants too long a pause.

@@ -109,7 +109,7 @@ def raw_meta(params: Raw | None) -> bytes | None:
         meta = _find_meta(raw).meta
     except UNREADABLE as error:
         raise InvalidParamsError(f"params: {error_text(error)}") from None
-    return None if meta is UNSET or (found := bytes(meta)) == b"null" else found
+    return None if meta is UNSET or (value := bytes(meta)) == b"null" else value
 
 
 def decode_meta(raw: bytes | None) -> Mapping[str, Any]:

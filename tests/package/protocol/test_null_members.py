@@ -72,7 +72,7 @@ def null_params(method: Method, revision: str, params: Any) -> Any:
 
 
 def outcomes(end: End) -> list[Any]:
-    """What the events of an end say, apart from null in `_meta`, which is data."""
+    """The events of an end, apart from null in `_meta`, which is data."""
     return [outcome(event) for event in end.events]
 
 

@@ -194,7 +194,7 @@ async def test_an_answer_with_something_harmless_is_taken(answer: str, revision:
 
 @texts(UNREADABLE)
 @both_lifecycles
-def test_a_request_whose_answer_may_have_come_fails_after_a_while(
+def test_a_request_whose_answer_may_have_come_fails_in_time(
     answer: tuple[str, str], revision: str, backend: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def main() -> None:
@@ -391,7 +391,7 @@ OVER_HTTP = {
 @pytest.mark.parametrize("answer", OVER_HTTP.values(), ids=OVER_HTTP)
 @pytest.mark.parametrize("stream", [False, True], ids=["body", "stream"])
 @both_lifecycles
-async def test_over_http_the_error_says_what_came_and_nothing_is_resent(
+async def test_over_http_an_error_says_what_came_without_sending_again(
     answer: str, stream: bool, revision: str
 ) -> None:
     script = Script(revision)

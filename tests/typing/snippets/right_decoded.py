@@ -1,4 +1,4 @@
-"""What decoders return."""
+"""The types that decoders return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Type errors with what decoders return: a member that an update took away is one."""
+"""Type errors with decoded values: a member that an update took away is one."""
 
 from __future__ import annotations
 

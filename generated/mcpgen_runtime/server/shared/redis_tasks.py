@@ -107,6 +107,12 @@ return ids
 )
 """Returns tasks whose lease may have expired; other processes skip them for one lease time."""
 
+_LOAD_LOST = """
+if redis.call('EXISTS', KEYS[1]) == 1 then return false end
+return redis.call('GET', KEYS[2])
+"""
+"""Returns a record that nobody has a lease on."""
+
 _CHANGE = (
     _TASKS
     + """
@@ -171,9 +177,7 @@ class RedisTaskStore:
     async def claim(self, task_id: str, worker: str) -> TaskRecord | None:
         """Set the lease, unless another process has it, and then the string."""
         lease = self._lease_key(task_id)
-        if await self._engine.call("EXISTS", lease):
-            return None
-        before = await self.load(task_id)
+        before = _record_in(await self._engine.run(_LOAD_LOST, (lease, self._key(task_id))))
         if before is None or before.is_terminal:
             return None
         record = before.next_version(worker=worker, fence=before.fence + 1)

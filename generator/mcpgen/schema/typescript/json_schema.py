@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 from enum import Enum
+from typing import Any
 
 from mcpgen.errors import format_value
 from mcpgen.json_types import Json, Node
@@ -128,7 +129,7 @@ class _Writer:
             return
         from jsonschema import Draft7Validator, Draft202012Validator
 
-        validator = Draft202012Validator if self._container == "$defs" else Draft7Validator
+        validator: Any = Draft202012Validator if self._container == "$defs" else Draft7Validator
         for member, schema in self._defaults:
             value = schema["default"]
             if not validator({**schema, self._container: definitions}).is_valid(value):

@@ -356,7 +356,7 @@ def test_a_prompt_has_no_parameter_headers_of_a_tool(revision: str) -> None:
             validator.check(head, parsed, validator.values_of(parsed))
 
 
-async def test_a_body_of_two_lengths_is_refused_and_its_connection_closed(revision: str) -> None:
+async def test_a_body_of_two_lengths_is_refused_and_ends_a_connection(revision: str) -> None:
     message = request(revision, "tools/list")
     both = {"content-length": str(len(encode_message(message))), "transfer-encoding": "chunked"}
     async with asgi(Web().server) as http:

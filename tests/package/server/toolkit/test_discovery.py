@@ -148,7 +148,7 @@ async def test_the_best_tool_comes_first_and_few_are_returned(revision: str) -> 
     ],
     ids=range(8),
 )
-async def test_a_search_beyond_its_bounds_is_an_error_of_bounded_length(
+async def test_a_search_beyond_its_bounds_is_an_error_of_few_words(
     revision: str, options: dict[str, Any]
 ) -> None:
     server = city()
