@@ -121,7 +121,9 @@ def test_types_of_a_package_are_its_export_but_for_comments(revision: str) -> No
 
 @each_revision
 def test_a_package_with_extensions_is_exported_with_them(revision: str, tmp_path: Path) -> None:
-    words = ("-q", "-r", revision, "--parts", "types", "--extension", f"{PAINT}")
+    file = tmp_path / PAINT.name  # beside the package, as a file of its project
+    file.write_bytes(PAINT.read_bytes())
+    words = ("-q", "-r", revision, "--parts", "types", "--extension", f"{file}")
     package = tmp_path / "painting"
     assert run(*words, "-o", f"{package}").code == 0
     definitions = export_document(f"{package}")["$defs"]
