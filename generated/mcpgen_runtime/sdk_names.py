@@ -371,8 +371,8 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "run_in_thread": "threads=",
         "serializer": _RESULT,
         "structured_output": "structured=False for False; a return annotation for True",
-        "task": "runner=Tasks(...); a revision without tasks gets them by mcpgen --extension tasks, for"
-        " clients that declare that by capabilities= of connect",
+        "task": "runner=Tasks(...); a revision without tasks gets them by mcpgen --extension tasks,"
+        " for clients that declare that by capabilities= of connect",
     },
     "server.resource": {**_ITEM, "security": _SECURITY},
     "server.prompt": _ITEM,

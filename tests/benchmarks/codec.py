@@ -82,8 +82,9 @@ def official_listing() -> bytes:
 def codec(rounds: int) -> Iterable[Line]:
     """Rows on decoding and encoding."""
     methods = REVISIONS[REVISION].client_requests
-    params = _wire.decoder(methods["tools/call"].params)
-    listing = _wire.decoder(methods["tools/list"].result)
+    call, list_tools = methods["tools/call"], methods["tools/list"]
+    params = _wire.decoder(call.params)
+    listing = _wire.decoder(list_tools.result)
 
     def our_call() -> object:
         message = jsonrpc.parse(CALL)

@@ -11,9 +11,9 @@ and returns its result. In the event loop it returns a coroutine as usual, so
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, cast
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -46,14 +46,15 @@ else:
     StateT = TypeVar("StateT")
 
 
+class Sending(Coroutine[Any, Any, None]):
+    """A coroutine to type checkers, whose `await` may be left out: a plain function blocks."""
+
+
 def _needs_no_await(
     function: Callable[Parameters, Coroutine[Any, Any, None]],
-) -> Callable[Parameters, Awaitable[None]]:
-    """The function itself; to type checkers, a call without `await` is no mistake.
-
-    It is none in a plain function, where the call blocks.
-    """
-    return function
+) -> Callable[Parameters, Sending]:
+    """The function itself, as one that plain functions call without `await`."""
+    return cast("Callable[Parameters, Sending]", function)  # `Sending` is for type checkers alone
 
 
 class Context(ContextFeatures, Generic[StateT]):

@@ -38,9 +38,9 @@ def plain() -> Server:
 
     @server.tool()
     def report(ctx: Context) -> str:
-        ctx.info("without await")  # type: ignore[unused-coroutine]  # a plain function
+        ctx.info("without await")
         anyio.from_thread.run(ctx.info, "from a thread")
-        ctx.progress(1, 2, "half")  # type: ignore[unused-coroutine]  # a plain function
+        ctx.progress(1, 2, "half")
         return ctx.revision
 
     @server.tool()
