@@ -189,7 +189,7 @@ def test_a_renamed_member_is_missed_unless_facts_give_it(
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_a_result_of_a_tool_has_a_place_for_its_value_unless_facts_deny_it(
+def test_a_tool_result_has_a_place_for_its_value(
     name: str, tmp_path: Path
 ) -> None:
     definitions = definitions_of(name)

@@ -104,7 +104,7 @@ def test_a_new_member_of_params_moves_no_argument(name: str, tmp_path: Path) -> 
     check_program(tmp_path, CALLS)
 
 
-def test_a_required_member_of_params_is_a_keyword_unless_facts_say_otherwise(
+def test_facts_alone_make_a_required_param_positional(
     tmp_path: Path,
 ) -> None:
     write_package(tmp_path, "$defs", with_agent(NAMES[-1], "GetPromptRequest"), ())
@@ -322,7 +322,7 @@ RENAMED = ("CallToolRequest", "ListToolsRequest", "GetPromptRequest", "ReadResou
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_methods_keep_their_names_if_the_types_of_their_messages_do_not(
+def test_methods_keep_their_names_when_their_types_do_not(
     name: str, tmp_path: Path
 ) -> None:
     text = json.dumps(definitions_of(name))

@@ -1,4 +1,4 @@
-"""What a draft adds to content, items and requests is in the toolkit of its package."""
+"""New content, items and requests of a draft are in the toolkit of its package."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ BROUGHT |= {"pytest", "trio"}
 
 @cache
 def foreign_imports(text: str) -> set[str]:
-    """What a module imports by its syntax tree, and what it loads by a literal name."""
+    """The imports of a module: by its syntax tree, or of a literal name."""
     names: set[str] = set()
     for node in ast.walk(ast.parse(text)):
         match node:

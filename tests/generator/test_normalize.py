@@ -441,7 +441,7 @@ def test_each_deviation_from_a_schema_is_noted_at_its_place(
         assert note.is_lossy is not note.text.startswith(without_loss)
 
 
-def test_declared_further_members_are_kept_but_for_params_and_what_packages_make() -> None:
+def test_declared_further_members_are_kept_in_received_objects() -> None:
     some = {**obj(a=TEXT), "additionalProperties": TEXT}
     normal = normal_of(
         Some=some,

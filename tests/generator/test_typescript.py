@@ -350,7 +350,7 @@ WHOLE = {"price: number": 9.99, "prices: number[]": [9.99], "total: number | nul
 
 
 @pytest.mark.parametrize("declared", WHOLE)
-def test_a_number_that_is_not_of_the_specification_need_not_be_whole(
+def test_a_number_of_another_schema_need_not_be_whole(
     declared: str, tmp_path: Path
 ) -> None:
     text = f"{SMALL}export interface Item {{ {declared}; ttlMs: number }}\n"

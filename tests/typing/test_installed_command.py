@@ -115,7 +115,7 @@ def expected_lines(name: str) -> set[int]:
     return set(WRONG if name in ("of_types", "of_models") else ())
 
 
-def test_mypy_finds_the_errors_of_the_user_and_none_in_the_package(
+def test_mypy_finds_no_error_in_the_package_of_a_user(
     folder: Path, package: tuple[str, Path]
 ) -> None:
     name, python = package
@@ -129,7 +129,7 @@ def test_mypy_finds_the_errors_of_the_user_and_none_in_the_package(
     assert {int(row[1]) for row in errors} == expected_lines(name), done.stdout
 
 
-def test_pyright_finds_the_errors_of_the_user_and_none_in_the_package(
+def test_pyright_finds_no_error_in_the_package_of_a_user(
     folder: Path, package: tuple[str, Path]
 ) -> None:
     name, python = package

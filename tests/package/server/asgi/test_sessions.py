@@ -146,7 +146,7 @@ async def test_a_request_without_a_session_id_is_refused(
 
 
 @sessions
-async def test_an_empty_session_id_is_none_for_a_client_that_initializes(revision: str) -> None:
+async def test_an_empty_session_id_counts_as_absent(revision: str) -> None:
     async with asgi(server_of()) as http:
         assert (await http.post(initialize(revision), **{SESSION: ""})).status == 200
 
