@@ -189,9 +189,7 @@ def test_a_renamed_member_is_missed_unless_facts_give_it(
 
 
 @pytest.mark.parametrize("name", NAMES[1:])
-def test_a_tool_result_has_a_place_for_its_value(
-    name: str, tmp_path: Path
-) -> None:
+def test_a_tool_result_has_a_place_for_its_value(name: str, tmp_path: Path) -> None:
     definitions = definitions_of(name)
     del definitions["CallToolResult"]["properties"]["content"]
     definitions["CallToolResult"]["required"].remove("content")

@@ -322,9 +322,7 @@ RENAMED = ("CallToolRequest", "ListToolsRequest", "GetPromptRequest", "ReadResou
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_methods_keep_their_names_when_their_types_do_not(
-    name: str, tmp_path: Path
-) -> None:
+def test_methods_keep_their_names_when_their_types_do_not(name: str, tmp_path: Path) -> None:
     text = json.dumps(definitions_of(name))
     for at, old in enumerate(RENAMED):
         for start in ('"', '"#/$defs/'):

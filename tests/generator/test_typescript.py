@@ -350,9 +350,7 @@ WHOLE = {"price: number": 9.99, "prices: number[]": [9.99], "total: number | nul
 
 
 @pytest.mark.parametrize("declared", WHOLE)
-def test_a_number_of_another_schema_need_not_be_whole(
-    declared: str, tmp_path: Path
-) -> None:
+def test_a_number_of_another_schema_need_not_be_whole(declared: str, tmp_path: Path) -> None:
     text = f"{SMALL}export interface Item {{ {declared}; ttlMs: number }}\n"
     loaded = schema.load_file(save_text(tmp_path, text))
     item = Draft202012Validator({**loaded.definitions["Item"], "$defs": {**loaded.definitions}})
