@@ -74,10 +74,10 @@ def attribute_error(value: object, kind: str, name: str) -> AttributeError:
 
 @cache
 def warn_of_hidden_text() -> None:
-    """Warn, once in a process, that the text of an unexpected exception is not sent to the client."""
+    """Warn, once in a process, that clients do not get the text of an unexpected exception."""
     _logger.warning(
-        "the text of an exception is hidden from clients, where FastMCP sends it: raise ToolError for"
-        " texts that clients may see, or write Server(show_errors=True)"
+        "the text of an exception is hidden from clients, where FastMCP sends it: raise ToolError"
+        " for texts that clients may see, or write Server(show_errors=True)"
     )
 
 

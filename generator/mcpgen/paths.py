@@ -126,7 +126,7 @@ def is_of_project(place: Path, directory: Path) -> bool:
     if root is not None:
         return target.is_relative_to(root)
     is_input = target.suffix in _INPUT_SUFFIXES or (target.is_dir() and target.name[:1] != ".")
-    is_beside = target.parent == package.parent and is_input
+    is_beside = target.parent == package.parent and (is_input or not target.exists())
     return is_beside or target.is_relative_to(package)
 
 

@@ -238,7 +238,7 @@ TEXTS: dict[str, tuple[bytes, str]] = {
     ),
     "Latin-1": (b'{"$defs": {"\xe9": {}}}', "#: expected JSON text in UTF-8"),
     "UTF-16": ('{"$defs": {}}'.encode("utf-16"), "#: expected JSON text in UTF-8"),
-    "a byte order mark": (b"\xef\xbb\xbf{}", "#: expected JSON text"),
+    "two byte order marks": (b"\xef\xbb\xbf\xef\xbb\xbf{}", "#: expected JSON text"),
     "a million commas": (COMMAS, "#: expected at most 1000000 brackets, braces and commas, got 2"),
     "no definitions": (b'{"name": "x"}', "#: expected definitions under $defs or definitions, got"),
     "no message": (

@@ -237,6 +237,7 @@ def test_inputs_of_a_configuration_are_asked_by_a_function(folder: Path) -> None
 
 def test_messages_are_read_with_the_types_alone(folder: Path) -> None:
     assert python_output(folder, "read_messages.py") == outputs()["read_messages.py"]
+    assert python_output(folder, "read_lines.py") == outputs()["read_lines.py"]
     assert python_output(folder, "keep_members.py") == outputs()["keep_members.py"]
 
 
@@ -347,6 +348,7 @@ RUN_AS_PROGRAMS = {
     "guest.py",
     "inputs.py",
     "keep_members.py",
+    "read_lines.py",
     "read_messages.py",
     "test_weather.py",
 }

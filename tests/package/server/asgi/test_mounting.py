@@ -138,7 +138,7 @@ def test_one_application_serves_on_several_loops_in_turn(backend: str) -> None:
             await http.initialize(SESSIONS[-1])
             sessions.append(str(http.fields[SESSION]))
 
-    sessions = [""]
+    sessions = ["of no server"]
     for _ in range(3):
         session = sessions[-1]
         anyio.run(run, backend=backend)
