@@ -283,7 +283,7 @@ async def test_a_client_repeats_that_it_is_ready_if_that_was_lost(
 
 
 @pytest.mark.parametrize("revision", EACH)
-async def test_an_opening_of_which_a_part_is_lost_is_repeated_or_fails_readably(
+async def test_an_opening_that_is_lost_is_repeated_or_fails_readably(
     revision: str, server: HttpProcess
 ) -> None:
     opening = "initialize" if revision in SESSIONS else "server/discover"
