@@ -20,10 +20,8 @@ Source: the configuration references of these programs, as of November 2026.
 
 # The types of an optional library are unknown where the library is not installed.
 # mypy: disable-error-code="import-not-found"
-# pyright: reportMissingImports=false, reportUntypedBaseClass=false
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportMissingImports=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from typing import Any
 from mcpgen import paths
 from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
-from mcpgen.json_types import is_object
+from mcpgen.json_types import is_array, is_object
 from mcpgen.model.parts import NONE, USED, changed_features, selection
 from mcpgen.toml_records import MAX_BYTES, Place, convert, parse_toml
 
@@ -238,7 +238,7 @@ def _packages(table: dict[str, Any], place: Place) -> tuple[PackageSettings, ...
     if own:
         raise place.error("the keys of a package in [[tool.mcpgen.packages]] alone", sorted(own))
     rows: Any = table["packages"]
-    if isinstance(rows, list):
+    if is_array(rows):
         rows = [_listed_features(row) for row in rows]
     packages: tuple[PackageSettings, ...] = convert({"packages": rows}, _Packages, place).packages
     if not packages:

@@ -53,7 +53,9 @@ class Report:
     new: dict[str, tuple[str, ...]]
     gone: dict[str, tuple[str, ...]]
     changed: dict[str, tuple[str, ...]]
-    senders: dict[str, dict[str, frozenset[Role]]] = field(default_factory=dict)
+    senders: dict[str, dict[str, frozenset[Role]]] = field(
+        default_factory=dict[str, dict[str, frozenset[Role]]]
+    )
 
     def record(self) -> dict[str, Any]:
         """The report as a JSON object."""

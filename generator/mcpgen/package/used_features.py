@@ -158,8 +158,10 @@ def _commands(path: str, text: str, package: str) -> Iterator[Use]:
     command = re.compile(rf"-m{between}{re.escape(package)}{between}([a-z][\w-]*)(.*)")
     for number, line in enumerate(text.splitlines(), 1):
         match = command.search(line)
-        words = () if match is None else (match[1], *re.findall(r"--[a-z-]+", match[2]))
-        names = {words[0], *(f"{words[0]} {option}" for option in words[1:])} if words else set()
+        words: list[str] = []
+        if match is not None:
+            words = [match[1], *re.findall(r"--[a-z-]+", match[2])]
+        names = {*words[:1], *(f"{words[0]} {option}" for option in words[1:])}
         for feature in FEATURES:
             for each in feature.commands:
                 if each in names:

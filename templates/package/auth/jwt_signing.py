@@ -9,10 +9,9 @@ basic/authorization.
 
 # The types of an optional library are unknown where the library is not installed.
 # mypy: disable-error-code="import-not-found,no-any-return"
-# pyright: reportMissingImports=false, reportUntypedBaseClass=false
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportMissingImports=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -7,10 +7,8 @@ for all programs of the user. The child process ends when this process ends, for
 
 # The types of an optional library are unknown where the library is not installed.
 # mypy: disable-error-code="import-not-found"
-# pyright: reportMissingImports=false, reportUntypedBaseClass=false
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportMissingImports=false, reportUnknownMemberType=false
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import anyio
@@ -27,12 +28,15 @@ from mcpgen_runtime.protocol.receiver import (
 )
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.memory import memory_pair
+from package.asgi_client import Http, asgi, fields_of
 from package.ends import End, end_of
-from package.samples import PARAMS, RESULTS
+from package.samples import CALL, PARAMS, RESULTS, URI
 from package.wire import (
     ALL,
     HANDSHAKE,
     INITIALIZED,
+    SESSIONS,
+    STREAMABLE,
     RawEnd,
     facts,
     initialize,
@@ -65,10 +69,17 @@ def null_params(method: Method, revision: str, params: Any) -> Any:
         return {"_meta": None}
     wire = with_null(decoder(method.params)(json.dumps(params).encode()))
     if wire.get("_meta"):
-        keys = facts(revision).meta
-        named = ["progressToken", keys.log_level, keys.client_info, *keys.trace_keys]
-        wire["_meta"] = {**{key: None for key in named if key is not None}, **wire["_meta"]}
+        wire["_meta"] = null_meta(revision, wire["_meta"])
     return wire
+
+
+def null_meta(revision: str, meta: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """The `_meta` of a request with null for each optional member that it does not have."""
+    if not meta:
+        return None
+    keys = facts(revision).meta
+    named = ["progressToken", keys.log_level, keys.client_info, *keys.trace_keys]
+    return {**{key: None for key in named if key is not None}, **meta}
 
 
 def outcomes(end: End) -> list[Any]:
@@ -176,16 +187,21 @@ def test_progress_with_null_arrives(revision: str) -> None:
     assert [type(event) for event in end.events[-1:]] == [ProgressReceived]
 
 
+def null_opening(revision: str) -> dict[str, Any]:
+    """The request that begins a handshake, with null for optional members."""
+    opening = initialize(revision, {"roots": None, "sampling": None, "experimental": None})
+    opening["params"]["_meta"] = None
+    opening["params"]["clientInfo"]["title"] = None
+    return opening
+
+
 @pytest.mark.parametrize("revision", HANDSHAKE)
 async def test_a_server_takes_null_in_the_handshake(revision: str) -> None:
     near, far = memory_pair()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(every_feature().serve, far)
         end = RawEnd(near, revision)
-        opening = initialize(revision, {"roots": None, "sampling": None, "experimental": None})
-        opening["params"]["_meta"] = None
-        opening["params"]["clientInfo"]["title"] = None
-        await end.send(opening)
+        await end.send(null_opening(revision))
         assert "result" in await end.receive()
         await end.send({**INITIALIZED, "params": None})
         assert "result" in await end.ask("tools/list")
@@ -206,13 +222,74 @@ async def test_a_server_answers_each_request_with_null_as_without(revision: str)
             assert answers[1] == answers[0], name
 
 
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_server_takes_null_in_the_handshake_over_http(revision: str) -> None:
+    async with asgi(every_feature()) as http:
+        plain = await http.post(initialize(revision))
+        nulls = await http.post(null_opening(revision))
+        assert (nulls.status, nulls.messages) == (200, plain.messages)
+        session = {"mcp-session-id": nulls.fields["mcp-session-id"]}
+        initialized = await http.post({**INITIALIZED, "params": None}, **session)
+        assert (initialized.status, initialized.body) == (202, b"")
+        listed = await http.post(request(revision, "tools/list"), **session)
+        assert listed.status == 200
+
+
+NULLS: tuple[tuple[str, dict[str, Any], dict[str, Any]], ...] = (
+    ("completion/complete", {**PARAMS["completion/complete"]}, {"context": None}),
+    ("logging/setLevel", {"level": "info"}, {}),
+    ("ping", {}, {}),
+    ("prompts/get", {"name": "greeting"}, {"arguments": None}),
+    ("prompts/get", {"name": "greeting", "arguments": {}}, {"arguments": {"how": None}}),
+    ("prompts/list", {}, {"cursor": None}),
+    ("resources/list", {}, {"cursor": None}),
+    ("resources/read", {"uri": URI}, {"inputResponses": None, "requestState": None}),
+    ("resources/templates/list", {}, {"cursor": None}),
+    ("server/discover", {}, {}),
+    ("tools/call", {**CALL}, {"inputResponses": None, "requestState": None, "task": None}),
+    ("tools/call", {"name": "now"}, {"arguments": None}),
+    ("tools/list", {}, {"cursor": None}),
+)
+"""A client's requests: method, params, and what a client with null adds; `_meta` comes with all."""
+
+
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_server_answers_null_over_http_as_absence_in_memory(revision: str) -> None:
+    methods = REVISIONS[revision].client_requests
+    assert methods.keys() & {name for name, *_ in NULLS}
+    server = every_feature()
+    async with asgi(server) as http, speaking_to(server, revision) as end:
+        if revision in HANDSHAKE:
+            await http.initialize(revision)
+        for name, params, nulls in NULLS:
+            if name not in methods:
+                continue
+            plain = request(revision, name, params, id="same")
+            expected = await end.ask(name, params, id="same")
+            assert "result" in expected, name
+            assert await answer_over_http(http, revision, plain) == (200, [expected]), name
+            with_nulls = {**plain.get("params", {}), **nulls}
+            with_nulls["_meta"] = null_meta(revision, with_nulls.get("_meta"))
+            message = {**plain, "params": with_nulls}
+            assert await answer_over_http(http, revision, message) == (200, [expected]), name
+
+
+async def answer_over_http(http: Http, revision: str, message: Any) -> tuple[int, list[Any]]:
+    reply = await http.post(message, **fields_of(revision, message))
+    return reply.status, reply.messages
+
+
 def every_feature() -> Server:
-    """A server with a tool, a resource and a prompt that the examples name."""
+    """A server with tools, a resource, a prompt and completions that the examples name."""
     server = Server("all", "1")
 
     @server.tool()
     def echo(text: str) -> str:
         return text
+
+    @server.tool()
+    def now() -> str:
+        return "noon"
 
     @server.resource("memo://one")
     def memo() -> str:
@@ -221,6 +298,10 @@ def every_feature() -> Server:
     @server.prompt()
     def greeting(who: str = "you", how: str = "well") -> str:
         return f"{who}, {how}"
+
+    @server.completion(prompt="greeting", argument="who")
+    def names(text: str) -> list[str]:
+        return ["Oslo"]
 
     return server
 

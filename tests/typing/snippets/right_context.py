@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated, Any, assert_type
+
+import anyio
+import anyio.from_thread
 
 from mcpgen_runtime import (
     Context,
@@ -63,6 +67,21 @@ def without_await(ctx: Context) -> str:
     ctx.report_progress(1)
     ctx.info("half of it")
     ctx.log("debug", {"left": 1})
+    return "done"
+
+
+@server.tool()
+def from_a_thread(ctx: Context) -> str:
+    anyio.from_thread.run(ctx.progress, 1)
+    return "done"
+
+
+@server.tool()
+async def at_once(ctx: Context) -> str:
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ctx.info, 1)
+    task = asyncio.create_task(ctx.progress(1))
+    await task
     return "done"
 
 

@@ -7,10 +7,8 @@ Only the owner can read the files. Their locks hold between processes.
 
 # The types of an optional library are unknown where the library is not installed.
 # mypy: disable-error-code="import-not-found"
-# pyright: reportMissingImports=false, reportUntypedBaseClass=false
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportMissingImports=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from __future__ import annotations
 

@@ -14,7 +14,6 @@ Source: RFC 7515, RFC 7517, RFC 8725.
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

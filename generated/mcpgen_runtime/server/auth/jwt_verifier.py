@@ -14,10 +14,9 @@ Source: RFC 7517, RFC 7519, RFC 8414, RFC 8725, RFC 9068; basic/authorization#to
 
 # The types of an optional library are unknown where the library is not installed.
 # mypy: disable-error-code="import-not-found"
-# pyright: reportMissingImports=false, reportUntypedBaseClass=false
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
+# pyright: reportMissingImports=false, reportUnknownArgumentType=false
+# pyright: reportUnknownMemberType=false, reportUnknownParameterType=false
+# pyright: reportUnknownVariableType=false
 
 from __future__ import annotations
 

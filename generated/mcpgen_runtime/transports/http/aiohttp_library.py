@@ -11,7 +11,6 @@ aiohttp is an extra, imported when a channel is created.
 # pyright: reportMissingImports=false, reportUntypedBaseClass=false
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 # pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
 
 from __future__ import annotations
 

@@ -5,13 +5,6 @@ credentials and session ids are sent to no other origin. An `Authorizer` adds an
 requests, and obtains a new token if a server requires it; `Bearer` gets it from the application.
 """
 
-# The types of an optional library are unknown where the library is not installed.
-# mypy: disable-error-code="import-not-found"
-# pyright: reportMissingImports=false, reportUntypedBaseClass=false
-# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
-# pyright: reportUnknownParameterType=false, reportUnknownVariableType=false
-# pyright: reportUnknownLambdaType=false
-
 from __future__ import annotations
 
 import re
@@ -21,7 +14,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
@@ -45,10 +38,6 @@ from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
 from ...runtime.time_limits import pausable
 from .http_libraries import Library, Permits, Response, format_url, join_urls, same_origin
-
-if TYPE_CHECKING:
-    from ...facts import Revisions
-    from .http_libraries import Response
 
 HeaderFields: TypeAlias = Mapping[str, str]
 """Header fields by name."""
