@@ -534,6 +534,12 @@ class HttpStatusError(TransportError):
         return self.status in _OUTAGES
 
 
+def refusal_of(error: Exception) -> HttpStatusError | None:
+    """The refusal with an HTTP status that an error is, or was caused by; `None` for others."""
+    cause = error.__cause__ if isinstance(error, RemoteError) else error
+    return cause if isinstance(cause, HttpStatusError) else None
+
+
 class ResponseLostError(TransportError):
     """The connection broke before the response; the server may have processed the request."""
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .._wire import is_object
 from ..channel import OPEN_REQUESTS
+from ..errors import HttpStatusError
 from ..foreign_text import safe_repr
 from ..json_schema import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS, UNMATCHED_SECONDS
@@ -54,7 +55,8 @@ class Timeouts:
         unmatched: For open requests, after a response came that may be theirs and that nobody can
             read, or match with a request; progress of a request ends this.
         restore: For each request that is repeated after the server has lost the session.
-        retries: Pauses before each retry of an idempotent request whose response was lost.
+        retries: Pauses before each retry of an idempotent request whose response was lost, and of
+            a request that opens the session and that a proxy refused.
         http: Further timeouts and pauses of the HTTP transports.
 
     Source: basic/lifecycle (timeouts); 2026-07-28: basic/patterns/cancellation (timeouts).
@@ -73,6 +75,16 @@ class Timeouts:
     restore: float = 10.0
     retries: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)
     http: HttpTimeouts = HTTP_TIMEOUTS
+
+    def pause_after(self, refusal: HttpStatusError | None, pause: float | None) -> float | None:
+        """Seconds until a request is sent again, of the server or otherwise the next pause.
+
+        `None` if it is not: there were too many attempts, or the server wants too long a pause.
+        """
+        if pause is None or refusal is None or refusal.retry_after is None:
+            return pause
+        seconds = max(pause, refusal.retry_after)
+        return seconds if seconds <= self.http.refused else None
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from ..errors import (
     McpError,
     RequestTimeoutError,
     ServerStartError,
+    refusal_of,
 )
 from ..facts import HANDSHAKE, Revisions
 from ..protocol.client_connection import ClientConnection
@@ -35,6 +36,7 @@ from ..runtime.time_limits import PausableLimit, pausable
 from ..runtime.tracing import trace_channel
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
+from .pipeline import may_have_begun
 
 Session = TypeVar("Session")
 
@@ -107,6 +109,8 @@ class ClientPeer(Peer):
         self.client_connection = connection
         self._opening = self.callers.waiter()
         self._opening_limit: PausableLimit | None = None
+        self._probe_limit: PausableLimit | None = None
+        self._timeouts = application.settings.timeouts
 
     async def open(self, probe_timeout: float, timeout: float) -> None:
         """Negotiate the revision and the capabilities with the server.
@@ -127,7 +131,7 @@ class ClientPeer(Peer):
         with anyio.move_on_after(timeout) as scope, pausable(scope) as self._opening_limit:
             # Over HTTP, sending lasts until the response; a late response is still used.
             async with anyio.create_task_group() as sending:
-                with anyio.move_on_after(silence) as probe, pausable(probe):
+                with anyio.move_on_after(silence) as probe, pausable(probe) as self._probe_limit:
                     sending.start_soon(self._handle, first)
                     await opening.wait()
                 if not opening.settled:
@@ -146,16 +150,45 @@ class ClientPeer(Peer):
             self._opening_limit.extend(seconds)
 
     async def _send_opening(self, message: OutgoingMessage) -> list[Event]:
-        """Send a message of the negotiation; returns the events that its failure causes."""
-        try:
-            await self._channel.send(message)
-        except ConnectionClosedError:
-            pass  # the reading task fails too, with the cause
-        except McpError as error:
-            return self.client_connection.opening_refused(message.id, error)
-        except Exception as error:
-            self._opening.settle(failure=error)
-        return []
+        """Send a message of the negotiation; returns the events that its failure causes.
+
+        A request is sent again in an outage, or if its response was lost: a second `initialize`
+        opens at most one more session, which expires.
+        """
+        pauses = iter(self._timeouts.retries)
+        while True:
+            try:
+                await self._channel.send(message)
+            except ConnectionClosedError:
+                pass  # the reading task fails too, with the cause
+            except McpError as error:
+                if await self._wait_for_server(message, error, next(pauses, None)):
+                    continue
+                return self.client_connection.opening_refused(message.id, error)
+            except Exception as error:
+                self._opening.settle(failure=error)
+            return []
+
+    async def _wait_for_server(
+        self, message: OutgoingMessage, error: McpError, pause: float | None
+    ) -> bool:
+        """Wait until a request of the negotiation may be sent again; whether to do so.
+
+        Args:
+            message: The request.
+            error: Its failure.
+            pause: The next pause; `None` after the last one.
+        """
+        refusal, limit = refusal_of(error), self._opening_limit
+        if not (self.client_connection.awaits(message.id) and may_have_begun(error, refusal)):
+            return False
+        pause = self._timeouts.pause_after(refusal, pause)
+        if pause is None or limit is None or pause >= limit.left:
+            return False
+        if self._probe_limit is not None:  # the failure says nothing about the revision
+            self._probe_limit.extend(pause + self._timeouts.probe)
+        await anyio.sleep(pause)
+        return True
 
     def peer_replaced(self) -> None:
         """Cancel all handlers of requests, since another peer has replaced their sender."""

@@ -507,7 +507,7 @@ class Subscription(ChangeIterator):
             while self._left and not self._is_closed:
                 pause = self._left.pop(0) * random.uniform(0.5, _LONGEST_FACTOR)
                 refusal = latest if isinstance(latest, HttpStatusError) else None
-                seconds = self._shared.requests.pause_after(refusal, pause)
+                seconds = self._shared.requests.timeouts.pause_after(refusal, pause)
                 if seconds is None:  # the server asks for too long a pause
                     break
                 scope.deadline += seconds - pause

@@ -42,6 +42,7 @@ from ..errors import (
     RequestTimeoutError,
     ResponseLostError,
     TransportError,
+    refusal_of,
     was_begun,
 )
 from ..facts import Method
@@ -140,13 +141,7 @@ class RequestHooks(msgspec.Struct):
     chain: RequestChain | None = None
 
 
-def refusal_of(error: Exception) -> HttpStatusError | None:
-    """The refusal with an HTTP status that an error is, or was caused by; `None` for others."""
-    cause = error.__cause__ if isinstance(error, RemoteError) else error
-    return cause if isinstance(cause, HttpStatusError) else None
-
-
-def _may_have_begun(error: Exception, refusal: HttpStatusError | None) -> bool:
+def may_have_begun(error: Exception, refusal: HttpStatusError | None) -> bool:
     """Whether a request failed for a while, and the server may have acted on it."""
     begun = was_begun(error.data) if isinstance(error, RemoteError) else None
     if begun is None and refusal is not None:
@@ -182,6 +177,7 @@ class RequestPipeline:
         rounds: Rounds in a row in which a server may ask for input.
         peer: As passed.
         session: As passed.
+        timeouts: The timeouts of the client.
     """
 
     def __init__(
@@ -196,7 +192,7 @@ class RequestPipeline:
     ) -> None:
         self.peer = peer
         self.session = session
-        self._timeouts = settings.timeouts
+        self.timeouts = settings.timeouts
         self._limits = settings.limits
         self._handle_input = handle_input
         self.hooks = hooks
@@ -248,7 +244,7 @@ class RequestPipeline:
 
     async def restore_session(self) -> None:
         """Repeat the requests whose effect was lost with the previous session."""
-        request = partial(self.peer.callers.request, timeout=self._timeouts.restore)
+        request = partial(self.peer.callers.request, timeout=self.timeouts.restore)
         await self.state.session.restore(request)
 
     def call(
@@ -328,7 +324,7 @@ class RequestPipeline:
         """
         row = self._row(method)
         options = _Options(method, row.facts, meta, timeout)
-        with anyio.move_on_after(self._timeouts.listing):
+        with anyio.move_on_after(self.timeouts.listing):
             try:
                 return await self._all_pages(row, options, fields)
             except RemoteError:
@@ -336,7 +332,7 @@ class RequestPipeline:
                     raise
             self.state.cache.forget(method)
             return await self._all_pages(row, options, fields)
-        raise RequestTimeoutError(f"{method}, all pages", self._timeouts.listing)
+        raise RequestTimeoutError(f"{method}, all pages", self.timeouts.listing)
 
     async def _all_pages(
         self, row: Method, options: _Options, fields: Mapping[str, Any]
@@ -447,7 +443,7 @@ class RequestPipeline:
             sending = partial(self.hooks.chain.request, self.peer, sending)
         if session.lost:
             await self.restore_session()
-        pauses = iter(self._timeouts.retries)
+        pauses = iter(self.timeouts.retries)
         refreshed = retrying = False
         while True:
             try:
@@ -461,7 +457,7 @@ class RequestPipeline:
                         refreshed = True
                         continue
                 refusal = refusal_of(error)
-                if _may_have_begun(error, refusal):
+                if may_have_begun(error, refusal):
                     retrying = await self._retry_is_safe(options, params)
                     if not retrying:
                         raise _in_doubt(error, method) from error
@@ -469,7 +465,7 @@ class RequestPipeline:
                     retrying = was_begun(error.data) is False
                 elif not isinstance(error, ConnectFailedError):
                     raise
-                pause = self.pause_after(refusal, next(pauses, None))
+                pause = self.timeouts.pause_after(refusal, next(pauses, None))
                 if not retrying or pause is None:
                     raise
                 await anyio.sleep(pause)
@@ -490,16 +486,6 @@ class RequestPipeline:
             with suppress(McpError):
                 await self.pages(TOOLS_LIST, {}, None, options.timeout)
         return state.retry_is_safe(facts, params)
-
-    def pause_after(self, refusal: HttpStatusError | None, pause: float | None) -> float | None:
-        """Seconds until a request is sent again, of the server or otherwise the next pause.
-
-        `None` if it is not: there were too many attempts, or the server wants too long a pause.
-        """
-        if pause is None or refusal is None or refusal.retry_after is None:
-            return pause
-        seconds = max(pause, refusal.retry_after)
-        return seconds if seconds <= self._timeouts.http.refused else None
 
     async def _refresh_param_headers(self, options: _Options, error: RemoteError) -> bool:
         """List the tools again if a call was refused for its parameter headers.
@@ -597,7 +583,7 @@ class RequestPipeline:
 
     def _limit(self, timeout: float | None) -> float | None:
         """Seconds for a request, regardless of progress."""
-        return None if timeout is None else max(timeout, self._timeouts.limit)
+        return None if timeout is None else max(timeout, self.timeouts.limit)
 
     async def input_response(self, method: str, input_request: Any) -> Any:
         """The response of the client's handler to a request for input."""

@@ -3,7 +3,8 @@
 The steps of the negotiation form a table. A client of both lifecycles sends `server/discover`
 first. After a result, or an error that only per-request servers send, it uses the per-request
 lifecycle; after any other error or a timeout, it sends `initialize`. A client of one lifecycle has
-one step. If the server cannot be reached, or requires credentials, negotiation fails.
+one step. If the server cannot be reached, requires credentials, or says when to come back,
+negotiation fails.
 
 Source: basic/lifecycle (to 2025-11-25); 2026-07-28: basic/versioning, basic/transports/stdio and
 basic/transports/streamable-http (backward compatibility).
@@ -37,7 +38,6 @@ from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     AuthorizationError,
     ConnectFailedError,
-    HttpStatusError,
     LocalProtocolError,
     McpError,
     RemoteError,
@@ -45,6 +45,7 @@ from ..errors import (
     RequestCancelledError,
     RevisionError,
     TransportError,
+    refusal_of,
 )
 from ..facts import TTL, Lifecycle, Method, Revision, Revisions, structs_of
 from ..foreign_text import safe_text
@@ -177,6 +178,10 @@ class ClientConnection(Connection):
         self._negotiation = VersionNegotiation(self._state.revisions, self._state.describe)
         self._without_probe = self._negotiation.without_probe
         return self._next_step(self._negotiation)
+
+    def awaits(self, identifier: RequestId | None) -> bool:
+        """Whether a request is that of the current step of the negotiation."""
+        return identifier is not None and identifier == self._negotiation_id
 
     def opening_timed_out(self) -> list[Event]:
         """The probe of `open` got no response in time: continue with the next step.
@@ -461,8 +466,11 @@ class VersionNegotiation:
 
 def _is_final(error: McpError | None) -> TypeGuard[McpError]:
     """Whether another request would fail in the same way."""
-    if isinstance(error, HttpStatusError):
-        return error.wants_credentials
+    refusal = None if error is None else refusal_of(error)
+    if refusal is not None and (
+        refusal.wants_credentials or (refusal.is_outage and refusal.retry_after is not None)
+    ):
+        return True
     return isinstance(error, AuthorizationError | ConnectFailedError | LocalProtocolError)
 
 

@@ -58,10 +58,15 @@ class PausableLimit:
         self._pauses = 0
         self._left = 0.0
 
+    @property
+    def left(self) -> float:
+        """Seconds until the limit, without further pauses."""
+        return self._left if self._pauses else self._scope.deadline - anyio.current_time()
+
     def pause(self) -> None:
         """Stop the clock."""
         if not self._pauses:
-            self._left = self._scope.deadline - anyio.current_time()
+            self._left = self.left
             self._scope.deadline = float("inf")
         self._pauses += 1
 

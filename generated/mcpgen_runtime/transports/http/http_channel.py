@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -42,7 +43,7 @@ from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.lifecycle import INITIALIZE, INITIALIZED
-from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
+from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts, pause_limits
 from ..memory import MessageQueue
 from .event_stream import EventStream, OnStream, Resume, StartSoon
 from .http_client import HttpRequests, Posts, content_type
@@ -197,7 +198,9 @@ class HttpChannel(Channel):
             except HttpStatusError as refusal:
                 return refusal
             return None
-        await places.enter(identifier, was_refused=was_refused)
+        # A probe that waits so is not silent: the server has said when to come back.
+        with pause_limits() if was_refused else nullcontext():
+            await places.enter(identifier, was_refused=was_refused)
         try:
             await self._transport.open()
             await self._transport.send(message)

@@ -556,8 +556,7 @@ class LifespanState:
         if plan.looks:
             self._service.use_state(self.background.state)
             HTTP_REQUEST.set(post[0])
-            if session is None:
-                NETWORK.set(network_of(post[0].client))
+            NETWORK.set(network_of(post[0].client) if session is None else session.network)
         served = PlainService(endpoint, post, stated, session, scope, call, body)
         running = plan.run(call.id, call.params.arguments, served)
         if plan.suspends and scope is None:

@@ -33,7 +33,7 @@ from ...protocol.lifecycle import (
 from ...protocol.receiver import Send
 from ...protocol.request_meta import MetaCache
 from ...revision_facts import Facts
-from ...runtime.request_context import PRINCIPAL
+from ...runtime.request_context import NETWORK, PRINCIPAL
 from ...runtime.task_scope import TaskScope, keep_running
 from ..planned_calls import PlainCall, PlainRequest, session_of
 from ..serving import Service
@@ -214,6 +214,7 @@ class SessionEndpoint:
             or http.response_forms(request, self._settings.answers)[1]
         ):
             return None
+        NETWORK.set(session.network)
         plain = self.requests.read_in_session(message, session.peer.connection)
         return None if plain is None else (plain, session)
 
@@ -345,7 +346,9 @@ class SessionEndpoint:
         """A session for one POST; see `HandshakeConnection.assume_session`."""
         connection = self._connection(lasts=False)
         connection.assume_session(session, lacks)
-        return self._session_of(connection, http.network_of(request.client))
+        session_for_post = self._session_of(connection, http.network_of(request.client))
+        NETWORK.set(session_for_post.network)
+        return session_for_post
 
     def _stated_revision(self, request: http.HttpRequest) -> Revision:
         """The revision that a header names, else the newest one whose clients send no such header.
@@ -549,11 +552,10 @@ class SessionEndpoint:
         session = self.registry.get(identifier)
         if session is not None and session.owner is not None:
             session = session if session.owner == PRINCIPAL.get().identity else None
-        return (
-            http_response.unknown_session(facts.http.unknown_session)
-            if session is None
-            else session
-        )
+        if session is None:
+            return http_response.unknown_session(facts.http.unknown_session)
+        NETWORK.set(session.network)  # whose share tasks take
+        return session
 
     def session_id_of(self, request: http.HttpRequest) -> str | None:
         """The session id in a header field of a request; `None` if it is absent or empty."""

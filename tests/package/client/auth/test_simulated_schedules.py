@@ -37,7 +37,7 @@ LIFETIME = 15.0
 SLOW = 8.0
 """Seconds that the token endpoint takes, about."""
 
-LIMITS = Timeouts(opening=60.0, probe=5.0)
+LIMITS = Timeouts(opening=60.0, probe=5.0, retries=(0.0,) * 4)
 WITH_METADATA = revisions_holding("auth-flow.resource-implemented")
 EPOCH = 1_800_000_000.0
 

@@ -364,12 +364,9 @@ def test_a_cached_principal_ends_with_its_time_or_its_token(
     }
 
 
-@pytest.mark.parametrize(
-    ("expires", "seconds"), [(None, float("inf")), (NOW + 50.0, 50), (NOW - 50.0, 0)]
-)
-async def test_a_request_may_last_as_long_as_its_token(
-    expires: float | None, seconds: float
-) -> None:
+@pytest.mark.parametrize(("left", "seconds"), [(None, float("inf")), (50.0, 50), (-50.0, 0)])
+async def test_a_request_may_last_as_long_as_its_token(left: float | None, seconds: float) -> None:
+    expires = None if left is None else NOW + left
     authenticator = Authenticator(protected_settings(), REVISIONS, lambda message: (), "/mcp")
     PRINCIPAL.set(Principal("a", expires=expires))
     now = anyio.current_time()

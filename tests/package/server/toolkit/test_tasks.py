@@ -24,6 +24,7 @@ from mcpgen_runtime import (
 )
 from mcpgen_runtime.r2025_11_25.models import ListTasksResult, Task
 from mcpgen_runtime.runtime.task_store import LEASE_SECONDS
+from package.asgi_client import asgi
 from package.client.simulation import simulate
 from package.requestor import (
     ACCEPTED,
@@ -497,6 +498,19 @@ async def test_more_tasks_than_the_limit_are_refused() -> None:
         params = {"name": "waits", "arguments": {}, "task": {}}
         response = await client.ask("tools/call", params)
         assert "at most 2 running tasks" in response["error"]["message"]
+
+
+async def test_sessions_of_one_network_share_what_a_client_may_have() -> None:
+    async with asgi(Work(limit=4).server, shared=None) as http:
+        refused: list[bool] = []
+        for address in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2", "192.0.2.3"):
+            one = http.another()
+            one.scope["client"] = (address, 5)
+            await one.initialize(REVISION)
+            call = {"name": "waits", "arguments": {}, "task": {}}
+            reply = await one.ask(REVISION, "tools/call", call)
+            refused.append("no more of one client" in reply.body.decode())
+        assert refused == [False, False, True, False, False]
 
 
 async def test_a_result_waits_for_a_store_that_can_not_be_reached() -> None:

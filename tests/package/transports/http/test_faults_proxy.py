@@ -283,14 +283,18 @@ async def test_a_client_repeats_that_it_is_ready_if_that_was_lost(
 
 
 @pytest.mark.parametrize("revision", EACH)
-async def test_an_opening_of_which_a_part_is_lost_fails_readably(
+async def test_an_opening_that_is_lost_is_repeated_or_fails_readably(
     revision: str, server: HttpProcess
 ) -> None:
     opening = "initialize" if revision in SESSIONS else "server/discover"
     async with FaultyProxy(server.port) as proxy:
         for fault in (Fault(up=0), Fault(up=-10), Fault(down=0), Fault(down=60), Fault(down=150)):
             proxy.plan = once(fault, opening)
+            async with client_of(server, revision, url=proxy.url) as client:
+                assert client.revision == revision
+            proxy.plan = once(fault, opening)
             with pytest.raises(ResponseLostError) as lost:
-                async with client_of(server, revision, url=proxy.url):
+                timeouts = Timeouts(retries=())
+                async with client_of(server, revision, url=proxy.url, timeouts=timeouts):
                     raise AssertionError("it was opened")
             text_of(lost.value)

@@ -275,7 +275,7 @@ async def test_a_status_of_older_servers_leads_to_the_get(revision: str, status:
 async def test_another_status_is_reported(revision: str, status: int) -> None:
     async with HttpServer(Older(refusing_handler(status))) as server:
         with pytest.raises(HttpStatusError) as caught:
-            async with connect(server.url, revision=revision):
+            async with connect(server.url, revision=revision, timeouts=Timeouts(retries=())):
                 raise AssertionError("it was opened")
     assert caught.value.status == status
     assert server.order() == ["initialize"]

@@ -308,6 +308,129 @@ def test_a_session_is_opened_after_refusals(
     assert script.pauses(method) == [1.0] * 3
 
 
+OPENING: Mapping[str, str] = {
+    **dict.fromkeys(SESSIONS, "initialize"),
+    **dict.fromkeys(PER_REQUEST, "server/discover"),
+}
+
+
+def open_with(
+    script: Script, monkeypatch: pytest.MonkeyPatch, revision: str | None = None, **how: Any
+) -> str | McpError:
+    """Connect on a virtual clock, with one revision or all; the agreed one, or the error."""
+    reach(script, monkeypatch)
+
+    async def main() -> str | McpError:
+        try:
+            async with connect(URL, revision=revision, **how) as client:
+                return str(client.revision)
+        except McpError as failure:
+            return failure
+
+    return simulate("asyncio", 0, main)
+
+
+def in_outage(status: int, **fields: str) -> Handler:
+    """A handler that refuses a request by its id, as a server that ends does."""
+
+    async def handler(asked: Asked, reply: Reply) -> None:
+        await reply.json(error(asked, -32603, "the server is ending"), status, **fields)
+
+    return handler
+
+
+async def break_off(asked: Asked, reply: Reply) -> None:
+    """A handler that ends the connection, as HAProxy does for a process that was killed."""
+    raise ResponseLostError("the worker was killed")
+
+
+@pytest.mark.parametrize("both", [False, True])
+@each
+def test_a_connection_is_opened_after_a_broken_one(
+    revision: str, both: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = Times(revision)
+    method = OPENING[revision]
+    script.once[method] = [break_off, break_off]
+    assert open_with(script, monkeypatch, None if both else revision) == revision
+    assert script.pauses(method) == [0.0, 0.5]
+    assert ("initialize" in script.times) is (method == "initialize")
+
+
+@pytest.mark.parametrize("status", OUTAGES)
+@pytest.mark.parametrize("refusing", [refuse, in_outage])
+@pytest.mark.parametrize("both", [False, True])
+@each
+def test_a_connection_is_opened_after_an_outage(
+    revision: str,
+    both: bool,
+    refusing: Callable[..., Handler],
+    status: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Times(revision)
+    method = OPENING[revision]
+    refused = [refusing(status), refusing(status, Retry_After="7"), refusing(status)]
+    script.once[method] = refused
+    assert open_with(script, monkeypatch, None if both else revision) == revision
+    assert script.pauses(method) == [0.0, 7.0, 1.0]
+    assert ("initialize" in script.times) is (method == "initialize")
+
+
+def test_an_older_server_is_found_by_its_refusal_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for status in (400, 404, 405, 500):
+        script = Times(SESSIONS[-1])
+        script.on["server/discover"] = refuse(status)
+        assert open_with(script, monkeypatch) == SESSIONS[-1]
+        assert script.pauses("server/discover") == []
+        assert script.times["initialize"] == script.times["server/discover"]
+
+
+def test_a_server_that_always_fails_the_probe_is_an_older_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Times(SESSIONS[-1])
+    script.on["server/discover"] = refuse(502)
+    assert open_with(script, monkeypatch) == SESSIONS[-1]
+    assert script.pauses("server/discover") == [0.0, 0.5, 1.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("value", "opening", "pauses"), [("61", 60, []), ("20", 30, [20.0]), ("7", 60, [7.0] * 4)]
+)
+@pytest.mark.parametrize("both", [False, True])
+@each
+def test_an_outage_that_outlasts_the_opening_is_its_error(
+    revision: str,
+    both: bool,
+    value: str,
+    opening: float,
+    pauses: list[float],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Times(revision)
+    method = OPENING[revision]
+    script.on[method] = refuse(503, Retry_After=value)
+    timeouts = Timeouts(opening=opening)
+    outcome = open_with(script, monkeypatch, None if both else revision, timeouts=timeouts)
+    assert isinstance(outcome, HttpStatusError)
+    assert outcome.status == 503
+    assert script.pauses(method) == pauses
+    assert ("initialize" in script.times) is (method == "initialize")
+
+
+def test_a_probe_that_waits_for_a_full_server_is_no_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    script = Times(PER_REQUEST[-1])
+    script.once["server/discover"] = [not_begun(retry_after="8") for _ in range(3)]
+    assert open_with(script, monkeypatch) == PER_REQUEST[-1]
+    assert "initialize" not in script.times
+    assert script.pauses("server/discover") == [8.0] * 3
+
+
 @pytest.mark.parametrize("status", OUTAGES)
 def test_a_session_is_confirmed_after_an_outage(
     status: int, monkeypatch: pytest.MonkeyPatch
