@@ -47,9 +47,11 @@ class Answer(NamedTuple):
 class Client:
     """One client of Streamable HTTP, with a connection of its own."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
         self.fields: dict[str, str] = {}
-        self._connection = HTTPConnection("127.0.0.1", port, timeout=SECONDS)
+        self._connection = HTTPConnection(
+            "127.0.0.1", port, timeout=SECONDS, source_address=(address, 0)
+        )
 
     def post(self, message: Any, path: str = "/mcp", fields: Mapping[str, str] = {}) -> Answer:
         """POST a message; writes all of it before it reads."""
@@ -199,6 +201,33 @@ def test_an_array_of_millions_costs_no_more_than_its_own_bytes(transport: str) -
         assert peak(server) - before < 60
         assert honest.adds()
         client.close()
+
+
+def test_responses_that_nobody_reads_take_bounded_memory() -> None:
+    with run_server(unread=32 * MIB) as (server, honest), ExitStack() as stack:
+        before = peak(server)
+        fields = "".join(f"{name}: {value}\r\n" for name, value in honest.fields.items())
+        statuses = set[bytes]()
+        for number in range(150):
+            body = encode_message(call("text", number, width=5 * MIB))
+            head = (
+                f"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {BOTH}\r\n"
+                f"Content-Type: application/json\r\n{fields}Content-Length: {len(body)}\r\n\r\n"
+            )
+            connection = socket.create_connection(("127.0.0.1", server.port), SECONDS)
+            stack.enter_context(connection).sendall(head.encode() + body)
+            statuses.add(connection.recv(12))
+        assert statuses == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+        assert peak(server) - before < 80
+        assert not honest.adds()  # the network of these connections
+        another = Client(server.port, "127.0.0.2")
+        another.open()
+        assert another.adds()
+        another.close()
+        stack.close()
+        deadline = time.monotonic() + SECONDS
+        while not honest.adds():
+            assert time.monotonic() < deadline
 
 
 @pytest.mark.parametrize("confirmed", [False, True])

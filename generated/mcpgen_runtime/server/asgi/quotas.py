@@ -14,6 +14,7 @@ from ...protocol.requests import CANCELLED, PROGRESS
 from .request import Receive
 from .response_writer import SseResponse, until_disconnect
 from .settings import Limits
+from .unread_responses import UnreadResponses
 
 _LIST = _MEMBER = 64  # bytes of a decoded list, and of each of its members besides their text
 _OBJECT = 200
@@ -203,6 +204,7 @@ class Quotas:
         in_flight: Messages being served for connected clients.
         memory: Bytes kept for sessions and streams.
         streams: Open streams.
+        unread: Responses that clients have not read yet.
         find_disconnected: Functions that check for disconnected clients, whose messages no longer
             count.
     """
@@ -211,6 +213,7 @@ class Quotas:
         self.in_flight = 0
         self.memory = MemoryQuota(limits.session_bytes)
         self.streams = StreamQuota(limits.streams)
+        self.unread = UnreadResponses(limits.unread, limits.send_seconds)
         self.find_disconnected: list[Callable[[], object]] = []
         self._limit = limits.in_flight
 

@@ -48,6 +48,9 @@ class Limits:
         discard: Bytes of a body that are read and dropped after its request was refused, for
             `body_seconds` at most: clients that read nothing before they have written the whole
             body get the refusal. Then the connection is closed.
+        unread: Bytes of all responses and events of more than 64 KiB together that clients have not
+            read yet. Then requests get 503; those of a principal, or of a network without
+            authentication, once half of these bytes are unread by it.
         fields: Header fields of a request; more get 431. With `Server.run` the head of a request
             may have 64 KiB; other servers have limits of their own.
         head_seconds: Seconds for the head of a request to arrive, also of the first request of a
@@ -91,6 +94,7 @@ class Limits:
     reading: int = 1000
     body_seconds: float = 30.0
     discard: int = 64 * 2**20
+    unread: int = 128 * 2**20
     fields: int = 100
     head_seconds: float = 30.0
     send_seconds: float = 60.0

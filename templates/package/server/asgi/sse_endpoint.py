@@ -282,10 +282,14 @@ class SseEndpoints:
             if refused is not None:
                 return refused
             principal = PRINCIPAL.get()
-        refused = self._check_room(client, parts) or await self._reserve(client, parts, body)
+        refused = self._check_room(request, client, parts) or await self._reserve(
+            client, parts, body
+        )
         return refused or await client.channel.post(body, principal) or _ACCEPTED
 
-    def _check_room(self, client: _Client, parts: Sequence[jsonrpc.Message]) -> HttpResponse | None:
+    def _check_room(
+        self, request: http.HttpRequest, client: _Client, parts: Sequence[jsonrpc.Message]
+    ) -> HttpResponse | None:
         """The refusal of messages if too many are being served."""
         requests = sum(isinstance(part, jsonrpc.Request) for part in parts)
         if requests and client.pending + requests > self._settings.limits.per_session:
@@ -293,6 +297,8 @@ class SseEndpoints:
         work = sum(map(starts_work, parts))
         if work and not self._quotas.has_room(work):
             return http_response.over_limit("in_flight")
+        if work and not self._quotas.unread.has_room(request):
+            return http_response.over_limit("unread")
         return None
 
     async def _reserve(

@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 import pytest
 
-from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime import StaticTokens
+from mcpgen_runtime.server.asgi.settings import Answers, Limits, ServerHttpSettings
 from mcpgen_runtime.server.toolkit.context import Context
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
@@ -20,6 +21,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("revision", PER_REQUEST
 
 SECONDS = 10
 CHUNKED = {"transfer-encoding": "chunked"}
+ECHO = {"name": "echo", "arguments": {"text": "x"}}
+LONG = {"name": "echo", "arguments": {"text": "x" * 400_000}}  # which the result has twice
 
 
 def echo(revision: str, size: int) -> dict[str, Any]:
@@ -475,6 +478,65 @@ async def test_a_client_that_reads_on_in_time_misses_nothing(revision: str) -> N
         *told, last = await stream.messages()
     assert [each["params"]["progress"] for each in told] == list(range(1, 51))
     assert "result" in last
+
+
+@pytest.mark.parametrize("answers", ["json", "sse"])
+@pytest.mark.parametrize(
+    ("limit", "same", "other"), [(1_600_000, 503, 200), (800_000, 503, 503), (1_700_000, 200, 200)]
+)
+async def test_unread_responses_have_so_many_bytes_together(
+    revision: str, answers: Answers, limit: int, same: int, other: int
+) -> None:
+    """From half of the limit on, the network that reads nothing is refused, then each."""
+    web = Web()
+    async with asgi(web.server, answers=answers, limits=Limits(unread=limit)) as http:
+        http.scope["client"] = ("192.0.2.1", 1)
+        another = http.another()
+        another.scope["client"] = ("192.0.2.2", 1)
+        async with http.asking(revision, "tools/call", LONG) as unread:
+            await unread.until(b"x" * 1000)
+            unread.stop_reading()
+            await anyio.wait_all_tasks_blocked()
+            for client, status in ((http, same), (another, other)):
+                called = len(web.called)
+                reply = await client.ask(revision, "tools/call", ECHO)
+                assert reply.status == status
+                assert len(web.called) - called == (status == 200)
+                if status == 503:
+                    assert reply.fields["retry-after"] == "1"
+                    assert "Limits.unread" in reply.error["message"]
+                    assert reply.error["data"] == {"begun": False}
+            unread.read_on()
+            await unread.end()
+            await unread.finished.wait()
+        assert b"x" * 400_000 in unread.raw
+        assert (await http.ask(revision, "tools/call", ECHO)).status == 200
+
+
+async def test_unread_responses_of_a_principal_count_together(revision: str) -> None:
+    tokens = StaticTokens({"alice-1": "alice", "bob-1": "bob"})
+    async with asgi(Web().server, auth=tokens, limits=Limits(unread=1_600_000)) as http:
+        http.fields["authorization"] = "Bearer alice-1"
+        another = http.another()
+        another.fields["authorization"] = "Bearer bob-1"
+        async with http.asking(revision, "tools/call", LONG) as unread:
+            await unread.until(b"x" * 1000)
+            unread.stop_reading()
+            await anyio.wait_all_tasks_blocked()
+            assert (await another.ask(revision, "tools/call", ECHO)).status == 200
+            assert (await http.ask(revision, "tools/call", ECHO)).status == 503
+
+
+async def test_a_response_that_nobody_reads_makes_room_in_time(revision: str) -> None:
+    limits = Limits(unread=800_000, send_seconds=0.02)
+    async with asgi(Web().server, limits=limits) as http:
+        async with http.asking(revision, "tools/call", LONG) as unread:
+            await unread.until(b"x" * 1000)
+            unread.stop_reading()
+            with anyio.fail_after(SECONDS):
+                await unread.finished.wait()
+        assert not unread.ended
+        assert (await http.ask(revision, "tools/call", ECHO)).status == 200
 
 
 @pytest.mark.parametrize("name", list(Limits.__dataclass_fields__))
