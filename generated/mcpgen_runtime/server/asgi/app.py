@@ -123,10 +123,11 @@ class AsgiApplication:
             await self._serve_other(scope["type"], receive, send)
             return
         request = HttpRequest(scope)
+        state = self._state()
+        send = state.quotas.unread.count(request, send)
         if self.settings.origins is not None:
             origin = self._validator.listed_origin(request)
             send = send if origin is None else cors.share_responses(send, origin)
-        state = self._state()
         may_be_json = state.heads.find(request)
         first: Awaitable[Message] | None = None
         if may_be_json and state.may_plan_unread and state.background.running:
@@ -421,8 +422,12 @@ class AsgiApplication:
             if refused is not None:
                 return refused.send(send)
         stateless, sessions = state.stateless, state.sessions
-        if not state.quotas.has_room(0) and (message is None or starts_work(message)):
-            return http_response.over_limit("in_flight").send(send)
+        if message is None or starts_work(message):
+            quotas = state.quotas
+            if not quotas.has_room(0):
+                return http_response.over_limit("in_flight").send(send)
+            if not quotas.unread.has_room(request):
+                return http_response.over_limit("unread").send(send)
         served: Awaitable[None]
         if isinstance(message, jsonrpc.Request) and planned_calls.ENABLED:
             response = state.serve_plainly((request, receive, send), message, scope)
@@ -536,6 +541,7 @@ class LifespanState:
             or not planned_calls.ENABLED
             or len(body) > self._longest
             or not self.quotas.has_room(0)
+            or not self.quotas.unread.has_room(post[0])
         ):
             return None
         call = planned_calls.read_call(body)
