@@ -304,7 +304,9 @@ def test_a_manifest_whose_version_is_none_is_wrong(tmp_path: Path, package: Path
 
 
 def save_distribution(site: Path) -> None:
-    """Save what an installer records of a distribution with a module in `mcpgen/`."""
+    """Save a distribution with a module in `mcpgen/`, and what an installer records of it."""
+    (site / "mcpgen").mkdir(parents=True, exist_ok=True)
+    (site / "mcpgen" / "seam.py").touch()
     info = site / "mcp_client_kit-0.10.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mcp-client-kit\nVersion: 0.10.0\n")
