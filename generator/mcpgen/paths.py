@@ -125,8 +125,9 @@ def is_of_project(place: Path, directory: Path) -> bool:
     )
     if root is not None:
         return target.is_relative_to(root)
-    is_input = target.suffix in _INPUT_SUFFIXES or (target.is_dir() and target.name[:1] != ".")
-    is_beside = target.parent == package.parent and (is_input or not target.exists())
+    is_folder = target.name[:1] != "." and (target.is_dir() or not target.exists())
+    is_input = target.suffix in _INPUT_SUFFIXES or is_folder
+    is_beside = target.parent == package.parent and is_input
     return is_beside or target.is_relative_to(package)
 
 

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from mcpgen_runtime.client.async_client import connect
+from mcpgen_runtime.client.client_settings import Timeouts
 from mcpgen_runtime.client.listen import ToolsChanged
 from mcpgen_runtime.errors import HttpStatusError, RemoteError
 from package.faults import call_text, check_quiet, client_of
@@ -140,6 +141,10 @@ async def test_calls_of_a_killed_client_go_on_in_its_session(
             assert not server.said(f"cancelled {key}")
 
 
+AT_ONCE = Timeouts(retries=())
+"""A client that gives up at the first refusal."""
+
+
 @pytest.mark.parametrize(
     ("revision", "limits"),
     [
@@ -155,10 +160,11 @@ async def test_resources_of_killed_clients_are_released(
             await killed.until("listening")
             await server.until("working a")
             with pytest.raises(HttpStatusError, match="503"):
-                async with connect(server.url, revision=revision):
+                async with connect(server.url, revision=revision, timeouts=AT_ONCE):
                     raise AssertionError("it was opened")
         async with AsyncExitStack() as stack:
-            another: Any = await let_in(stack, partial(connect, server.url, revision=revision))
+            opening = partial(connect, server.url, revision=revision, timeouts=AT_ONCE)
+            another: Any = await let_in(stack, opening)
             changes: Any = await let_in(stack, partial(another.listen, tools=True))
             await server.until("cancelled a")
             await call_text(another, "grow", name="more")
