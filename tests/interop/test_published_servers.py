@@ -6,6 +6,7 @@ names, schemas without their prose, hints, and the results of the same calls.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -20,7 +21,9 @@ from typing import Any
 import mcp
 import pytest
 
+from conftest import ROOT
 from interop.processes import ENVIRONMENT, HERE
+from mcpgen.model.parts import whole_features
 
 pytestmark = pytest.mark.interop
 
@@ -163,6 +166,28 @@ async def test_the_port_lists_what_the_original_lists(name: str) -> None:
         assert bare(tool.output_schema or {}) == bare(theirs[key].output_schema or {}), key
         assert tool.annotations == theirs[key].annotations, key
         assert tool.description
+
+
+USED = {"time": set[str](), "git": set[str](), "fetch": {"prompts"}}
+"""The features of their package that the ports use."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_a_port_runs_with_the_features_that_it_uses(name: str, tmp_path: Path) -> None:
+    port = HERE / "published" / f"{name}_server.py"
+    words = ("-q", "-r", "all", "--features", "used", "--sources", f"{port}")
+    package = tmp_path / "mcpgen_runtime"
+    subprocess.run([sys.executable, "-m", "mcpgen", *words, "-o", f"{package}"], check=True)
+    record = json.loads((package / "mcpgen.json").read_text("utf-8"))
+    assert whole_features(record["options"]["features"]) == USED[name]
+    lists = []
+    for root in (tmp_path, ROOT / "generated"):
+        variables = {**VARIABLES.get(name, {}), "PYTHONPATH": f"{root}"}
+        command = [sys.executable, f"{port}", *OPTIONS[name]]
+        async with open_session(command, variables, modern=True) as session:
+            lists.append((await session.list_tools()).tools)
+    assert lists[0]
+    assert lists[0] == lists[1]
 
 
 @pytest.mark.parametrize("name", NAMES)
