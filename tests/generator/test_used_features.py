@@ -232,6 +232,7 @@ PROGRAMS = {
     "conformance/server.py": {"completions", "prompts", "resources", "schemas"},
     "package/stdio_server.py": {"elicitation"},
     "benchmarks/varied_server.py": set[str](),
+    "benchmarks/our_server.py": set[str](),
 }
 """Programs of the tests, with the features that they use."""
 
