@@ -408,7 +408,7 @@ async def test_a_plan_has_the_context_of_its_own_request(revision: str, waits: b
             http.fields["x-tenant"] = tenant
             http.scope["client"] = (address, 1)
             message = request(revision, "tools/call", {"name": "add", "arguments": {"a": 1}})
-            network = address if revision in PER_REQUEST else None
+            network = address if revision in PER_REQUEST else "127.0.0.1"  # of the session
             expected = f"{tenant} {(address, 1)} {network} state"
             assert await text_of(http, revision, message) == expected
             assert expected.encode() in (await post_at_once(http, revision, message))[1]
