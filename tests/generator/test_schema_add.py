@@ -426,6 +426,8 @@ class Checkout:
         self.folder, self.removed = folder / "copy", folder / "removed"
         for name in ("generator", "templates", "schema"):
             shutil.copytree(root / name, self.folder / name)
+        (self.folder / "generated").mkdir()
+        shutil.copy(root / "generated/interface.txt", self.folder / "generated")
         (self.folder / "schema" / BASE).rename(self.removed)
         path = self.folder / "schema/revisions.toml"
         text = path.read_text()

@@ -202,7 +202,7 @@ async def part_of(connection: socket.socket) -> bytes:
     return connection.recv(PART)
 
 
-async def test_a_long_event_has_more_time_where_reading_is_unseen() -> None:
+async def test_a_long_event_that_nobody_reads_ends_its_stream() -> None:
     kit, go = Server("tester"), anyio.Event()
     long = "n" * 2**20
 
@@ -222,12 +222,8 @@ async def test_a_long_event_has_more_time_where_reading_is_unseen() -> None:
         await stream.message()
         stream.stop_reading()
         go.set()
-        with anyio.move_on_after(0.2):
+        with anyio.fail_after(SECONDS):  # and not a time for the whole event
             await stream.finished.wait()
-        stream.read_on()
-        event, answer = await stream.messages()
-    assert event["params"]["message"] == long
-    assert answer["result"]["content"][0]["text"] == "told"
 
 
 @pytest.mark.parametrize("revision", ONE_OF_EACH)
