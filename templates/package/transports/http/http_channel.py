@@ -40,7 +40,7 @@ from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
-from ...protocol.lifecycle import INITIALIZE, INITIALIZED
+from ...protocol.states import INITIALIZE, INITIALIZED
 from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts, pause_limits
 from ..memory import MessageQueue
 from .event_stream import EventStream, OnStream, Resume, StartSoon

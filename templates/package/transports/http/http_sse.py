@@ -23,7 +23,7 @@ from ...facts import Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
-from ...protocol.lifecycle import INITIALIZE
+from ...protocol.states import INITIALIZE
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
 from .event_stream import StartSoon
