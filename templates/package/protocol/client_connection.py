@@ -18,8 +18,7 @@ from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from . import jsonrpc
 from .connection import Connection
-from .initialization import Step
-from .lifecycle import Description, Session, with_extensions
+from .lifecycle import Description, Session, Step, with_extensions
 from .negotiation import first_step
 from .receiver import (
     Event,
