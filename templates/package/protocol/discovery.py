@@ -22,8 +22,15 @@ from ..errors import (
     refusal_of,
 )
 from ..facts import Revision, Revisions
-from .initialization import Describe, Step, named_revisions, untried
-from .lifecycle import Session, newest_common, optional_member, sent_capabilities
+from .lifecycle import (
+    Describe,
+    Session,
+    Step,
+    named_revisions,
+    newest_common,
+    optional_member,
+    sent_capabilities,
+)
 from .states import DISCOVER
 
 
@@ -106,7 +113,7 @@ class Discovery:
         return self._in_revision(revision)
 
     def _newest_untried(self, offered: tuple[str, ...]) -> Revision | None:
-        return newest_common(self._revisions, untried(offered, self._tried))
+        return newest_common(self._revisions, offered, self._tried)
 
     def _in_revision(self, revision: Revision) -> Step:
         self.revision = revision
