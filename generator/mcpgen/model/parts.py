@@ -37,6 +37,31 @@ _ANY_EXTENSION = "*"
 
 
 @dataclass(frozen=True)
+class Base:
+    """A class of a plain module that is a base of a class in the page `server/chosen.py`.
+
+    Attributes:
+        of: The class of the page: `Server`, `Context`, `ServerOptions` or `ToolOptions`.
+        place: The module and the class, within the package.
+        needs: Parts that it needs besides the feature; see `Features.parts`.
+    """
+
+    of: str
+    place: str
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def module(self) -> str:
+        """The module, within the package."""
+        return self.place.rpartition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.place.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
 class Feature:
     """An optional ability of a client or a server.
 
@@ -51,9 +76,7 @@ class Feature:
         extensions: Extensions that include it; `*` stands for any.
         is_rendered: Whether its modules are rendered; an installed runtime has all other features.
         is_default: Whether packages have it unless it is removed.
-        server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
-        context_base: A base of `Context`, likewise.
-        handles_items: Whether its module in `server.toolkit` has `ITEM_HANDLERS`.
+        bases: Classes that it adds to the bases of the classes of a server.
         options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
         commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
         variables: Environment variables that it reads.
@@ -68,9 +91,7 @@ class Feature:
     extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
     is_default: bool = False
-    server_base: str = ""
-    context_base: str = ""
-    handles_items: bool = False
+    bases: tuple[Base, ...] = ()
     options: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
@@ -82,16 +103,17 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("prompt", "add_prompt", "remove_prompt"),
         is_default=True,
-        server_base="prompts.PromptDecorator",
-        handles_items=True,
+        bases=(Base("Server", "server.toolkit.prompts.PromptDecorator"),),
     ),
     Feature(
         "resources",
         frozenset({"server"}),
         server_members=("resource", "add_resource", "remove_resource", "resource_updated"),
         is_default=True,
-        server_base="resources.ResourceDecorator",
-        handles_items=True,
+        bases=(
+            Base("Server", "server.toolkit.resources.ResourceDecorator"),
+            Base("ServerOptions", "server.toolkit.resources.ResourceOptions"),
+        ),
         options=("Server.subscribe",),
     ),
     Feature(
@@ -99,8 +121,7 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("completion",),
         is_default=True,
-        server_base="completions.CompletionDecorator",
-        handles_items=True,
+        bases=(Base("Server", "server.toolkit.completions.CompletionDecorator"),),
     ),
     Feature(
         "visibility",
@@ -108,14 +129,17 @@ FEATURES = (
         server_members=("disable", "enable"),
         context_members=("disable_components", "enable_components", "reset_visibility"),
         is_default=True,
-        context_base="visibility.SessionVisibility",
+        bases=(
+            Base("Server", "server.toolkit.visibility.ServerVisibility"),
+            Base("Context", "server.toolkit.visibility.SessionVisibility"),
+        ),
     ),
     Feature(
         "state",
         frozenset({"server"}),
         context_members=("session_state",),
         is_default=True,
-        context_base="session_values.SessionState",
+        bases=(Base("Context", "server.toolkit.session_values.SessionState"),),
     ),
     Feature(
         "serve",
@@ -132,8 +156,18 @@ FEATURES = (
         "elicitation",
         frozenset({"server"}),
         server_members=("elicitation_complete",),
-        context_members=("ask_all", "elicit", "elicit_url", "list_roots", "once", "sample"),
+        context_members=(
+            *("ask_all", "elicit", "elicit_url", "input_responses", "list_roots", "once"),
+            *("request_state", "sample"),
+        ),
         extensions=frozenset({_TASKS_EXTENSION}),
+        options=("Server.state_key", "Server.state_seconds"),
+        bases=(
+            Base("Server", "server.toolkit.client_features.questions.ElicitingServer"),
+            Base("ServerOptions", "server.toolkit.client_features.questions.ElicitationOptions"),
+            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
+            Base("Context", "server.toolkit.client_features.questions.ClientQuestions"),
+        ),
     ),
     Feature(
         "schemas",
@@ -168,11 +202,19 @@ FEATURES = (
         server_members=("middleware", "add_middleware"),
         client_members=("middleware",),
         options=("Server.middleware",),
+        bases=(
+            Base("Server", "server.features.middleware.MiddlewareServer"),
+            Base("ServerOptions", "server.features.middleware.MiddlewareOptions"),
+        ),
     ),
     Feature(
         "discovery",
         frozenset({"server"}),
         options=("Server.discovery",),
+        bases=(
+            Base("Server", "server.features.discovery.DiscoveryServer"),
+            Base("ServerOptions", "server.features.discovery.DiscoveryOptions"),
+        ),
     ),
     Feature(
         "direct",
@@ -181,46 +223,56 @@ FEATURES = (
             *("call_tool", "get_prompt", "list_prompts", "list_resources", "list_tools"),
             "read_resource",
         ),
+        bases=(Base("Server", "server.features.direct.DirectServer"),),
     ),
     Feature(
         "dependencies",
         frozenset({"server"}),
         server_members=("override",),
-        server_base="dependencies.Overriding",
+        bases=(Base("Server", "server.toolkit.dependencies.Overriding"),),
     ),
     Feature(
         "methods",
         frozenset({"server"}),
         server_members=("method",),
-        server_base="custom_handlers.MethodDecorator",
+        context_members=("client",),
+        bases=(
+            Base("Server", "server.toolkit.custom_handlers.MethodDecorator"),
+            Base("ServerOptions", "server.toolkit.custom_handlers.HandlerOptions"),
+        ),
         extensions=frozenset({_ANY_EXTENSION}),
         options=("Server.handlers",),
     ),
     Feature(
         "migration",
         frozenset(),
+        bases=(Base("Server", "server.features.migration.MigratingServer"),),
     ),
     Feature(
         "openapi",
         frozenset({"server"}),
         brings=("resources", "schemas"),
         server_members=("from_openapi",),
+        bases=(Base("Server", "server.features.openapi.OpenApiServer"),),
     ),
     Feature(
         "mount",
         frozenset({"server"}),
         server_members=("mount",),
+        bases=(Base("Server", "server.features.mount.MountingServer"),),
     ),
     Feature(
         "variants",
         frozenset({"server"}),
         server_members=("add_tool_variant",),
+        bases=(Base("Server", "server.features.variants.VariantServer"),),
     ),
     Feature(
         "proxy",
         frozenset({"client", "server"}),
         brings=("completions", "mount", "prompts", "resources", "subscriptions"),
         server_members=("proxy",),
+        bases=(Base("Server", "proxy.proxying_server.ProxyingServer"),),
     ),
     Feature(
         "inspector",
@@ -255,7 +307,13 @@ FEATURES = (
         "scaling",
         frozenset({"server", "http"}),
         brings=("workers",),
-        options=("asgi.sessions", "run.sessions", "ServerHttpSettings.sessions"),
+        options=(
+            *("asgi.sessions", "run.sessions", "Server.state_key", "ServerHttpSettings.sessions"),
+        ),
+        bases=(
+            Base("Server", "server.toolkit.key_ring.KeyedServer"),
+            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
+        ),
     ),
     Feature(
         "shared",
@@ -272,6 +330,16 @@ FEATURES = (
         client_members=("task",),
         extensions=frozenset({_TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
+        bases=(
+            Base("Server", "server.features.task_tools.TaskToolServer"),
+            Base("Server", "server.features.shared_tasks.SharedTaskServer", frozenset({"shared"})),
+            Base("ToolOptions", "server.features.task_tools.TaskToolOptions"),
+            Base(
+                "Context",
+                "server.toolkit.client_features.client_tasks.TaskQuestions",
+                frozenset({"tasks+mutual+server"}),
+            ),
+        ),
     ),
     Feature(
         "apps",
@@ -281,12 +349,17 @@ FEATURES = (
         client_members=("read_ui",),
         extensions=frozenset({_UI_EXTENSION}),
         options=("tool.ui", "tool.visibility"),
+        bases=(
+            Base("Server", "server.toolkit.app_decorators.AppServer"),
+            Base("ToolOptions", "apps.UiToolOptions"),
+        ),
     ),
     Feature(
         "skills",
         frozenset(),
         brings=("resources",),
         server_members=("skills",),
+        bases=(Base("Server", "server.features.skills.SkillServer"),),
         client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
         extensions=frozenset({_SKILLS_EXTENSION}),
     ),
@@ -303,6 +376,12 @@ FEATURES = (
     ),
 )
 """The features, in the order of tables."""
+
+BASES = (
+    Base("Server", "server.features.param_headers.ParamHeaderServer", frozenset({"param_headers"})),
+    Base("Context", "server.asgi.request_head.HttpContext", frozenset({"server+http"})),
+)
+"""Bases that come with a revision or a transport instead of a feature."""
 
 
 @dataclass(frozen=True)
@@ -392,31 +471,23 @@ class Features:
             each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
         )
 
-    @property
-    def server_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of `Server` that belong to features: module and class, sorted."""
-        return self._classes(each.server_base for each in FEATURES if each.name in self.chosen)
+    def bases(self, of: str) -> tuple[Base, ...]:
+        """The bases that features add to a class of a server: those of later features first."""
+        rows = [each for each in BASES if each.of == of]
+        for feature in FEATURES:
+            if feature.name in self.chosen:
+                rows += (each for each in feature.bases if each.of == of)
+        parts = self.parts
+        return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs <= parts))
 
     @property
-    def context_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of `Context` that belong to features: module and class, sorted."""
-        return self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
-
-    @staticmethod
-    def _classes(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        places = (name.partition(".") for name in names if name)
-        return tuple(sorted((module, name) for module, _, name in places))
-
-    @property
-    def finds_resources(self) -> bool:
-        """Whether a module other than that of resources looks up resources by URI."""
-        return not self.chosen.isdisjoint({"auth", "mount"})
-
-    @property
-    def item_handlers(self) -> tuple[str, ...]:
-        """The modules of `server.toolkit` with handlers of requests about items, sorted."""
-        chosen = (each for each in FEATURES if each.name in self.chosen)
-        return tuple(sorted(each.name for each in chosen if each.handles_items))
+    def imported_bases(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The modules of the bases of a server's classes, each with the names of these, sorted."""
+        names: dict[str, set[str]] = {}
+        for of in ("Server", "Context", "ServerOptions", "ToolOptions"):
+            for base in self.bases(of):
+                names.setdefault(base.module, set()).add(base.name)
+        return tuple((module, tuple(sorted(names[module]))) for module in sorted(names))
 
     @property
     def mutual_tasks(self) -> bool:
@@ -432,10 +503,21 @@ class Features:
         """Whether features that were not chosen would add members to open clients."""
         return any(each.client_members for each in self.absent)
 
-    @property
-    def lacks_context_members(self) -> bool:
-        """Whether features that were not chosen would add members to `Context`."""
-        return any(each.context_members for each in self.absent)
+    def absent_members(self, of: str) -> dict[str, str]:
+        """What `Server` or `Context` has by features that were not chosen, each with its feature.
+
+        Args:
+            of: The class. That of the server has options too, as `FUNCTION.KEYWORD`.
+        """
+        present = {
+            each for row in FEATURES if row.name in self.chosen for each in _members(row, of)
+        }
+        members: dict[str, str] = {}
+        for row in self.absent:
+            for each in _members(row, of):
+                if each not in present:
+                    members.setdefault(each, row.name)
+        return members
 
     def _can_have(self, feature: Feature) -> bool:
         has = {
@@ -471,6 +553,7 @@ class Features:
             "client+http": self.client and self.any_http,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
+            "param_headers": self.server and (self.param_headers or self.draft_headers),
         }
         beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}
         own = (name for name, present in {**has, **beside}.items() if present)
@@ -486,6 +569,15 @@ class Features:
         if "tasks" in parts and self.tasks_both_ways:
             parts.update(f"tasks+mutual+{side}" for side in sides)
         return frozenset(parts)
+
+
+def _members(feature: Feature, of: str) -> Iterable[str]:
+    """The members of `Server` or `Context` that a feature adds; for a server also its options."""
+    if of == "Context":
+        return feature.context_members
+    functions = ("Server", "tool")
+    options = (each for each in feature.options if each.partition(".")[0] in functions)
+    return (*feature.server_members, *options)
 
 
 def selection(

@@ -22,7 +22,7 @@ from mcpgen_runtime.server.toolkit.content import (
     Text,
 )
 from mcpgen_runtime.server.toolkit.context import Context
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

@@ -17,7 +17,7 @@ from mcpgen_runtime.server.toolkit.content import (
     Image,
     Message,
 )
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.wire import PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 

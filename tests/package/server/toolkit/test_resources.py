@@ -23,7 +23,7 @@ from mcpgen_runtime.server.toolkit.content import (
     Text,
 )
 from mcpgen_runtime.server.toolkit.context import Context
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, UPDATED, RawEnd, facts, speaking_to
 from requirements import EVERY_REVISION
 
