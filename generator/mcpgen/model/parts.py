@@ -379,7 +379,7 @@ FEATURES = (
 
 BASES = (
     Base("Server", "server.features.param_headers.ParamHeaderServer", frozenset({"param_headers"})),
-    Base("Context", "server.asgi.request_head.HttpContext", frozenset({"server+http"})),
+    Base("Context", "server.request_head.HttpContext", frozenset({"server+http"})),
 )
 """Bases that come with a revision or a transport instead of a feature."""
 

@@ -61,7 +61,7 @@ from .request import (
     network_of,
     whole_body,
 )
-from .request_head import HTTP_REQUEST
+from ..request_head import HTTP_REQUEST
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
 

@@ -28,11 +28,10 @@ from ...protocol.lifecycle import Description
 from ...protocol.request_meta import MetaCache
 from ...protocol.requests import encode_response
 from ...runtime.concurrency import never_suspends, outcome
-from ...runtime.request_context import RequestContext
 from ..planned_calls import CallEnd, ServedCall
 from ..serving import Service
-from .context import Context
 from .content import UnfinishedResult
+from .context import Context
 from .dispatcher import Dispatcher
 from .output_conversion import ToolResultBuilder, tool_result_builder
 from .registry import Registry

@@ -27,7 +27,7 @@ from ...errors import ProtocolError, ToolError
 from ...facts import Role
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, Principal, RequestContext
-from ..asgi.request_head import RequestHead, current_request
+from ..request_head import RequestHead, current_request
 from .context import session_id
 from .output_conversion import tool_result_builder
 

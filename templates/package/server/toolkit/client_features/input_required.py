@@ -215,8 +215,7 @@ class RequestStateSigner:
 
     Args:
         name: The server's name; servers with another name refuse the state, even with one key.
-        keys: The keys for signatures. Neither other processes nor a restarted one have a random one,
-            so that these refuse the state.
+        keys: The keys for signatures. A process with another random key refuses the state.
         seconds: How long a state is valid.
 
     Raises:
@@ -278,7 +277,8 @@ class RequestStateSigner:
     def _is_valid(self, body: str, signature: str, owner: bytes) -> bool:
         """Compare with the signatures of all keys, so that the time does not reveal the key."""
         received = signature.encode("utf-8", "surrogatepass")
-        expected = [self._signature(key, body, owner).encode() for key in self._keys.keys()]
+        keys = self._keys.keys()
+        expected = [self._signature(key, body, owner).encode() for key in keys]
         matches = [_is_same(each, received) for each in expected]
         return any(matches)
 
