@@ -13,11 +13,15 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 
 _NOTHING: Mapping[str, str] = {}
 NOT_EXPORTED = frozenset({"TypeError", "errors", "models", "the"})
 """First words of alternatives that are not public names."""
+
+
+class NoOptions(TypedDict):
+    """No further keywords. At run time they are collected for an error that names alternatives."""
 
 
 def missing_text(name: str, feature: str, package: str | None = None) -> str:
@@ -51,8 +55,8 @@ def attribute_error(
         text = missing_text(f"{_public_name(kind)}.{name}", absent[name])
     else:
         known: Mapping[str, Mapping[str, str]] = _alternatives("ATTRIBUTES")
-        names = (each.__name__.removeprefix("Sync") for each in kind.__mro__)
-        alternative = next((known[each].get(name) for each in names if each in known), None)
+        owners = (each.__name__.removeprefix("Sync") for each in kind.__mro__)
+        alternative = next((known[each].get(name) for each in owners if each in known), None)
         text = _with(f"{kind.__name__!r} object has no attribute {name!r}", alternative)
     return AttributeError(text, name=name, obj=owner)
 
@@ -126,9 +130,25 @@ def _alternatives(table: str) -> Mapping[str, Any]:
         names = importlib.import_module(".sdk_names", __package__)
     except ModuleNotFoundError:
         return _NOTHING
-    found: Mapping[str, Any] = getattr(names, table)
-    return found
+    rows: Mapping[str, Any] = getattr(names, table)
+    return rows
 
 
 def _with(text: str, alternative: str | None) -> str:
     return text if alternative is None else f"{text}: use {alternative}"
+
+
+class MissingFeature:
+    """A placeholder for a method of a feature."""
+
+    def __init__(self, feature: str, owner: str = "") -> None:
+        self._feature = feature
+        self._owner = owner
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._member = f"{self._owner or owner.__name__}.{name}"
+
+    if not TYPE_CHECKING:  # type checkers report a call as an error
+
+        def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
+            raise AttributeError(missing_text(self._member, self._feature))

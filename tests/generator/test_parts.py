@@ -106,7 +106,7 @@ def test_every_module_is_imported_by_another_or_begun_with(
     imported = {target for path in importing for target in targets(path, files)}
     begun = {path for path in modules(files) - imported if not path.endswith("__init__.py")}
     own = {f"{name.replace('-', '_')}/{stem}.py" for name in revisions for stem in STEMS}
-    entries = {"__main__.py", "testing.py", "proxy/proxy_server.py"}
+    entries = {"__main__.py", "absence.py", "sdk_names.py", "testing.py", "proxy/proxy_server.py"}
     assert begun <= entries | {f"r{path}" for path in own} | ROOTS
 
 
@@ -468,19 +468,19 @@ def test_a_selection_lacks_what_it_could_have() -> None:
     assert not features(selection(("client",), features=("all",)), known).lacks_client_members
     server = features(selection(("server",), ("stdio",), features=("visibility",)), known)
     assert not server.lacks("visibility")
-    members = server.absent_members("Context")
+    members = server.absent_members("context")
     assert (members["elicit"], members.get("enable_components")) == ("elicitation", None)
     every = features(selection(("server",), features=("all",)), known)
-    assert not (every.absent_members("Context") or every.absent_members("Server"))
+    assert not (every.absent_members("context") or every.absent_of_server)
     assert not features(selection(("types",)), known).absent
 
 
 def test_an_option_of_several_features_is_absent_without_all_of_them() -> None:
     newest = [facts.load(NEWEST)]
     absent = {
-        words: features(selection(("server",), ("http",), features=("none", *words)), newest)
-        .absent_members("Server")
-        .get("Server.state_key")
+        words: features(
+            selection(("server",), ("http",), features=("none", *words)), newest
+        ).absent_of_server.get("Server.state_key")
         for words in ((), ("scaling",), ("elicitation",))
     }
     assert absent == {(): "elicitation", ("scaling",): None, ("elicitation",): None}

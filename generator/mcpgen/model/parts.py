@@ -7,7 +7,7 @@ the imports of their modules; see `closure`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -498,26 +498,36 @@ class Features:
         """Whether the feature is available to this selection but was not chosen."""
         return any(each.name == name for each in self.absent)
 
+    def absent_members(self, owner: str) -> Mapping[str, str]:
+        """Members of a public class that absent features would add, each with its feature.
+
+        Args:
+            owner: `server`, `client` or `context`.
+        """
+        return self._absent_rows(lambda each: getattr(each, f"{owner}_members"))
+
+    @property
+    def absent_options(self) -> Mapping[str, str]:
+        """Options that absent features would add, as `FUNCTION.KEYWORD`, each with its feature."""
+        return self._absent_rows(lambda each: each.options)
+
+    @property
+    def absent_of_server(self) -> Mapping[str, str]:
+        """Members of `Server`, and options of it and its decorators, that absent features add."""
+        options = self.absent_options.items()
+        own = {name: feature for name, feature in options if name.startswith(("Server.", "tool."))}
+        return {**self.absent_members("server"), **own}
+
+    def _absent_rows(self, names: Callable[[Feature], Iterable[str]]) -> dict[str, str]:
+        """Names that absent features would add, each with the first of these features."""
+        present = {each for row in FEATURES if row.name in self.chosen for each in names(row)}
+        rows = ((each, row.name) for row in reversed(self.absent) for each in names(row))
+        return {each: feature for each, feature in rows if each not in present}
+
     @property
     def lacks_client_members(self) -> bool:
         """Whether features that were not chosen would add members to open clients."""
         return any(each.client_members for each in self.absent)
-
-    def absent_members(self, of: str) -> dict[str, str]:
-        """What `Server` or `Context` has by features that were not chosen, each with its feature.
-
-        Args:
-            of: The class. That of the server has options too, as `FUNCTION.KEYWORD`.
-        """
-        present = {
-            each for row in FEATURES if row.name in self.chosen for each in _members(row, of)
-        }
-        members: dict[str, str] = {}
-        for row in self.absent:
-            for each in _members(row, of):
-                if each not in present:
-                    members.setdefault(each, row.name)
-        return members
 
     def _can_have(self, feature: Feature) -> bool:
         has = {
@@ -569,15 +579,6 @@ class Features:
         if "tasks" in parts and self.tasks_both_ways:
             parts.update(f"tasks+mutual+{side}" for side in sides)
         return frozenset(parts)
-
-
-def _members(feature: Feature, of: str) -> Iterable[str]:
-    """The members of `Server` or `Context` that a feature adds; for a server also its options."""
-    if of == "Context":
-        return feature.context_members
-    functions = ("Server", "tool")
-    options = (each for each in feature.options if each.partition(".")[0] in functions)
-    return (*feature.server_members, *options)
 
 
 def selection(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Unpack
 from ..toolkit.server import ServerKernel
 
 if TYPE_CHECKING:
-    from ...other_sdks import NoOptions
+    from ...absence import NoOptions
 
 
 class MountingServer(ServerKernel):

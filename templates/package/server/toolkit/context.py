@@ -38,7 +38,7 @@ from .registry import ItemRegistries
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
 
-    from ...other_sdks import NoOptions
+    from ...absence import NoOptions
 
 Parameters = ParamSpec("Parameters")
 
@@ -278,7 +278,7 @@ class Context(Generic[StateT]):
 
 
 def _keyword_error(call: str, names: Collection[str]) -> TypeError:
-    from ...other_sdks import call_error, keyword_error  # for the error only
+    from ...absence import call_error, keyword_error  # for the error only
 
     return keyword_error(call, names) if names else call_error(call, "expected data")
 

@@ -36,7 +36,7 @@ from .server import ServerKernel
 from .signatures import local_names
 
 if TYPE_CHECKING:
-    from ...other_sdks import NoOptions
+    from ...absence import NoOptions
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
 _ROLES = ("user", "assistant")

@@ -44,7 +44,7 @@ from .server import ServerKernel
 from .signatures import local_names
 
 if TYPE_CHECKING:
-    from ...other_sdks import NoOptions
+    from ...absence import NoOptions
     from .uri_templates import UriTemplate
 
 URI_LIMIT = 8192

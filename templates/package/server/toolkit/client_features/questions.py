@@ -22,7 +22,7 @@ from .input_required import (
 )
 
 if TYPE_CHECKING:
-    from ....other_sdks import NoOptions
+    from ....absence import NoOptions
     from .elicitation import Accepted, Cancelled, Declined
     from .multi_round_trip import MultiRoundTrip, Question
     from .sampling_and_roots import (
@@ -428,6 +428,6 @@ class ClientQuestions:
 
 
 def _keyword_error(call: str, names: Collection[str]) -> TypeError:
-    from ....other_sdks import keyword_error  # for the error only
+    from ....absence import keyword_error  # for the error only
 
     return keyword_error(call, names)
