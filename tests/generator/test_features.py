@@ -22,13 +22,8 @@ from generator.selections import (
 )
 from mcpgen.errors import UsageError
 from mcpgen.model import exports, parts
-from mcpgen.model.parts import (
-    FEATURES,
-    changed_features,
-    features,
-    selection,
-    short_words,
-)
+from mcpgen.model.choice import changed_features, selection, short_words
+from mcpgen.model.parts import FEATURES, features
 from mcpgen.package import manifest
 
 NAMES = tuple(each.name for each in FEATURES)

@@ -13,7 +13,8 @@ from conftest import ROOT
 from documents import examples
 from generator.command_line import run
 from generator.selections import NEWEST
-from mcpgen.model.parts import FEATURES, whole_features
+from mcpgen.model.choice import whole_features
+from mcpgen.model.parts import FEATURES
 from mcpgen.package.used_features import chosen_words, uses_in
 
 SERVER = "from pkg import *\nserver = Server('a')\n"
@@ -272,7 +273,7 @@ CLIENTS: dict[str, tuple[set[str], str]] = {
 
 
 @pytest.mark.parametrize(("name", "expected"), CLIENTS.items())
-def test_a_client_runs_with_the_features_that_it_and_its_server_use(
+def test_a_client_runs_with_features_that_it_and_its_server_use(
     name: str, expected: tuple[set[str], str], tmp_path: Path
 ) -> None:
     features, output = expected

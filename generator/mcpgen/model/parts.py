@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mcpgen.errors import UsageError
-from mcpgen.model.runtime import RUNTIMES, Runtime, check_form
-from mcpgen.names import LIBRARIES, Library
+from mcpgen.model.runtime import Runtime, check_form
+from mcpgen.names import Library
 
 if TYPE_CHECKING:  # a mere check of a package need not load it
     from mcpgen.schema.revision_facts import Facts
@@ -26,7 +26,8 @@ USED = "used"
 """Words of `--features` that stand for several; `used` for what a program uses."""
 
 
-_PEERS = ("client", "server")
+PEERS = ("client", "server")
+"""The parts that open connections."""
 
 _TASKS = "a revision or an extension with tasks"
 """The requirement of tasks, besides a client or a server."""
@@ -43,12 +44,12 @@ class Base:
     Attributes:
         of: The class of the page: `Server`, `Context`, `ServerOptions` or `ToolOptions`.
         place: The module and the class, within the package.
-        needs: Parts that it needs besides the feature; see `Features.parts`.
+        needs: A part that it needs besides the feature; see `Features.parts`.
     """
 
     of: str
     place: str
-    needs: frozenset[str] = frozenset()
+    needs: str = ""
 
     @property
     def module(self) -> str:
@@ -203,8 +204,8 @@ FEATURES = (
         client_members=("middleware",),
         options=("Server.middleware",),
         bases=(
-            Base("Server", "server.features.middleware.MiddlewareServer"),
-            Base("ServerOptions", "server.features.middleware.MiddlewareOptions"),
+            Base("Server", "server.features.middleware_server.MiddlewareServer"),
+            Base("ServerOptions", "server.features.middleware_server.MiddlewareOptions"),
         ),
     ),
     Feature(
@@ -212,8 +213,8 @@ FEATURES = (
         frozenset({"server"}),
         options=("Server.discovery",),
         bases=(
-            Base("Server", "server.features.discovery.DiscoveryServer"),
-            Base("ServerOptions", "server.features.discovery.DiscoveryOptions"),
+            Base("Server", "server.features.discovery_server.DiscoveryServer"),
+            Base("ServerOptions", "server.features.discovery_server.DiscoveryOptions"),
         ),
     ),
     Feature(
@@ -223,7 +224,7 @@ FEATURES = (
             *("call_tool", "get_prompt", "list_prompts", "list_resources", "list_tools"),
             "read_resource",
         ),
-        bases=(Base("Server", "server.features.direct.DirectServer"),),
+        bases=(Base("Server", "server.features.direct_server.DirectServer"),),
     ),
     Feature(
         "dependencies",
@@ -246,26 +247,26 @@ FEATURES = (
     Feature(
         "migration",
         frozenset(),
-        bases=(Base("Server", "server.features.migration.MigratingServer"),),
+        bases=(Base("Server", "server.features.migrating_server.MigratingServer"),),
     ),
     Feature(
         "openapi",
         frozenset({"server"}),
         brings=("resources", "schemas"),
         server_members=("from_openapi",),
-        bases=(Base("Server", "server.features.openapi.OpenApiServer"),),
+        bases=(Base("Server", "server.features.from_openapi.OpenApiServer"),),
     ),
     Feature(
         "mount",
         frozenset({"server"}),
         server_members=("mount",),
-        bases=(Base("Server", "server.features.mount.MountingServer"),),
+        bases=(Base("Server", "server.features.mounting_server.MountingServer"),),
     ),
     Feature(
         "variants",
         frozenset({"server"}),
         server_members=("add_tool_variant",),
-        bases=(Base("Server", "server.features.variants.VariantServer"),),
+        bases=(Base("Server", "server.features.variant_server.VariantServer"),),
     ),
     Feature(
         "proxy",
@@ -331,13 +332,17 @@ FEATURES = (
         extensions=frozenset({_TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
         bases=(
-            Base("Server", "server.features.task_tools.TaskToolServer"),
-            Base("Server", "server.features.shared_tasks.SharedTaskServer", frozenset({"shared"})),
-            Base("ToolOptions", "server.features.task_tools.TaskToolOptions"),
+            Base("Server", "server.features.task_tool_server.TaskToolServer"),
+            Base(
+                "Server",
+                "server.features.shared_task_server.SharedTaskServer",
+                "shared",
+            ),
+            Base("ToolOptions", "server.features.task_tool_server.TaskToolOptions"),
             Base(
                 "Context",
                 "server.toolkit.client_features.client_tasks.TaskQuestions",
-                frozenset({"tasks+mutual+server"}),
+                "tasks+mutual+server",
             ),
         ),
     ),
@@ -359,7 +364,7 @@ FEATURES = (
         frozenset(),
         brings=("resources",),
         server_members=("skills",),
-        bases=(Base("Server", "server.features.skills.SkillServer"),),
+        bases=(Base("Server", "server.features.skill_server.SkillServer"),),
         client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
         extensions=frozenset({_SKILLS_EXTENSION}),
     ),
@@ -378,8 +383,12 @@ FEATURES = (
 """The features, in the order of tables."""
 
 BASES = (
-    Base("Server", "server.features.param_headers.ParamHeaderServer", frozenset({"param_headers"})),
-    Base("Context", "server.request_head.HttpContext", frozenset({"server+http"})),
+    Base(
+        "Server",
+        "server.features.param_header_server.ParamHeaderServer",
+        "param_headers",
+    ),
+    Base("Context", "server.request_head.HttpContext", "server+http"),
 )
 """Bases that come with a revision or a transport instead of a feature."""
 
@@ -477,17 +486,26 @@ class Features:
         for feature in FEATURES:
             if feature.name in self.chosen:
                 rows += (each for each in feature.bases if each.of == of)
-        parts = self.parts
-        return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs <= parts))
+        parts = {"", *self.parts}
+        return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs in parts))
+
+    def base_names(self, of: str) -> tuple[str, ...]:
+        """The names of such classes."""
+        return tuple(each.name for each in self.bases(of))
 
     @property
     def imported_bases(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The modules of the bases of a server's classes, each with the names of these, sorted."""
+        """The modules of the bases of a server's classes, each with the names of these, sorted.
+
+        The modules are those of relative imports of the page.
+        """
         names: dict[str, set[str]] = {}
         for of in ("Server", "Context", "ServerOptions", "ToolOptions"):
             for base in self.bases(of):
                 names.setdefault(base.module, set()).add(base.name)
-        return tuple((module, tuple(sorted(names[module]))) for module in sorted(names))
+        places = {module.removeprefix("server"): module for module in names}
+        places = {place if place[0] == "." else f"..{place}": places[place] for place in places}
+        return tuple((place, tuple(sorted(names[places[place]]))) for place in sorted(places))
 
     @property
     def mutual_tasks(self) -> bool:
@@ -565,7 +583,7 @@ class Features:
             "server+http": self.server and self.any_http,
             "param_headers": self.server and (self.param_headers or self.draft_headers),
         }
-        beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}
+        beside = {f"{each}+{name}": has[name] for each in self.extensions for name in PEERS}
         own = (name for name, present in {**has, **beside}.items() if present)
         return self.parts_of(self.chosen).union(own)
 
@@ -574,143 +592,14 @@ class Features:
 
         Parts for tasks that either side may request are `tasks+mutual+client` and the like.
         """
-        sides = [name for name in _PEERS if getattr(self, name)]
+        sides = [name for name in PEERS if getattr(self, name)]
         parts = {part for each in names for part in (each, *(f"{each}+{s}" for s in sides))}
         if "tasks" in parts and self.tasks_both_ways:
             parts.update(f"tasks+mutual+{side}" for side in sides)
         return frozenset(parts)
 
 
-def selection(
-    parts: Sequence[str] = (),
-    transports: Sequence[str] = (),
-    models: str = "",
-    features: Sequence[str] = (),
-    runtime: str = "",
-) -> Selection:
-    """Make a selection from the words of command-line options.
-
-    Args:
-        parts: Names, or several with commas between them; none for all.
-        transports: Likewise.
-        models: The library, msgspec unless it is named.
-        features: Names, or several with commas between them, which are added to the default ones;
-            `all` or `none` to start from these; names with the prefix `-` to remove.
-        runtime: The form, vendored unless it is named.
-
-    Raises:
-        UsageError: A name is unknown, or the names contradict each other.
-    """
-    chosen = Selection(
-        _parse_choice("--parts", parts, PARTS),
-        _parse_choice("--transport", transports, TRANSPORTS),
-        _library(models),
-        _feature_names(features),
-        _form(runtime),
-    )
-    named = {name.removeprefix("+") for name in _split(features)}
-    for feature in FEATURES:
-        lacks_server = "server" in feature.parts and not {ALL, "server"} & {*chosen.parts}
-        if feature.is_default and feature.name in named and lacks_server:
-            raise UsageError(f"--features: {feature.name} needs server in the package")
-    peers = {ALL, *_PEERS}.intersection(chosen.parts)
-    if not peers and all(name[0] == "-" for name in chosen.features):
-        chosen = replace(chosen, features=(ALL,))  # there are none for types alone
-    if chosen.transports != (ALL,) and not peers:
-        raise UsageError(
-            "expected --transport with the parts client, server or all, got it with"
-            f" {', '.join(chosen.parts)}, which opens no connection"
-        )
-    return chosen
-
-
-def changed_features(before: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Apply words of `update --features` to the features of a package.
-
-    Args:
-        before: Its features, as in `Selection`.
-        words: Names that replace the features, or names with the prefix `+` or `-` each.
-
-    Raises:
-        UsageError: Only some words have a prefix.
-    """
-    names = _split(words)
-    signed = [name for name in names if name[:1] in _SIGNS]
-    if not signed:
-        return tuple(names or before)
-    if len(signed) != len(names):
-        raise UsageError(f"--features: expected + or - before each name, got {', '.join(names)}")
-    return (*before, *names)
-
-
-_SIGNS = ("+", "-")
-
-
-def _split(words: Sequence[str]) -> list[str]:
-    return [name.strip() for word in words for name in word.split(",")]
-
-
-def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
-    """The features of a selection, from words: `all`, `none`, and names, which may have a sign.
-
-    The words start from the default features, from `all` or from `none`. Of two words for a
-    feature, the second counts.
-
-    Raises:
-        UsageError: A name is unknown, or a removed feature is included by another one.
-    """
-    names = _split(words)
-    chosen = _named_features(names)
-    brought = _brought_features(chosen)
-    for name in brought - chosen:
-        if f"-{name}" in names:
-            others = ", ".join(sorted(each for each in chosen if name in _brought_features({each})))
-            raise UsageError(f"--features: {name} comes with {others}, got -{name}")
-    bases = {ALL, NONE}.intersection(names)
-    added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
-    left_out = [each for each in FEATURES if each.name not in chosen | brought]
-    removed = [f"-{each.name}" for each in left_out if each.is_default or bases == {ALL}]
-    return (*([ALL] if bases == {ALL} else added), *removed)
-
-
-def _named_features(names: Sequence[str]) -> set[str]:
-    """The features that words choose, without those that these include.
-
-    Raises:
-        UsageError: A name is unknown.
-    """
-    bases = {ALL, NONE}.intersection(names)
-    if len(bases) > 1:
-        raise UsageError(f"--features: expected {ALL} or {NONE}, got both")
-    is_chosen = {each.name: bases == {ALL} or (each.is_default and not bases) for each in FEATURES}
-    for name in names:
-        feature = name[1:] if name[:1] in _SIGNS else name
-        if feature in is_chosen:
-            is_chosen[feature] = name[0] != "-"
-        elif name not in bases:
-            known = f"{', '.join(is_chosen)}, {ALL} or {NONE}"
-            raise UsageError(f"--features: expected {known}, got {name!r}")
-    return {name for name, present in is_chosen.items() if present}
-
-
-def whole_features(words: Sequence[str]) -> frozenset[str]:
-    """The features that words choose, with those that these include.
-
-    Raises:
-        UsageError: A name is unknown.
-    """
-    chosen = _named_features(_split(words))
-    return frozenset(chosen | _brought_features(chosen))
-
-
-def short_words(names: Sequence[str]) -> tuple[str, ...]:
-    """The fewest words for the features of a selection, as a user writes them."""
-    kept = [each.name for each in FEATURES if each.is_default and f"-{each.name}" not in names]
-    from_none = (NONE, *kept, *(name for name in names if name[0] != "-"))
-    return tuple(names) if ALL in names else min(tuple(names), from_none, key=len)
-
-
-def _brought_features(names: Iterable[str]) -> set[str]:
+def brought_features(names: Iterable[str]) -> set[str]:
     """The features that some features include, directly or through others."""
     brings = {each.name: each.brings for each in FEATURES}
     brought: set[str] = set()
@@ -721,30 +610,6 @@ def _brought_features(names: Iterable[str]) -> set[str]:
             brought.add(name)
             waiting += brings[name]
     return brought
-
-
-def _parse_choice(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
-    names = _split(words)
-    for name in names:
-        if name not in (*known, ALL):
-            raise UsageError(f"{option}: expected {', '.join(known)} or {ALL}, got {name!r}")
-    if not names or ALL in names:
-        return (ALL,)
-    return tuple(name for name in known if name in names)
-
-
-def _library(word: str) -> Library:
-    for known in LIBRARIES:
-        if word in (known, ""):
-            return known
-    raise UsageError(f"--models: expected {' or '.join(LIBRARIES)}, got {word!r}")
-
-
-def _form(word: str) -> Runtime:
-    for known in RUNTIMES:
-        if word in (known, ""):
-            return known
-    raise UsageError(f"--runtime: expected {' or '.join(RUNTIMES)}, got {word!r}")
 
 
 def features(
@@ -778,7 +643,7 @@ def features(
                     f"--transport: expected one that a chosen revision has ({names}), got {name!r}"
                 )
     parts = frozenset(PARTS if chosen.parts == (ALL,) else chosen.parts)
-    peer = bool(parts.intersection(_PEERS))
+    peer = bool(parts.intersection(PEERS))
     http_sse = peer and available["http+sse"] and "http+sse" in wanted
     # HTTP+SSE includes Streamable HTTP if a revision has it: the two share their modules.
     http = peer and available["http"] and ("http" in wanted or http_sse)
@@ -822,4 +687,4 @@ def _chosen_features(names: Sequence[str], has: Features) -> frozenset[str]:
     extensions = has.extensions | {_ANY_EXTENSION} if has.extensions else has.extensions
     own = own.difference(name[1:] for name in names if name[0] == "-").union(added)
     own |= {name for name, each in possible.items() if each.extensions & extensions}
-    return frozenset(own | (_brought_features(own) & possible.keys()))
+    return frozenset(own | (brought_features(own) & possible.keys()))
