@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("92090c856df548d0",)
+_INTERFACES = ("b42a902a7bc33e58",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -135,7 +135,7 @@ _NAMES = {
     ),
     ".runtime.request_context": ("Principal", "RequestContext"),
     ".server.asgi.event_store": ("EventStore", "MemoryEventStore", "StoredEvent", "StoredEvents"),
-    ".server.asgi.request_head": ("RequestHead",),
+    ".server.request_head": ("RequestHead",),
     ".server.asgi.routes": ("RouteRequest", "RouteResponse"),
     ".server.asgi.settings": ("Limits", "ServerHttpSettings"),
     ".server.auth.authenticator": ("ProtectedResourceMetadata",),
@@ -184,7 +184,7 @@ _NAMES = {
         "ToolAnnotations",
         "ToolResult",
     ),
-    ".server.toolkit.context": ("Context",),
+    ".server.chosen": ("Context", "Server"),
     ".server.toolkit.key_ring": ("KeyRing", "MemoryKeyRing"),
     ".server.shared.bus": (
         "Bus",
@@ -201,7 +201,6 @@ _NAMES = {
     ".server.toolkit.tool_discovery": ("ToolSearch",),
     ".server.toolkit.registry": ("CacheHint",),
     ".server.toolkit.resources": ("AnyPath",),
-    ".proxy.proxying_server": ("Server",),
     ".runtime.task_store": ("MemoryTaskStore", "TaskPage", "TaskRecord", "TaskStore"),
     ".server.toolkit.tasks": ("Tasks",),
     ".models": (

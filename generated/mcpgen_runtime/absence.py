@@ -15,11 +15,15 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 
 _NOTHING: Mapping[str, str] = {}
 NOT_EXPORTED = frozenset({"TypeError", "errors", "models", "the"})
 """First words of alternatives that are not public names."""
+
+
+class NoOptions(TypedDict):
+    """No further keywords. At run time they are collected for an error that names alternatives."""
 
 
 def missing_text(name: str, feature: str, package: str | None = None) -> str:

@@ -24,7 +24,7 @@ from ..client.connect import (
     script_command,
     open_session,
 )
-from ..client.server_process import open_with_process
+from ..client.probed_process import open_with_process
 from ..client.server_url import (
     HeaderSource,
     HttpAuth,

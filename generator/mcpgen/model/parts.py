@@ -429,6 +429,7 @@ class Features:
         http_sse: HTTP+SSE.
         http_sessions: Streamable HTTP with sessions.
         http_stateless: Streamable HTTP without sessions.
+        handshakes: Sessions that a handshake opens.
         per_request: Requests that state their revision themselves.
         param_headers: Headers that repeat arguments of a tool.
         draft_headers: The headers of a draft, in sessions.
@@ -449,6 +450,7 @@ class Features:
     http_sse: bool
     http_sessions: bool
     http_stateless: bool
+    handshakes: bool
     per_request: bool
     param_headers: bool
     draft_headers: bool
@@ -467,6 +469,11 @@ class Features:
         every = self.chosen.issuperset(each.name for each in FEATURES)
         has_all = all(parts) and self.http_stateless and self.several and every
         return has_all and self.models == "msgspec" and not self.installed
+
+    @property
+    def both_lifecycles(self) -> bool:
+        """Whether its clients negotiate with servers of either lifecycle."""
+        return self.handshakes and self.per_request
 
     @property
     def any_http(self) -> bool:
@@ -657,6 +664,7 @@ def features(
         http_sse=http_sse,
         http_sessions=http and any(row.streamable_http == "session" for row in transports),
         http_stateless=http and any(row.streamable_http == "stateless" for row in transports),
+        handshakes=any(row.meta.protocol_version is None for row in facts),
         per_request=any(row.meta.protocol_version is not None for row in facts),
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
