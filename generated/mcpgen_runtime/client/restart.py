@@ -160,7 +160,7 @@ class RestartingChannel(Channel):
         peer.peer_replaced()
         self._lost.extend(
             RequestLost(identifier, ResponseLostError(f"{error}; the process is started again"))
-            for identifier in peer.connection.outbound_requests
+            for identifier in peer.connection.state.outbound.ids()
             if identifier not in self._sending
         )
 

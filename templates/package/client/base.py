@@ -121,7 +121,7 @@ class ClientCalls(FeatureCalls):
         Source: server/utilities/logging (2026-07-28).
         """
         for requests in self._pipelines():
-            requests.connection.ask_for_logs(level)
+            requests.connection.state.log_level = level
 
 
 class ClientBase(SingleClientCalls, ClientCalls):
