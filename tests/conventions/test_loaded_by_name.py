@@ -33,7 +33,7 @@ TABLES = {
     "merged_models.py": "the models of each revision, as types are first used",
     "other_sdks.py.jinja": "the types of messages, for the error about a name that is none",
     "revisions.py.jinja": "the methods of a revision, when it is first negotiated",
-    "server/serve_command.py.jinja": "the module of the user that a command line names",
+    "server/serve_command.py": "the module of the user that a command line names",
 }
 """Modules by names from a table, each once."""
 

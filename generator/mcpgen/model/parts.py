@@ -52,6 +52,7 @@ class Feature:
         is_rendered: Whether its modules are rendered; an installed runtime has all other features.
         is_default: Whether packages have it unless it is removed.
         server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
+        http_base: A base of `Server` in packages with HTTP, likewise.
         context_base: A base of `Context`, likewise.
         handles_items: Whether its module in `server.toolkit` has `ITEM_HANDLERS`.
         options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
@@ -69,6 +70,7 @@ class Feature:
     is_rendered: bool = False
     is_default: bool = False
     server_base: str = ""
+    http_base: str = ""
     context_base: str = ""
     handles_items: bool = False
     options: tuple[str, ...] = ()
@@ -109,6 +111,7 @@ FEATURES = (
         context_members=("disable_components", "enable_components", "reset_visibility"),
         is_default=True,
         context_base="visibility.SessionVisibility",
+        server_base="server_visibility.ServerVisibility",
     ),
     Feature(
         "state",
@@ -127,6 +130,7 @@ FEATURES = (
         "auth",
         frozenset({"http"}),
         options=("asgi.auth", "run.auth", "ServerHttpSettings.auth"),
+        server_base="required_scopes.ScopedHosting",
     ),
     Feature(
         "elicitation",
@@ -232,12 +236,14 @@ FEATURES = (
         "routes",
         frozenset({"server", "http"}),
         server_members=("custom_route",),
+        server_base="custom_routes.CustomRoutes",
     ),
     Feature(
         "cards",
         frozenset({"http"}),
         brings=("routes",),
         server_members=("publish_card",),
+        server_base="card_publishing.CardPublishing",
     ),
     Feature(
         "reload",
@@ -250,12 +256,14 @@ FEATURES = (
         frozenset({"server", "http"}),
         server_members=("run_workers",),
         commands=("serve --workers",),
+        server_base="worker_hosting.WorkerHosting",
     ),
     Feature(
         "scaling",
         frozenset({"server", "http"}),
         brings=("workers",),
         options=("asgi.sessions", "run.sessions", "ServerHttpSettings.sessions"),
+        server_base="sealed_hosting.SealedHosting",
     ),
     Feature(
         "shared",
@@ -264,6 +272,7 @@ FEATURES = (
         server_members=("announcer",),
         options=("asgi.shared", "run.shared", "ServerHttpSettings.shared"),
         commands=("announce", "serve --shared"),
+        server_base="shared_hosting.SharedHosting",
     ),
     Feature(
         "tasks",
@@ -272,6 +281,7 @@ FEATURES = (
         client_members=("task",),
         extensions=frozenset({_TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
+        server_base="request_hosting.RequestHosting",
     ),
     Feature(
         "apps",
@@ -294,6 +304,7 @@ FEATURES = (
         "telemetry",
         frozenset(),
         brings=("middleware",),
+        http_base="http_counts.CountedHosting",
     ),
     Feature(
         "trace",
@@ -394,18 +405,45 @@ class Features:
 
     @property
     def server_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of `Server` that belong to features: module and class, sorted."""
-        return self._classes(each.server_base for each in FEATURES if each.name in self.chosen)
+        """The bases of `Server` besides that of all servers: module and class.
+
+        Later features come first, since they build on earlier ones; the hosting comes last.
+        """
+        chosen = [each for each in reversed(FEATURES) if each.name in self.chosen]
+        names = [each.server_base for each in chosen]
+        names += [each.http_base for each in chosen if self.any_http]
+        return self._classes([*names, self._hosting])
+
+    @property
+    def _hosting(self) -> str:
+        """The base of `Server` that serves over the transports of the package."""
+        if self.any_http:
+            return "any_hosting.AnyHosting" if self.stdio else "http_hosting.HttpHosting"
+        return "stdio_hosting.StdioHosting" if self.stdio else "hosting.Hosting"
 
     @property
     def context_bases(self) -> tuple[tuple[str, str], ...]:
         """The bases of `Context` that belong to features: module and class, sorted."""
-        return self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
+        bases = self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
+        return tuple(sorted(bases))
 
     @staticmethod
     def _classes(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
         places = (name.partition(".") for name in names if name)
-        return tuple(sorted((module, name) for module, _, name in places))
+        return tuple(dict.fromkeys((module, name) for module, _, name in places))
+
+    @property
+    def serve_modules(self) -> tuple[str, ...]:
+        """The modules of `server` with options of the command `serve`, sorted."""
+        modules = {
+            "serve_http": self.any_http,
+            "serve_reload": "reload" in self.chosen,
+            "serve_shared": "shared" in self.chosen,
+            "serve_sse": self.http_sse,
+            "serve_stdio": self.stdio,
+            "serve_workers": "workers" in self.chosen,
+        }
+        return tuple(name for name, is_chosen in modules.items() if is_chosen)
 
     @property
     def finds_resources(self) -> bool:

@@ -24,6 +24,7 @@ import msgspec
 from ...errors import InvalidParamsError, InvalidRequestError, MethodNotFoundError
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
+from ...protocol import jsonrpc
 from ...protocol.lifecycle import (
     Admit,
     Description,
@@ -65,6 +66,9 @@ Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 
 ItemHandler: TypeAlias = "Callable[[Dispatcher, RequestContext], Coroutine[Any, Any, Any]]"
 """Handles requests of one method about what is registered in a dispatcher."""
+
+ScopesOf: TypeAlias = Callable[[jsonrpc.Message], Collection[str]]
+"""Finds the scopes that a message needs."""
 
 Announce: TypeAlias = Callable[..., None]
 """Sends a notification to all interested sessions: name, and optionally params and subject."""
@@ -193,9 +197,10 @@ class Dispatcher:
         notifications: Notifications that are declared.
         custom: Rows of custom methods.
         method_scopes: Scopes of custom methods.
+        scope_adapters: Functions that adapt the function of the scopes that messages need.
         capabilities: Capabilities beyond those of the rows.
-        admit: See `Hosting.handle_requests`.
-        process_limits: See `Hosting.handle_requests`.
+        admit: See `RequestHosting.handle_requests`.
+        process_limits: See `RequestHosting.handle_requests`.
         shares: Functions that receive the shared state; see `Service.share`.
         default_runner: Runs the calls of tools without a runner of their own.
         state: The value that the lifespan yielded.
@@ -232,6 +237,7 @@ class Dispatcher:
         self.custom: dict[str, Method] = {}
         self.functions: dict[tuple[str, ...], Any] = {}
         self.method_scopes: dict[str, frozenset[str]] = {}
+        self.scope_adapters: list[Callable[[ScopesOf], ScopesOf]] = []
         self.capabilities = dict(settings.capabilities)
         self.admit: Admit | None = None
         self.process_limits: list[ProcessLimit] = []

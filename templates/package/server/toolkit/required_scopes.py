@@ -14,6 +14,9 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...protocol import jsonrpc
+from ..serving import Service
+from .dispatcher import ScopesOf
+from .hosting import Hosting
 from .item_kinds import find_resource
 from .registry import ItemRegistries, Registry
 
@@ -112,3 +115,14 @@ def _scopes_in(registry: Registry[Any], name: str | None) -> frozenset[str]:
     item = None if name is None else registry.items.get(name)
     scopes: frozenset[str] = _NO_SCOPES if item is None else item.scopes
     return scopes
+
+
+class ScopedHosting(Hosting):
+    """The required scopes in the service of a server; a base of `Server`."""
+
+    def _service(self) -> Service:
+        dispatcher = self._dispatcher
+        required: ScopesOf = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
+        for adapt in dispatcher.scope_adapters:
+            required = adapt(required)
+        return msgspec.structs.replace(super()._service(), required_scopes=required)

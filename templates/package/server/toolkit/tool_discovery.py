@@ -29,7 +29,7 @@ from ...runtime.request_context import RequestContext
 from .content import ToolAnnotations
 from .context import Context
 from .decorators import Decorators
-from .dispatcher import Dispatcher
+from .dispatcher import Dispatcher, ScopesOf
 from .registry import Listed, checked_tags
 from .tools import Tool
 
@@ -47,8 +47,6 @@ KEPT_INDEXES = 8
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WEIGHTS = "4.0, 2.0, 1.0"  # of name, description, arguments
-
-_RequiredScopes = Callable[[jsonrpc.Message], Collection[str]]
 
 
 @dataclass(frozen=True)
@@ -272,6 +270,7 @@ def add_discovery(
     except sqlite3.OperationalError as error:
         raise RuntimeError(f"discovery: this Python's SQLite has no FTS5: {error}") from None
     discovery = Discovery(dispatcher, search)
+    dispatcher.scope_adapters.append(with_inner_calls)
 
     async def search_tools(
         ctx: Context,
@@ -337,7 +336,7 @@ class _Outer(msgspec.Struct):
 _decode_outer = msgspec.json.Decoder(_Outer).decode
 
 
-def with_inner_calls(required: _RequiredScopes) -> _RequiredScopes:
+def with_inner_calls(required: ScopesOf) -> ScopesOf:
     """A function of required scopes that finds those of the tool in calls of `call_tool`."""
 
     def scopes_of(message: jsonrpc.Message) -> Collection[str]:
