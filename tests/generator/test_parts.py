@@ -481,8 +481,8 @@ def test_bases_and_handlers_are_those_of_chosen_features() -> None:
     newest = [facts.load(NEWEST)]
     words = ("none", "resources", "prompts", "visibility")
     chosen = features(selection(("server",), ("stdio",), features=words), newest)
-    bases = (("prompts", "PromptDecorator"), ("resources", "ResourceDecorator"))
-    assert chosen.server_bases == bases
+    bases = (("resources", "ResourceDecorator"), ("prompts", "PromptDecorator"))
+    assert chosen.server_bases == (*bases, ("stdio_hosting", "StdioHosting"))
     assert chosen.context_bases == (("visibility", "SessionVisibility"),)
     assert chosen.item_handlers == ("prompts", "resources")
 

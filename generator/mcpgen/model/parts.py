@@ -52,7 +52,7 @@ class Feature:
         is_rendered: Whether its modules are rendered; an installed runtime has all other features.
         is_default: Whether packages have it unless it is removed.
         server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
-        http_base: A base of `Server` in packages with HTTP, likewise.
+        bases_with: Further bases of `Server`, by the feature or `http` that the package has too.
         context_base: A base of `Context`, likewise.
         handles_items: Whether its module in `server.toolkit` has `ITEM_HANDLERS`.
         options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
@@ -70,7 +70,7 @@ class Feature:
     is_rendered: bool = False
     is_default: bool = False
     server_base: str = ""
-    http_base: str = ""
+    bases_with: tuple[tuple[str, str], ...] = ()
     context_base: str = ""
     handles_items: bool = False
     options: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ FEATURES = (
         context_members=("disable_components", "enable_components", "reset_visibility"),
         is_default=True,
         context_base="visibility.SessionVisibility",
-        server_base="server_visibility.ServerVisibility",
+        bases_with=(("shared", "shared_visibility.SharedVisibility"),),
     ),
     Feature(
         "state",
@@ -304,7 +304,7 @@ FEATURES = (
         "telemetry",
         frozenset(),
         brings=("middleware",),
-        http_base="http_counts.CountedHosting",
+        bases_with=(("http", "http_counts.CountedHosting"),),
     ),
     Feature(
         "trace",
@@ -411,7 +411,8 @@ class Features:
         """
         chosen = [each for each in reversed(FEATURES) if each.name in self.chosen]
         names = [each.server_base for each in chosen]
-        names += [each.http_base for each in chosen if self.any_http]
+        present = {*self.chosen, *(["http"] if self.any_http else [])}
+        names += [base for each in chosen for word, base in each.bases_with if word in present]
         return self._classes([*names, self._hosting])
 
     @property

@@ -1,6 +1,6 @@
 """The command `python -m <package> serve module:server`.
 
-Each transport of the package adds its options; the page `__main__` lists the transports.
+Transports and features add their options; the page `__main__` lists them.
 """
 
 from __future__ import annotations
@@ -11,60 +11,63 @@ import importlib
 import inspect
 import os
 import sys
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 from .toolkit.hosting import RunWhileImportedError, importing
 from .toolkit.server import Server
 
-AddArgument: TypeAlias = Callable[..., object]
+AddOption: TypeAlias = Callable[..., object]
 """Adds an option to a parser, with the arguments of `ArgumentParser.add_argument`."""
+
+Serve: TypeAlias = Callable[[str, dict[str, Any]], None]
+"""Serves a target with arguments of `Server.run`."""
 
 _DEFAULT_NAMES = ("server", "app", "mcp")
 """Names under which a server is searched in a module, in order, if no name is given."""
 
 
-class ServedTransport(Protocol):
-    """A transport that the command serves over.
+SERVE_BY = "serve_by"
+"""Name in a parsed command line of a function that serves in the place of the usual one."""
 
-    Attributes:
-        name: Its name in texts.
-        without: Why its options need it; follows their names.
-    """
 
-    name: str
-    without: str
+class ServeBy(argparse.Action):
+    """Stores a function that serves, of which there is one at most."""
 
-    def add_arguments(self, add: AddArgument, *, is_only: bool) -> None:
-        """Add its options; `is_only` if the package has no other transport."""
-        ...
-
-    def is_chosen(self, chosen: argparse.Namespace) -> bool:
-        """Whether the command line asks for it; otherwise, the first transport is the default."""
-        ...
-
-    def serve(self, chosen: argparse.Namespace) -> None:
-        """Serve as the command line says."""
-        ...
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if hasattr(namespace, self.dest):
+            raise argparse.ArgumentError(self, "excludes the other option that starts processes")
+        setattr(namespace, self.dest, self.const or values)
 
 
 def add_command(
-    add: Callable[..., argparse.ArgumentParser], *, transports: Sequence[ServedTransport]
+    add: Callable[..., argparse.ArgumentParser],
+    *,
+    serve: Serve,
+    options: Sequence[Callable[[AddOption], None]],
 ) -> None:
     """Add the command to a parser.
 
     Args:
         add: The `add_parser` method of the subparsers.
-        transports: The transports, the default first.
+        serve: Serves over the transports of the package.
+        options: Functions that add options. The `dest` of an option is an argument of
+            `Server.run`, or `SERVE_BY`.
     """
-    text = f"serve over {' or '.join(each.name for each in transports)}"
     parser = add(
         "serve",
-        help=text,
-        description=f"S{text[1:]}. The current directory is searched for the module first.",
+        help="serve over standard input and output, or over HTTP, as the package can",
+        description="Serve. The current directory is searched for the module first.",
+        argument_default=argparse.SUPPRESS,
     )
     parser.add_argument(
         "target",
@@ -72,42 +75,21 @@ def add_command(
         help="module and the server in it, or a function that returns one, such as weather:server; "
         f"without a name the first of {', '.join(_DEFAULT_NAMES)}, or the only server",
     )
-    rows: list[tuple[ServedTransport, dict[str, tuple[str, Any]]]] = []
-    for transport in transports:
-        own: dict[str, tuple[str, Any]] = {}
-        rows.append((transport, own))
-        transport.add_arguments(partial(_add, parser, own), is_only=len(transports) == 1)
-    parser.set_defaults(main=partial(_serve, rows))
+    for add_options in options:
+        add_options(parser.add_argument)
+    parser.set_defaults(main=partial(_serve, serve))
 
 
-def _add(
-    parser: argparse.ArgumentParser, own: dict[str, tuple[str, Any]], option: str, **settings: Any
-) -> None:
-    action = parser.add_argument(option, **settings)
-    own[action.dest] = (option, action.default)
-
-
-def _serve(
-    rows: Sequence[tuple[ServedTransport, Mapping[str, tuple[str, Any]]]],
-    chosen: argparse.Namespace,
-) -> int:
-    """Serve the server that the command line names.
-
-    Args:
-        rows: The transports, each with its options and their defaults by their attribute.
-        chosen: The parsed command line.
+def _serve(serve: Serve, chosen: argparse.Namespace) -> int:
+    """Serve the target that the command line names.
 
     Raises:
         SystemExit: With code 2 if there is no server, or it can't be served; standard error shows
             the reason.
     """
-    transports = [transport for transport, _ in rows]
-    served = next((each for each in transports if each.is_chosen(chosen)), transports[0])
-    for transport, own in rows:
-        given = [name for key, (name, default) in own.items() if getattr(chosen, key) != default]
-        if transport is not served and given:
-            fail(f"{', '.join(given)}: {transport.without}")
-    served.serve(chosen)
+    others = ("command", "main", "target")
+    given = {name: value for name, value in vars(chosen).items() if name not in others}
+    serve(chosen.target, given)
     return 0
 
 

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from ..errors import MissingExtraError
-from .serve_command import AddArgument, fail, load
+from .serve_command import AddOption, fail, load
 from .toolkit.server import Server
 
 
-class SharedOption:
-    """The option `--shared` of `serve`; see `HttpOption`."""
-
-    def add_arguments(self, add: AddArgument) -> None:
-        """Add the option."""
-        _add_shared(
-            add, "share sessions and changes with other processes, by the engine at this URL"
-        )
-
-    def options(self, chosen: argparse.Namespace) -> Mapping[str, Any]:
-        """The URL of the engine, if there is one."""
-        return {} if chosen.shared is None else {"shared": chosen.shared}
+def add_options(add: AddOption) -> None:
+    """Add the option `--shared` of `serve`."""
+    _add_shared(add, "share sessions and changes with other processes, by the engine at this URL")
 
 
 def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
@@ -48,7 +38,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     announce.set_defaults(main=_announce)
 
 
-def _add_shared(add: AddArgument, text: str, *, required: bool = False) -> None:
+def _add_shared(add: AddOption, text: str, *, required: bool = False) -> None:
     add(
         "--shared",
         metavar="URL",

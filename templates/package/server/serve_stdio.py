@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import Any
 
-from .serve_command import AddArgument, load
+from .serve_command import AddOption, load
 
 
-class StdioTransport:
-    """Serves one client over standard input and output; see `ServedTransport`."""
+def add_options(add: AddOption) -> None:
+    """Add the option for the event loop."""
+    add("--backend", choices=("asyncio", "trio"), help="event loop to run on (asyncio by default)")
 
-    name = "standard input and output"
-    without = "of standard input and output only: over HTTP, uvicorn runs on asyncio"
 
-    def add_arguments(self, add: AddArgument, *, is_only: bool) -> None:
-        """Add the option for the event loop."""
-        add(
-            "--backend",
-            choices=("asyncio", "trio"),
-            default="asyncio",
-            help="event loop to run on",
-        )
-
-    def is_chosen(self, chosen: argparse.Namespace) -> bool:
-        """No option chooses it."""
-        return False
-
-    def serve(self, chosen: argparse.Namespace) -> None:
-        """Serve until the client disconnects."""
-        load(chosen.target).run(backend=chosen.backend)
+def serve(target: str, options: dict[str, Any]) -> None:
+    """Serve one client."""
+    load(target).run(**options)

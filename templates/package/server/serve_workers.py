@@ -6,50 +6,42 @@ import argparse
 import sys
 import traceback
 from functools import partial
+from typing import Any
 
 from ..errors import ListenFailedError, MissingExtraError, WorkerFailedError
-from .serve_command import AddArgument, fail, load
-from .serve_http import PATH, HttpTransport
+from .serve_command import SERVE_BY, AddOption, ServeBy, fail, load
+from .serve_http import serve_here
 from .toolkit.server import Server
 
 
-class WorkersOption:
-    """The option `--workers`; see `HttpProcesses`."""
-
-    name = "--workers"
-
-    def add_arguments(self, add: AddArgument) -> None:
-        """Add the option."""
-        add(
-            self.name,
-            type=_worker_count,
-            metavar="N",
-            help="serve by N processes at one port, none of which keeps sessions of its own",
-        )
-
-    def is_chosen(self, chosen: argparse.Namespace) -> bool:
-        """Whether there is more than one."""
-        return chosen.workers is not None and chosen.workers > 1
-
-    def serve(self, chosen: argparse.Namespace, http: HttpTransport) -> None:
-        """Serve by processes that load the target each."""
-        make, options = partial(_load_or_exit, chosen.target), http.options(chosen)
-        try:
-            Server.run_workers(
-                make, chosen.workers, http=chosen.http, path=chosen.path or PATH, **options
-            )
-        except (MissingExtraError, ListenFailedError, ValueError) as error:
-            fail(str(error))
-        except WorkerFailedError as error:
-            print(f"error: {error}", file=sys.stderr)
-            raise SystemExit(1) from None
+def add_options(add: AddOption) -> None:
+    """Add the option `--workers`."""
+    add(
+        "--workers",
+        dest=SERVE_BY,
+        action=ServeBy,
+        type=_workers,
+        metavar="N",
+        help="serve by N processes at one port, none of which keeps sessions of its own",
+    )
 
 
-def _worker_count(text: str) -> int:
-    """The value of `--workers`."""
+def _workers(text: str) -> Any:
+    """The function that serves, for a value of `--workers`."""
     if not (text.isascii() and text.isdecimal() and int(text) >= 1):
         raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text!r}")
-    return int(text)
+    return serve_here if int(text) == 1 else partial(_serve, int(text))
+
+
+def _serve(workers: int, target: str, options: dict[str, Any]) -> None:
+    """Serve by processes that load the target each."""
+    try:
+        Server.run_workers(partial(_load_or_exit, target), workers, **options)
+    except (MissingExtraError, ListenFailedError, ValueError) as error:
+        fail(str(error))
+    except WorkerFailedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
 
 
 def _load_or_exit(target: str) -> Server:

@@ -139,14 +139,14 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
         (["--http", ":0", "--path", "mcp"], "error: path: expected a path that begins with '/'"),
         (
             ["--http", ":0", "--backend", "trio"],
-            "error: --backend: of standard input and",
+            "error: --backend: uvicorn runs on asyncio",
         ),
         (["--http", ":0", "--stateless", "--sse"], "error: stateless: HTTP+SSE has sessions only"),
         (["--http", ":0", "--hosts", "a b"], "error: hosts: expected a host, with or without"),
-        (["--path", "/mcp"], "needs --http"),
-        (["--hosts", "mcp.example.com"], "needs --http"),
-        (["--stateless"], "needs --http"),
-        (["--sse"], "needs --http"),
+        (["--path", "/mcp"], "need --http"),
+        (["--hosts", "mcp.example.com"], "need --http"),
+        (["--stateless"], "need --http"),
+        (["--sse"], "need --http"),
     ],
 )
 def test_a_mistake_on_the_command_line_gets_one_readable_line(

@@ -122,6 +122,7 @@ class Discovery:
     """
 
     def __init__(self, dispatcher: Dispatcher, search: ToolSearch) -> None:
+        dispatcher.scope_adapters.append(with_inner_calls)
         self._tools = dispatcher.registries.tools
         self._search = search
         self._shown = frozenset(search.listed)
@@ -270,7 +271,6 @@ def add_discovery(
     except sqlite3.OperationalError as error:
         raise RuntimeError(f"discovery: this Python's SQLite has no FTS5: {error}") from None
     discovery = Discovery(dispatcher, search)
-    dispatcher.scope_adapters.append(with_inner_calls)
 
     async def search_tools(
         ctx: Context,

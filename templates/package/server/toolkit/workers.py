@@ -85,7 +85,7 @@ class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerSessions(msgspec.Struct, frozen=True):
-    """What becomes of sessions when several processes serve.
+    """The sessions of several processes that serve together.
 
     Attributes:
         options: The options of HTTP for each process.

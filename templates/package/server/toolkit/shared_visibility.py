@@ -9,7 +9,7 @@ from .hosting import Hosting
 from .visibility import VisibilityRules
 
 
-class ServerVisibility(Hosting):
+class SharedVisibility(Hosting):
     """Has processes share the rules of sessions; a base of `Server`."""
 
     def _service(self) -> Service:
