@@ -27,7 +27,8 @@ from generator.selections import (
 )
 from mcpgen.errors import UsageError
 from mcpgen.model import parts
-from mcpgen.model.parts import Selection, features, selection
+from mcpgen.model.choice import selection
+from mcpgen.model.parts import Selection, features
 from mcpgen.render import tree
 from mcpgen.schema import facts
 
@@ -106,7 +107,7 @@ def test_every_module_is_imported_by_another_or_begun_with(
     imported = {target for path in importing for target in targets(path, files)}
     begun = {path for path in modules(files) - imported if not path.endswith("__init__.py")}
     own = {f"{name.replace('-', '_')}/{stem}.py" for name in revisions for stem in STEMS}
-    entries = {"__main__.py", "testing.py", "proxy/proxy_server.py"}
+    entries = {"__main__.py", "absence.py", "sdk_names.py", "testing.py", "proxy/proxy_server.py"}
     assert begun <= entries | {f"r{path}" for path in own} | ROOTS
 
 
@@ -401,8 +402,8 @@ def test_the_contents_of_a_package_follow_from_its_choice(
             Selection(("server",), ("http",), features=("tasks",)),
             (LAST_WITH_SESSIONS,),
             (
-                "elicitation elicitation+server http partial peer protocol server server+http"
-                " tasks tasks+mutual+server tasks+server types"
+                "elicitation elicitation+server http param_headers partial peer protocol server"
+                " server+http tasks tasks+mutual+server tasks+server types"
             ),
         ),
         (
@@ -468,23 +469,44 @@ def test_a_selection_lacks_what_it_could_have() -> None:
     assert not features(selection(("client",), features=("all",)), known).lacks_client_members
     server = features(selection(("server",), ("stdio",), features=("visibility",)), known)
     assert not server.lacks("visibility")
-    assert server.lacks_context_members
-    assert not features(selection(("server",), features=("all",)), known).lacks_context_members
+    members = server.absent_members("context")
+    assert (members["elicit"], members.get("enable_components")) == ("elicitation", None)
+    every = features(selection(("server",), features=("all",)), known)
+    assert {**every.absent_members("context"), **every.absent_of_server} == {}
     assert not features(selection(("types",)), known).absent
-    assert not server.finds_resources
-    for name in ("mount", "auth"):
-        chosen = selection(("server",), ("http",), features=(*none, name))
-        assert features(chosen, known).finds_resources
 
 
-def test_bases_and_handlers_are_those_of_chosen_features() -> None:
+def test_an_option_of_several_features_comes_with_any() -> None:
+    newest = [facts.load(NEWEST)]
+    absent = {
+        words: features(
+            selection(("server",), ("http",), features=("none", *words)), newest
+        ).absent_of_server.get("Server.state_key")
+        for words in ((), ("scaling",), ("elicitation",))
+    }
+    assert absent == {(): "elicitation", ("scaling",): None, ("elicitation",): None}
+
+
+def test_bases_are_those_of_chosen_features_and_transports() -> None:
     newest = [facts.load(NEWEST)]
     words = ("none", "resources", "prompts", "visibility")
-    chosen = features(selection(("server",), ("stdio",), features=words), newest)
-    bases = (("resources", "ResourceDecorator"), ("prompts", "PromptDecorator"))
-    assert chosen.server_bases == (*bases, ("stdio_hosting", "StdioHosting"))
-    assert chosen.context_bases == (("visibility", "SessionVisibility"),)
-    assert chosen.item_handlers == ("prompts", "resources")
+    names = {
+        (transport, of): " ".join(chosen.base_names(of))
+        for transport in ("stdio", "http")
+        for chosen in [features(selection(("server",), (transport,), features=words), newest)]
+        for of in ("Server", "Context", "ServerOptions", "ToolOptions")
+    }
+    of_server = "ServerVisibility ResourceDecorator PromptDecorator"
+    assert names == {
+        ("stdio", "Server"): f"{of_server} StdioHosting",
+        ("stdio", "Context"): "SessionVisibility",
+        ("stdio", "ServerOptions"): "ResourceOptions",
+        ("stdio", "ToolOptions"): "",
+        ("http", "Server"): f"{of_server} ParamHeaderServer HttpHosting",
+        ("http", "Context"): "SessionVisibility HttpContext",
+        ("http", "ServerOptions"): "ResourceOptions",
+        ("http", "ToolOptions"): "",
+    }
 
 
 def test_an_installed_runtime_has_all_but_rendered_features() -> None:

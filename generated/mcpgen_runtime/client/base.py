@@ -123,7 +123,7 @@ class ClientCalls(FeatureCalls):
         Source: server/utilities/logging (2026-07-28).
         """
         for requests in self._pipelines():
-            requests.connection.ask_for_logs(level)
+            requests.connection.state.log_level = level
 
 
 class ClientBase(SingleClientCalls, ClientCalls):
@@ -170,7 +170,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
                 TypeError: The first argument is not a `Peer`.
             """
             if not isinstance(next(iter(arguments or options.values()), None), Peer):
-                from ..other_sdks import call_error  # for the error only
+                from ..absence import call_error  # for the error only
 
                 raise call_error("Client", "expected an open session")
             return super().__new__(cls)

@@ -37,8 +37,9 @@ from ..protocol.receiver import Opened, OpenFailed, Send
 from ..runtime.time_limits import TimeLimit
 from ..transports.memory import BUFFERED_BYTES
 from .base import ClientApplication
+from .client_peer import ClientPeer
 from .client_settings import Restart
-from .connect import ClientPeer, run_concurrently
+from .connect import run_concurrently
 
 if TYPE_CHECKING:
     from ..transports.process import ProcessChannel
@@ -159,7 +160,7 @@ class RestartingChannel(Channel):
         peer.peer_replaced()
         self._lost.extend(
             RequestLost(identifier, ResponseLostError(f"{error}; the process is started again"))
-            for identifier in peer.connection.outbound_requests
+            for identifier in peer.connection.state.outbound.ids()
             if identifier not in self._sending
         )
 

@@ -7,13 +7,13 @@ the imports of their modules; see `closure`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mcpgen.errors import UsageError
-from mcpgen.model.runtime import RUNTIMES, Runtime, check_form
-from mcpgen.names import LIBRARIES, Library
+from mcpgen.model.runtime import Runtime, check_form
+from mcpgen.names import Library
 
 if TYPE_CHECKING:  # a mere check of a package need not load it
     from mcpgen.schema.revision_facts import Facts
@@ -26,7 +26,8 @@ USED = "used"
 """Words of `--features` that stand for several; `used` for what a program uses."""
 
 
-_PEERS = ("client", "server")
+PEERS = ("client", "server")
+"""The parts that open connections."""
 
 _TASKS = "a revision or an extension with tasks"
 """The requirement of tasks, besides a client or a server."""
@@ -34,6 +35,31 @@ _TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 _UI_EXTENSION = "io.modelcontextprotocol/ui"
 _SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 _ANY_EXTENSION = "*"
+
+
+@dataclass(frozen=True)
+class Base:
+    """A class of a plain module that is a base of a class in the page `server/chosen.py`.
+
+    Attributes:
+        of: The class of the page: `Server`, `Context`, `ServerOptions` or `ToolOptions`.
+        place: The module and the class, within the package.
+        needs: A part that it needs besides the feature; see `Features.parts`.
+    """
+
+    of: str
+    place: str
+    needs: str = ""
+
+    @property
+    def module(self) -> str:
+        """The module, within the package."""
+        return self.place.rpartition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.place.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -51,10 +77,7 @@ class Feature:
         extensions: Extensions that include it; `*` stands for any.
         is_rendered: Whether its modules are rendered; an installed runtime has all other features.
         is_default: Whether packages have it unless it is removed.
-        server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
-        bases_with: Further bases of `Server`, by the feature or `http` that the package has too.
-        context_base: A base of `Context`, likewise.
-        handles_items: Whether its module in `server.toolkit` has `ITEM_HANDLERS`.
+        bases: Classes that it adds to the bases of the classes of a server.
         options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
         commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
         variables: Environment variables that it reads.
@@ -69,10 +92,7 @@ class Feature:
     extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
     is_default: bool = False
-    server_base: str = ""
-    bases_with: tuple[tuple[str, str], ...] = ()
-    context_base: str = ""
-    handles_items: bool = False
+    bases: tuple[Base, ...] = ()
     options: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
@@ -84,16 +104,17 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("prompt", "add_prompt", "remove_prompt"),
         is_default=True,
-        server_base="prompts.PromptDecorator",
-        handles_items=True,
+        bases=(Base("Server", "server.toolkit.prompts.PromptDecorator"),),
     ),
     Feature(
         "resources",
         frozenset({"server"}),
         server_members=("resource", "add_resource", "remove_resource", "resource_updated"),
         is_default=True,
-        server_base="resources.ResourceDecorator",
-        handles_items=True,
+        bases=(
+            Base("Server", "server.toolkit.resources.ResourceDecorator"),
+            Base("ServerOptions", "server.toolkit.resources.ResourceOptions"),
+        ),
         options=("Server.subscribe",),
     ),
     Feature(
@@ -101,8 +122,7 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("completion",),
         is_default=True,
-        server_base="completions.CompletionDecorator",
-        handles_items=True,
+        bases=(Base("Server", "server.toolkit.completions.CompletionDecorator"),),
     ),
     Feature(
         "visibility",
@@ -110,15 +130,17 @@ FEATURES = (
         server_members=("disable", "enable"),
         context_members=("disable_components", "enable_components", "reset_visibility"),
         is_default=True,
-        context_base="visibility.SessionVisibility",
-        bases_with=(("shared", "shared_visibility.SharedVisibility"),),
+        bases=(
+            Base("Server", "server.toolkit.visibility.ServerVisibility"),
+            Base("Context", "server.toolkit.visibility.SessionVisibility"),
+        ),
     ),
     Feature(
         "state",
         frozenset({"server"}),
         context_members=("session_state",),
         is_default=True,
-        context_base="session_values.SessionState",
+        bases=(Base("Context", "server.toolkit.session_values.SessionState"),),
     ),
     Feature(
         "serve",
@@ -130,14 +152,24 @@ FEATURES = (
         "auth",
         frozenset({"http"}),
         options=("asgi.auth", "run.auth", "ServerHttpSettings.auth"),
-        server_base="required_scopes.ScopedHosting",
+        bases=(Base("Server", "server.toolkit.required_scopes.ScopedServer"),),
     ),
     Feature(
         "elicitation",
         frozenset({"server"}),
         server_members=("elicitation_complete",),
-        context_members=("ask_all", "elicit", "elicit_url", "list_roots", "once", "sample"),
+        context_members=(
+            *("ask_all", "elicit", "elicit_url", "input_responses", "list_roots", "once"),
+            *("request_state", "sample"),
+        ),
         extensions=frozenset({_TASKS_EXTENSION}),
+        options=("Server.state_key", "Server.state_seconds"),
+        bases=(
+            Base("Server", "server.toolkit.client_features.questions.ElicitingServer"),
+            Base("ServerOptions", "server.toolkit.client_features.questions.ElicitationOptions"),
+            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
+            Base("Context", "server.toolkit.client_features.questions.ClientQuestions"),
+        ),
     ),
     Feature(
         "schemas",
@@ -172,11 +204,19 @@ FEATURES = (
         server_members=("middleware", "add_middleware"),
         client_members=("middleware",),
         options=("Server.middleware",),
+        bases=(
+            Base("Server", "server.features.middleware_server.MiddlewareServer"),
+            Base("ServerOptions", "server.features.middleware_server.MiddlewareOptions"),
+        ),
     ),
     Feature(
         "discovery",
         frozenset({"server"}),
         options=("Server.discovery",),
+        bases=(
+            Base("Server", "server.features.discovery_server.DiscoveryServer"),
+            Base("ServerOptions", "server.features.discovery_server.DiscoveryOptions"),
+        ),
     ),
     Feature(
         "direct",
@@ -185,46 +225,56 @@ FEATURES = (
             *("call_tool", "get_prompt", "list_prompts", "list_resources", "list_tools"),
             "read_resource",
         ),
+        bases=(Base("Server", "server.features.direct_server.DirectServer"),),
     ),
     Feature(
         "dependencies",
         frozenset({"server"}),
         server_members=("override",),
-        server_base="dependencies.Overriding",
+        bases=(Base("Server", "server.toolkit.dependencies.Overriding"),),
     ),
     Feature(
         "methods",
         frozenset({"server"}),
         server_members=("method",),
-        server_base="custom_handlers.MethodDecorator",
+        context_members=("client",),
+        bases=(
+            Base("Server", "server.toolkit.custom_handlers.MethodDecorator"),
+            Base("ServerOptions", "server.toolkit.custom_handlers.HandlerOptions"),
+        ),
         extensions=frozenset({_ANY_EXTENSION}),
         options=("Server.handlers",),
     ),
     Feature(
         "migration",
         frozenset(),
+        bases=(Base("Server", "server.features.migrating_server.MigratingServer"),),
     ),
     Feature(
         "openapi",
         frozenset({"server"}),
         brings=("resources", "schemas"),
         server_members=("from_openapi",),
+        bases=(Base("Server", "server.features.from_openapi.OpenApiServer"),),
     ),
     Feature(
         "mount",
         frozenset({"server"}),
         server_members=("mount",),
+        bases=(Base("Server", "server.features.mounting_server.MountingServer"),),
     ),
     Feature(
         "variants",
         frozenset({"server"}),
         server_members=("add_tool_variant",),
+        bases=(Base("Server", "server.features.variant_server.VariantServer"),),
     ),
     Feature(
         "proxy",
         frozenset({"client", "server"}),
         brings=("completions", "mount", "prompts", "resources", "subscriptions"),
         server_members=("proxy",),
+        bases=(Base("Server", "proxy.proxying_server.ProxyingServer"),),
     ),
     Feature(
         "inspector",
@@ -236,14 +286,14 @@ FEATURES = (
         "routes",
         frozenset({"server", "http"}),
         server_members=("custom_route",),
-        server_base="custom_routes.CustomRoutes",
+        bases=(Base("Server", "server.toolkit.custom_routes.CustomRoutes"),),
     ),
     Feature(
         "cards",
         frozenset({"http"}),
         brings=("routes",),
         server_members=("publish_card",),
-        server_base="card_publishing.CardPublishing",
+        bases=(Base("Server", "server.toolkit.card_publishing.CardPublishing"),),
     ),
     Feature(
         "reload",
@@ -256,14 +306,20 @@ FEATURES = (
         frozenset({"server", "http"}),
         server_members=("run_workers",),
         commands=("serve --workers",),
-        server_base="worker_hosting.WorkerHosting",
+        bases=(Base("Server", "server.toolkit.worker_hosting.WorkerHosting"),),
     ),
     Feature(
         "scaling",
         frozenset({"server", "http"}),
         brings=("workers",),
-        options=("asgi.sessions", "run.sessions", "ServerHttpSettings.sessions"),
-        server_base="sealed_hosting.SealedHosting",
+        options=(
+            *("asgi.sessions", "run.sessions", "Server.state_key", "ServerHttpSettings.sessions"),
+        ),
+        bases=(
+            Base("Server", "server.toolkit.sealed_hosting.SealedHosting"),
+            Base("Server", "server.toolkit.key_ring.KeyedServer"),
+            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
+        ),
     ),
     Feature(
         "shared",
@@ -272,7 +328,7 @@ FEATURES = (
         server_members=("announcer",),
         options=("asgi.shared", "run.shared", "ServerHttpSettings.shared"),
         commands=("announce", "serve --shared"),
-        server_base="shared_hosting.SharedHosting",
+        bases=(Base("Server", "server.toolkit.shared_hosting.SharedHosting"),),
     ),
     Feature(
         "tasks",
@@ -281,7 +337,21 @@ FEATURES = (
         client_members=("task",),
         extensions=frozenset({_TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
-        server_base="request_hosting.RequestHosting",
+        bases=(
+            Base("Server", "server.toolkit.request_hosting.RequestHosting"),
+            Base("Server", "server.features.task_tool_server.TaskToolServer"),
+            Base(
+                "Server",
+                "server.features.shared_task_server.SharedTaskServer",
+                "shared",
+            ),
+            Base("ToolOptions", "server.features.task_tool_server.TaskToolOptions"),
+            Base(
+                "Context",
+                "server.toolkit.client_features.client_tasks.TaskQuestions",
+                "tasks+mutual+server",
+            ),
+        ),
     ),
     Feature(
         "apps",
@@ -291,12 +361,17 @@ FEATURES = (
         client_members=("read_ui",),
         extensions=frozenset({_UI_EXTENSION}),
         options=("tool.ui", "tool.visibility"),
+        bases=(
+            Base("Server", "server.toolkit.app_decorators.AppServer"),
+            Base("ToolOptions", "apps.UiToolOptions"),
+        ),
     ),
     Feature(
         "skills",
         frozenset(),
         brings=("resources",),
         server_members=("skills",),
+        bases=(Base("Server", "server.features.skill_server.SkillServer"),),
         client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
         extensions=frozenset({_SKILLS_EXTENSION}),
     ),
@@ -304,7 +379,7 @@ FEATURES = (
         "telemetry",
         frozenset(),
         brings=("middleware",),
-        bases_with=(("http", "http_counts.CountedHosting"),),
+        bases=(Base("Server", "server.toolkit.http_counts.CountedHosting", "http"),),
     ),
     Feature(
         "trace",
@@ -314,6 +389,19 @@ FEATURES = (
     ),
 )
 """The features, in the order of tables."""
+
+BASES = (
+    Base("Server", "server.toolkit.any_hosting.AnyHosting", "stdio and http"),
+    Base("Server", "server.toolkit.http_hosting.HttpHosting", "http alone"),
+    Base("Server", "server.toolkit.stdio_hosting.StdioHosting", "stdio alone"),
+    Base(
+        "Server",
+        "server.features.param_header_server.ParamHeaderServer",
+        "param_headers",
+    ),
+    Base("Context", "server.request_head.HttpContext", "server+http"),
+)
+"""Bases that come with a revision or a transport instead of a feature."""
 
 
 @dataclass(frozen=True)
@@ -352,6 +440,7 @@ class Features:
         http_sse: HTTP+SSE.
         http_sessions: Streamable HTTP with sessions.
         http_stateless: Streamable HTTP without sessions.
+        handshakes: Sessions that a handshake opens.
         per_request: Requests that state their revision themselves.
         param_headers: Headers that repeat arguments of a tool.
         draft_headers: The headers of a draft, in sessions.
@@ -372,6 +461,7 @@ class Features:
     http_sse: bool
     http_sessions: bool
     http_stateless: bool
+    handshakes: bool
     per_request: bool
     param_headers: bool
     draft_headers: bool
@@ -392,6 +482,11 @@ class Features:
         return has_all and self.models == "msgspec" and not self.installed
 
     @property
+    def both_lifecycles(self) -> bool:
+        """Whether its clients negotiate with servers of either lifecycle."""
+        return self.handshakes and self.per_request
+
+    @property
     def any_http(self) -> bool:
         """Whether one of the transports is over HTTP."""
         return self.http or self.http_sse
@@ -403,35 +498,32 @@ class Features:
             each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
         )
 
-    @property
-    def server_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of `Server` besides that of all servers: module and class.
+    def bases(self, of: str) -> tuple[Base, ...]:
+        """The bases that features add to a class of a server: those of later features first."""
+        rows = [each for each in BASES if each.of == of]
+        for feature in FEATURES:
+            if feature.name in self.chosen:
+                rows += (each for each in feature.bases if each.of == of)
+        parts = {"", *self.parts}
+        return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs in parts))
 
-        Later features come first, since they build on earlier ones; the hosting comes last.
+    def base_names(self, of: str) -> tuple[str, ...]:
+        """The names of such classes."""
+        return tuple(each.name for each in self.bases(of))
+
+    @property
+    def imported_bases(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The modules of the bases of a server's classes, each with the names of these, sorted.
+
+        The modules are those of relative imports of the page.
         """
-        chosen = [each for each in reversed(FEATURES) if each.name in self.chosen]
-        names = [each.server_base for each in chosen]
-        present = {*self.chosen, *(["http"] if self.any_http else [])}
-        names += [base for each in chosen for word, base in each.bases_with if word in present]
-        return self._classes([*names, self._hosting])
-
-    @property
-    def _hosting(self) -> str:
-        """The base of `Server` that serves over the transports of the package."""
-        if self.any_http:
-            return "any_hosting.AnyHosting" if self.stdio else "http_hosting.HttpHosting"
-        return "stdio_hosting.StdioHosting" if self.stdio else "hosting.Hosting"
-
-    @property
-    def context_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of `Context` that belong to features: module and class, sorted."""
-        bases = self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
-        return tuple(sorted(bases))
-
-    @staticmethod
-    def _classes(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        places = (name.partition(".") for name in names if name)
-        return tuple(dict.fromkeys((module, name) for module, _, name in places))
+        names: dict[str, set[str]] = {}
+        for of in ("Server", "Context", "ServerOptions", "ToolOptions"):
+            for base in self.bases(of):
+                names.setdefault(base.module, set()).add(base.name)
+        places = {module.removeprefix("server"): module for module in names}
+        places = {place if place[0] == "." else f"..{place}": places[place] for place in places}
+        return tuple((place, tuple(sorted(names[places[place]]))) for place in sorted(places))
 
     @property
     def serve_modules(self) -> tuple[str, ...]:
@@ -447,17 +539,6 @@ class Features:
         return tuple(name for name, is_chosen in modules.items() if is_chosen)
 
     @property
-    def finds_resources(self) -> bool:
-        """Whether a module other than that of resources looks up resources by URI."""
-        return not self.chosen.isdisjoint({"auth", "mount"})
-
-    @property
-    def item_handlers(self) -> tuple[str, ...]:
-        """The modules of `server.toolkit` with handlers of requests about items, sorted."""
-        chosen = (each for each in FEATURES if each.name in self.chosen)
-        return tuple(sorted(each.name for each in chosen if each.handles_items))
-
-    @property
     def mutual_tasks(self) -> bool:
         """Whether clients and servers request tasks from each other."""
         return self.tasks_both_ways and "tasks" in self.chosen
@@ -466,15 +547,36 @@ class Features:
         """Whether the feature is available to this selection but was not chosen."""
         return any(each.name == name for each in self.absent)
 
+    def absent_members(self, owner: str) -> Mapping[str, str]:
+        """Members of a public class that absent features would add, each with its feature.
+
+        Args:
+            owner: `server`, `client` or `context`.
+        """
+        return self._absent_rows(lambda each: getattr(each, f"{owner}_members"))
+
+    @property
+    def absent_options(self) -> Mapping[str, str]:
+        """Options that absent features would add, as `FUNCTION.KEYWORD`, each with its feature."""
+        return self._absent_rows(lambda each: each.options)
+
+    @property
+    def absent_of_server(self) -> Mapping[str, str]:
+        """Members of `Server`, and options of it and its decorators, that absent features add."""
+        options = self.absent_options.items()
+        own = {name: feature for name, feature in options if name.startswith(("Server.", "tool."))}
+        return {**self.absent_members("server"), **own}
+
+    def _absent_rows(self, names: Callable[[Feature], Iterable[str]]) -> dict[str, str]:
+        """Names that absent features would add, each with the first of these features."""
+        present = {each for row in FEATURES if row.name in self.chosen for each in names(row)}
+        rows = ((each, row.name) for row in reversed(self.absent) for each in names(row))
+        return {each: feature for each, feature in rows if each not in present}
+
     @property
     def lacks_client_members(self) -> bool:
         """Whether features that were not chosen would add members to open clients."""
         return any(each.client_members for each in self.absent)
-
-    @property
-    def lacks_context_members(self) -> bool:
-        """Whether features that were not chosen would add members to `Context`."""
-        return any(each.context_members for each in self.absent)
 
     def _can_have(self, feature: Feature) -> bool:
         has = {
@@ -507,11 +609,15 @@ class Features:
             "runtime": self.is_runtime,
             "http": self.any_http,
             "stdio": self.stdio,
+            "stdio and http": self.stdio and self.any_http,
+            "stdio alone": self.stdio and not self.any_http,
+            "http alone": self.any_http and not self.stdio,
             "client+http": self.client and self.any_http,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
+            "param_headers": self.server and (self.param_headers or self.draft_headers),
         }
-        beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}
+        beside = {f"{each}+{name}": has[name] for each in self.extensions for name in PEERS}
         own = (name for name, present in {**has, **beside}.items() if present)
         return self.parts_of(self.chosen).union(own)
 
@@ -520,143 +626,14 @@ class Features:
 
         Parts for tasks that either side may request are `tasks+mutual+client` and the like.
         """
-        sides = [name for name in _PEERS if getattr(self, name)]
+        sides = [name for name in PEERS if getattr(self, name)]
         parts = {part for each in names for part in (each, *(f"{each}+{s}" for s in sides))}
         if "tasks" in parts and self.tasks_both_ways:
             parts.update(f"tasks+mutual+{side}" for side in sides)
         return frozenset(parts)
 
 
-def selection(
-    parts: Sequence[str] = (),
-    transports: Sequence[str] = (),
-    models: str = "",
-    features: Sequence[str] = (),
-    runtime: str = "",
-) -> Selection:
-    """Make a selection from the words of command-line options.
-
-    Args:
-        parts: Names, or several with commas between them; none for all.
-        transports: Likewise.
-        models: The library, msgspec unless it is named.
-        features: Names, or several with commas between them, which are added to the default ones;
-            `all` or `none` to start from these; names with the prefix `-` to remove.
-        runtime: The form, vendored unless it is named.
-
-    Raises:
-        UsageError: A name is unknown, or the names contradict each other.
-    """
-    chosen = Selection(
-        _parse_choice("--parts", parts, PARTS),
-        _parse_choice("--transport", transports, TRANSPORTS),
-        _library(models),
-        _feature_names(features),
-        _form(runtime),
-    )
-    named = {name.removeprefix("+") for name in _split(features)}
-    for feature in FEATURES:
-        lacks_server = "server" in feature.parts and not {ALL, "server"} & {*chosen.parts}
-        if feature.is_default and feature.name in named and lacks_server:
-            raise UsageError(f"--features: {feature.name} needs server in the package")
-    peers = {ALL, *_PEERS}.intersection(chosen.parts)
-    if not peers and all(name[0] == "-" for name in chosen.features):
-        chosen = replace(chosen, features=(ALL,))  # there are none for types alone
-    if chosen.transports != (ALL,) and not peers:
-        raise UsageError(
-            "expected --transport with the parts client, server or all, got it with"
-            f" {', '.join(chosen.parts)}, which opens no connection"
-        )
-    return chosen
-
-
-def changed_features(before: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
-    """Apply words of `update --features` to the features of a package.
-
-    Args:
-        before: Its features, as in `Selection`.
-        words: Names that replace the features, or names with the prefix `+` or `-` each.
-
-    Raises:
-        UsageError: Only some words have a prefix.
-    """
-    names = _split(words)
-    signed = [name for name in names if name[:1] in _SIGNS]
-    if not signed:
-        return tuple(names or before)
-    if len(signed) != len(names):
-        raise UsageError(f"--features: expected + or - before each name, got {', '.join(names)}")
-    return (*before, *names)
-
-
-_SIGNS = ("+", "-")
-
-
-def _split(words: Sequence[str]) -> list[str]:
-    return [name.strip() for word in words for name in word.split(",")]
-
-
-def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
-    """The features of a selection, from words: `all`, `none`, and names, which may have a sign.
-
-    The words start from the default features, from `all` or from `none`. Of two words for a
-    feature, the second counts.
-
-    Raises:
-        UsageError: A name is unknown, or a removed feature is included by another one.
-    """
-    names = _split(words)
-    chosen = _named_features(names)
-    brought = _brought_features(chosen)
-    for name in brought - chosen:
-        if f"-{name}" in names:
-            others = ", ".join(sorted(each for each in chosen if name in _brought_features({each})))
-            raise UsageError(f"--features: {name} comes with {others}, got -{name}")
-    bases = {ALL, NONE}.intersection(names)
-    added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
-    left_out = [each for each in FEATURES if each.name not in chosen | brought]
-    removed = [f"-{each.name}" for each in left_out if each.is_default or bases == {ALL}]
-    return (*([ALL] if bases == {ALL} else added), *removed)
-
-
-def _named_features(names: Sequence[str]) -> set[str]:
-    """The features that words choose, without those that these include.
-
-    Raises:
-        UsageError: A name is unknown.
-    """
-    bases = {ALL, NONE}.intersection(names)
-    if len(bases) > 1:
-        raise UsageError(f"--features: expected {ALL} or {NONE}, got both")
-    is_chosen = {each.name: bases == {ALL} or (each.is_default and not bases) for each in FEATURES}
-    for name in names:
-        feature = name[1:] if name[:1] in _SIGNS else name
-        if feature in is_chosen:
-            is_chosen[feature] = name[0] != "-"
-        elif name not in bases:
-            known = f"{', '.join(is_chosen)}, {ALL} or {NONE}"
-            raise UsageError(f"--features: expected {known}, got {name!r}")
-    return {name for name, present in is_chosen.items() if present}
-
-
-def whole_features(words: Sequence[str]) -> frozenset[str]:
-    """The features that words choose, with those that these include.
-
-    Raises:
-        UsageError: A name is unknown.
-    """
-    chosen = _named_features(_split(words))
-    return frozenset(chosen | _brought_features(chosen))
-
-
-def short_words(names: Sequence[str]) -> tuple[str, ...]:
-    """The fewest words for the features of a selection, as a user writes them."""
-    kept = [each.name for each in FEATURES if each.is_default and f"-{each.name}" not in names]
-    from_none = (NONE, *kept, *(name for name in names if name[0] != "-"))
-    return tuple(names) if ALL in names else min(tuple(names), from_none, key=len)
-
-
-def _brought_features(names: Iterable[str]) -> set[str]:
+def brought_features(names: Iterable[str]) -> set[str]:
     """The features that some features include, directly or through others."""
     brings = {each.name: each.brings for each in FEATURES}
     brought: set[str] = set()
@@ -667,30 +644,6 @@ def _brought_features(names: Iterable[str]) -> set[str]:
             brought.add(name)
             waiting += brings[name]
     return brought
-
-
-def _parse_choice(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
-    names = _split(words)
-    for name in names:
-        if name not in (*known, ALL):
-            raise UsageError(f"{option}: expected {', '.join(known)} or {ALL}, got {name!r}")
-    if not names or ALL in names:
-        return (ALL,)
-    return tuple(name for name in known if name in names)
-
-
-def _library(word: str) -> Library:
-    for known in LIBRARIES:
-        if word in (known, ""):
-            return known
-    raise UsageError(f"--models: expected {' or '.join(LIBRARIES)}, got {word!r}")
-
-
-def _form(word: str) -> Runtime:
-    for known in RUNTIMES:
-        if word in (known, ""):
-            return known
-    raise UsageError(f"--runtime: expected {' or '.join(RUNTIMES)}, got {word!r}")
 
 
 def features(
@@ -724,7 +677,7 @@ def features(
                     f"--transport: expected one that a chosen revision has ({names}), got {name!r}"
                 )
     parts = frozenset(PARTS if chosen.parts == (ALL,) else chosen.parts)
-    peer = bool(parts.intersection(_PEERS))
+    peer = bool(parts.intersection(PEERS))
     http_sse = peer and available["http+sse"] and "http+sse" in wanted
     # HTTP+SSE includes Streamable HTTP if a revision has it: the two share their modules.
     http = peer and available["http"] and ("http" in wanted or http_sse)
@@ -738,6 +691,7 @@ def features(
         http_sse=http_sse,
         http_sessions=http and any(row.streamable_http == "session" for row in transports),
         http_stateless=http and any(row.streamable_http == "stateless" for row in transports),
+        handshakes=any(row.meta.protocol_version is None for row in facts),
         per_request=any(row.meta.protocol_version is not None for row in facts),
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
@@ -768,4 +722,4 @@ def _chosen_features(names: Sequence[str], has: Features) -> frozenset[str]:
     extensions = has.extensions | {_ANY_EXTENSION} if has.extensions else has.extensions
     own = own.difference(name[1:] for name in names if name[0] == "-").union(added)
     own |= {name for name, each in possible.items() if each.extensions & extensions}
-    return frozenset(own | (_brought_features(own) & possible.keys()))
+    return frozenset(own | (brought_features(own) & possible.keys()))

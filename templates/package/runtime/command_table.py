@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
-from ..errors import missing_text
+from ..absence import missing_text
 
 AddCommand: TypeAlias = Callable[[Callable[..., argparse.ArgumentParser]], None]
 """Adds a command by the `add_parser` method of subparsers.

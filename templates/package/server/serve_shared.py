@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ..errors import MissingExtraError
+from .chosen import Server
 from .serve_command import AddOption, fail, load
-from .toolkit.server import Server
 
 
 def add_options(add: AddOption) -> None:

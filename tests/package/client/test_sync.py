@@ -32,9 +32,9 @@ from mcpgen_runtime.errors import (
     ServerStartError,
 )
 from mcpgen_runtime.revisions import FOLDERS
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.client_features.elicitation import Accepted
 from mcpgen_runtime.server.toolkit.context import Context
-from mcpgen_runtime.server.toolkit.server import Server
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER
 from package.wire import ALL, HANDSHAKE, PER_REQUEST

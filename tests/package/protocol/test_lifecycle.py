@@ -11,8 +11,8 @@ import pytest
 
 from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.lifecycle import SERVER_MOVES, State, Trigger
 from mcpgen_runtime.protocol.receiver import NotificationReceived
+from mcpgen_runtime.protocol.states import SERVER_MOVES, State, Trigger
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import both, end_of
 from package.protocol.pair import Pair
@@ -280,7 +280,7 @@ def test_a_session_ends_without_a_word(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     id, _ = end.connection.request("ping")
     assert end.connection.closed() == [id]
-    assert end.connection.open_requests == 0
+    assert len(end.connection.state.outbound) == 0
     (answer,) = end.say(request(revision, "shutdown", id=1)) or [{}]
     assert answer["error"]["code"] == -32601
 

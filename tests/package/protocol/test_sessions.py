@@ -8,8 +8,9 @@ import pytest
 
 from mcpgen_runtime.errors import InvalidParamsError, McpError, ParseError
 from mcpgen_runtime.protocol.handshake import check_subscriptions, handshake_connection
-from mcpgen_runtime.protocol.lifecycle import Session, State
+from mcpgen_runtime.protocol.lifecycle import Session
 from mcpgen_runtime.protocol.receiver import CancelReceived, Ignored, RequestReceived, Send
+from mcpgen_runtime.protocol.states import State
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import (
@@ -68,7 +69,7 @@ def test_a_session_follows_limited_resources(revision: str, uris: list[str], all
         with pytest.raises(InvalidParamsError, match="at most 1000 resources to follow, with 2621"):
             check_subscriptions(uris)
         assert event["error"]["code"] == -32602
-    assert connection.open_requests == 0
+    assert len(connection.state.outbound) == 0
 
 
 def test_before_a_session_there_is_nothing_to_report() -> None:

@@ -24,8 +24,8 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.protocol.receiver import Ignored
 from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.context import Context
-from mcpgen_runtime.server.toolkit.server import Server
 from mcpgen_runtime.transports.memory import memory_pair
 from package.live import App, FakeServer, text_of
 from package.samples import PARAMS, RESULTS
@@ -294,7 +294,7 @@ def test_an_answer_from_a_client_is_not_taken_for_one(revision: str, answer: Any
     server.events.clear()
     assert server.say({"jsonrpc": "2.0", "id": 1, **answer}) == []
     assert [type(event) for event in server.events] == [Ignored]
-    assert server.connection.inbound_requests == (1,)
+    assert tuple(server.connection.state.inbound) == (1,)
 
 
 @pytest.mark.requirement("custom-transport.directions", "stdio.server-sends-no-requests")

@@ -38,10 +38,11 @@ from ..._wire import UNREADABLE
 from ...facts import Method, Revision
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
-from ...protocol.handshake import FOLLOWING, HandshakeReceiver
-from ...protocol.lifecycle import DISCOVER, Description, RequestMetadata, is_declared
+from ...protocol.handshake import FOLLOWING, HandshakeConnection
+from ...protocol.lifecycle import Description, RequestMetadata, is_declared
 from ...protocol.request_meta import NO_META, MetaCache, lacks_meta
 from ...protocol.requests import encode_response
+from ...protocol.states import DISCOVER
 from ...runtime.concurrency import never_suspends, outcome, resume
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
@@ -67,7 +68,7 @@ Running: TypeAlias = Coroutine[Any, Any, CallEnd]
 """The handler of a request."""
 
 
-_STATEFUL = FOLLOWING | HandshakeReceiver.own_requests() | {DISCOVER}
+_STATEFUL = FOLLOWING | HandshakeConnection.own_requests() | {DISCOVER}
 """Requests that change or read the state of a connection."""
 
 

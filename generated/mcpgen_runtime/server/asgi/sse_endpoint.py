@@ -26,7 +26,7 @@ from ...facts import Lifecycle
 from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.handshake import FOLLOWING
-from ...protocol.lifecycle import INITIALIZE
+from ...protocol.states import INITIALIZE
 from ...runtime.request_context import PRINCIPAL, Application, Identity, Principal, RequestContext
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response
@@ -132,7 +132,7 @@ class _Client(msgspec.Struct):
     @property
     def pending(self) -> int:
         """Estimated number of the client's requests without response."""
-        return self.channel.waiting + len(self.queue.peer.connection.inbound_requests)
+        return self.channel.waiting + len(self.queue.peer.connection.state.inbound)
 
 
 class _CountingApplication:

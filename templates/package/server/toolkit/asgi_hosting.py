@@ -92,6 +92,6 @@ def check_options(call: str, options: Mapping[str, Any]) -> None:
     from ..asgi.settings import ServerHttpOptions
 
     if others := options.keys() - ServerHttpOptions.__optional_keys__:
-        from ...other_sdks import keyword_error  # for the error only
+        from ...absence import keyword_error  # for the error only
 
         raise keyword_error(call, sorted(others))

@@ -9,13 +9,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Collection, Mapping
 from contextvars import ContextVar
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from ...channel import Channel
 from ...facts import Revisions
 from .. import serving
 from .dispatcher import Dispatcher
-from .features import new_connection
+
+if TYPE_CHECKING:
+    from ...protocol.handshake import HandshakeConnection
 
 Transport: TypeAlias = Literal["stdio", "http", "streamable-http"]
 """A transport of `Server.run`; `streamable-http` is another name of `http`."""
@@ -34,6 +36,7 @@ class Hosting:
     """The base of the classes that serve and run; a base of `Server`."""
 
     revisions: Revisions
+    _new_connection: ClassVar[staticmethod[[serving.Service], HandshakeConnection]]
     _dispatcher: Dispatcher
     _announcer: serving.Announcer
     _drain: float
@@ -65,7 +68,7 @@ class Hosting:
             from .call_plans import CallPlans  # a proxy needs none
 
             tools = dispatcher.registries.tools
-            plans = CallPlans(tools, dispatcher.describe, dispatcher.new_context)
+            plans = CallPlans(tools, dispatcher.describe, dispatcher)
             service = plans.add_to(service)
         return service
 
@@ -73,12 +76,12 @@ class Hosting:
         """The service; features override it to add what they need."""
         dispatcher = self._dispatcher
         servers = dispatcher.all_servers()
-        admits = (each.admit for each in servers)
+        admits, keys = (each.admit for each in servers), dispatcher.hooks.keys
         return serving.Service(
             application=dispatcher.application,
             revisions=self.revisions,
             describe=dispatcher.describe,
-            new_connection=new_connection,
+            new_connection=self._new_connection,
             extensions=dispatcher.custom_methods(),
             announcer=self._announcer,
             drain=self._drain,
@@ -90,7 +93,7 @@ class Hosting:
             on_subscription=dispatcher.subscription_listener(),
             admit=next((admit for admit in admits if admit is not None), None),
             share=[share for each in servers for share in each.shares],
-            shared_keys=dispatcher.settings.signer.shared_keys,
+            shared_keys=tuple if keys is None else keys.shared_keys,
         )
 
     def _show(self, banner: bool, url: str | None = None) -> None:
@@ -123,7 +126,7 @@ def check_run(call: str, transport: str | None, known: Collection[str]) -> None:
     if importing.get():
         raise RunWhileImportedError(f"put {call}() under `if __name__ == '__main__':`")
     if transport is not None and transport not in known:
-        from ...other_sdks import call_error  # for the error only
+        from ...absence import call_error  # for the error only
 
         expected = " or ".join(map(repr, known))
         raise call_error(call, f"expected transport {expected}, got {transport!r}")

@@ -15,9 +15,9 @@ import msgspec
 from ...errors import ProtocolError
 from ...protocol import jsonrpc
 from ..serving import Service
-from .dispatcher import ScopesOf
+from . import dispatcher
+from .dispatcher import FindResource
 from .hosting import Hosting
-from .item_kinds import find_resource
 from .registry import ItemRegistries, Registry
 
 _NO_SCOPES: frozenset[str] = frozenset()
@@ -60,11 +60,18 @@ class RequiredScopes:
     Args:
         registries: The items of a server.
         methods: Scopes of its custom methods.
+        find_resource: Finds the resource of a URI; `None` if the server has none.
     """
 
-    def __init__(self, registries: ItemRegistries, methods: Mapping[str, frozenset[str]]) -> None:
+    def __init__(
+        self,
+        registries: ItemRegistries,
+        methods: Mapping[str, frozenset[str]],
+        find_resource: FindResource | None,
+    ) -> None:
         self._tools, self._resources, self._templates, self._prompts = registries
         self._methods = methods
+        self._find_resource = find_resource
 
     def of(self, message: jsonrpc.Message) -> Collection[str]:
         """The scopes that a message needs."""
@@ -97,10 +104,10 @@ class RequiredScopes:
                 return ()
 
     def _of_resource(self, uri: str) -> frozenset[str]:
-        if not (self._resources.items or self._templates.items):
+        if self._find_resource is None or not (self._resources.items or self._templates.items):
             return _NO_SCOPES
         try:
-            resource, _ = find_resource(uri, self._resources.items, self._templates.items)
+            resource, _ = self._find_resource(uri, self._resources.items, self._templates.items)
         except ProtocolError:
             return _NO_SCOPES
         scopes: frozenset[str] = resource.scopes
@@ -117,12 +124,14 @@ def _scopes_in(registry: Registry[Any], name: str | None) -> frozenset[str]:
     return scopes
 
 
-class ScopedHosting(Hosting):
-    """The required scopes in the service of a server; a base of `Server`."""
+class ScopedServer(Hosting):
+    """A server whose service has the scopes that messages need."""
 
     def _service(self) -> Service:
-        dispatcher = self._dispatcher
-        required: ScopesOf = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
-        for adapt in dispatcher.scope_adapters:
-            required = adapt(required)
+        own, hooks = self._dispatcher, self._dispatcher.hooks
+        required: dispatcher.RequiredScopes = RequiredScopes(
+            own.registries, own.method_scopes, hooks.find_resource
+        ).of
+        if hooks.required_scopes is not None:
+            required = hooks.required_scopes(required)
         return msgspec.structs.replace(super()._service(), required_scopes=required)

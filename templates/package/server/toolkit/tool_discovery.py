@@ -29,7 +29,7 @@ from ...runtime.request_context import RequestContext
 from .content import ToolAnnotations
 from .context import Context
 from .decorators import Decorators
-from .dispatcher import Dispatcher, ScopesOf
+from .dispatcher import Dispatcher
 from .registry import Listed, checked_tags
 from .tools import Tool
 
@@ -47,6 +47,8 @@ KEPT_INDEXES = 8
 _WORD = re.compile(r"[^\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _WEIGHTS = "4.0, 2.0, 1.0"  # of name, description, arguments
+
+_RequiredScopes = Callable[[jsonrpc.Message], Collection[str]]
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,6 @@ class Discovery:
     """
 
     def __init__(self, dispatcher: Dispatcher, search: ToolSearch) -> None:
-        dispatcher.scope_adapters.append(with_inner_calls)
         self._tools = dispatcher.registries.tools
         self._search = search
         self._shown = frozenset(search.listed)
@@ -336,7 +337,7 @@ class _Outer(msgspec.Struct):
 _decode_outer = msgspec.json.Decoder(_Outer).decode
 
 
-def with_inner_calls(required: ScopesOf) -> ScopesOf:
+def with_inner_calls(required: _RequiredScopes) -> _RequiredScopes:
     """A function of required scopes that finds those of the tool in calls of `call_tool`."""
 
     def scopes_of(message: jsonrpc.Message) -> Collection[str]:

@@ -94,5 +94,5 @@ class WorkerHosting(AsgiHosting):
             revisions=server.revisions,
             show=partial(server._show, banner),
             process_limits=[limit for each in servers for limit in each.process_limits],
-            signers=[each.settings.signer for each in servers],
+            keys=[each.hooks.keys for each in servers if each.hooks.keys is not None],
         )
