@@ -504,8 +504,15 @@ class Features:
         for feature in FEATURES:
             if feature.name in self.chosen:
                 rows += (each for each in feature.bases if each.of == of)
-        parts = {"", *self.parts}
+        parts = {"", *self.parts, self._transports}
         return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs in parts))
+
+    @property
+    def _transports(self) -> str:
+        """The transports of the package, as bases need them."""
+        if self.stdio and self.any_http:
+            return "stdio and http"
+        return "stdio alone" if self.stdio else "http alone" if self.any_http else ""
 
     def base_names(self, of: str) -> tuple[str, ...]:
         """The names of such classes."""
@@ -527,7 +534,7 @@ class Features:
 
     @property
     def serve_modules(self) -> tuple[str, ...]:
-        """The modules of `server` with options of the command `serve`, sorted."""
+        """The modules of `server.commands` with options of the command `serve`, sorted."""
         modules = {
             "serve_http": self.any_http,
             "serve_reload": "reload" in self.chosen,
@@ -609,9 +616,6 @@ class Features:
             "runtime": self.is_runtime,
             "http": self.any_http,
             "stdio": self.stdio,
-            "stdio and http": self.stdio and self.any_http,
-            "stdio alone": self.stdio and not self.any_http,
-            "http alone": self.any_http and not self.stdio,
             "client+http": self.client and self.any_http,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,

@@ -17,8 +17,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn, TypeAlias
 
-from .chosen import Server
-from .toolkit.hosting import RunWhileImportedError, importing
+from ..chosen import Server
+from ..toolkit.hosting import RunWhileImportedError, importing
 
 AddOption: TypeAlias = Callable[..., object]
 """Adds an option to a parser, with the arguments of `ArgumentParser.add_argument`."""

@@ -8,8 +8,8 @@ import traceback
 from functools import partial
 from typing import Any
 
-from ..errors import ListenFailedError, MissingExtraError, WorkerFailedError
-from .chosen import Server
+from ...errors import ListenFailedError, MissingExtraError, WorkerFailedError
+from ..chosen import Server
 from .serve_command import SERVE_BY, AddOption, ServeBy, fail, load
 from .serve_http import serve_here
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import ListenFailedError, MissingExtraError
+from ...errors import ListenFailedError, MissingExtraError
 from .serve_command import SERVE_BY, AddOption, Serve, fail, load
 
 _OF_STDIO = frozenset({"backend"})
@@ -56,7 +56,7 @@ def serve(target: str, options: dict[str, Any]) -> None:
 
 def serve_here(target: str, options: dict[str, Any]) -> None:
     """Serve over HTTP by this process."""
-    from .asgi.listening import address_of  # standard streams need none of it
+    from ..asgi.listening import address_of  # standard streams need none of it
 
     server = load(target)
     try:

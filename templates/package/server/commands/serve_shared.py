@@ -6,8 +6,8 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from ..errors import MissingExtraError
-from .chosen import Server
+from ...errors import MissingExtraError
+from ..chosen import Server
 from .serve_command import AddOption, fail, load
 
 
@@ -58,8 +58,8 @@ def _announce(chosen: argparse.Namespace) -> int:
     """
     import anyio  # `serve` loads it later
 
-    from .shared.bus import SharedStateError
-    from .shared.worker import LISTS
+    from ..shared.bus import SharedStateError
+    from ..shared.worker import LISTS
 
     server = load(chosen.target)
     for change in chosen.changes:
@@ -76,7 +76,7 @@ def _announce(chosen: argparse.Namespace) -> int:
 
 
 async def _announce_changes(server: Server, shared: str, changes: Sequence[str]) -> None:
-    from .shared.worker import LISTS
+    from ..shared.worker import LISTS
 
     async with server.announcer(shared) as announcer:
         for change in changes:

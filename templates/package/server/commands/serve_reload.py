@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ..errors import MissingExtraError
+from ...errors import MissingExtraError
 from .serve_command import SERVE_BY, AddOption, ServeBy, fail
 from .serve_http import serve_here
 
@@ -32,7 +32,7 @@ def _serve(target: str, options: dict[str, Any]) -> None:
     Clients keep their connection to the address; those with a session open another one, as after
     every restart of a server.
     """
-    from .asgi.listening import address_of
+    from ..asgi.listening import address_of
 
     if importlib.util.find_spec("watchfiles") is None:
         fail(str(MissingExtraError("--reload", "watchfiles")))
@@ -51,7 +51,7 @@ def _serve(target: str, options: dict[str, Any]) -> None:
 
 
 def _serve_child(target: str, options: dict[str, Any]) -> None:
-    from .asgi.uvicorn_adapter import end_with_parent
+    from ..asgi.uvicorn_adapter import end_with_parent
 
     end_with_parent(_END_SECONDS)
     serve_here(target, options)
