@@ -12,13 +12,13 @@ from .client import command_line
 from .inspector.web_command import serve_page
 from .runtime import command_table
 from .runtime import trace_report
-from .server import serve_command
-from .server import serve_http
-from .server import serve_reload
-from .server import serve_shared
-from .server import serve_sse
-from .server import serve_stdio
-from .server import serve_workers
+from .server.commands import serve_command
+from .server.commands import serve_http
+from .server.commands import serve_reload
+from .server.commands import serve_shared
+from .server.commands import serve_sse
+from .server.commands import serve_stdio
+from .server.commands import serve_workers
 
 if TYPE_CHECKING:
     from .facts import Revisions
