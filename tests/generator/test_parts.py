@@ -35,7 +35,7 @@ from mcpgen.schema import facts
 TYPES_MODULES, TYPES_LINES = 10, 3_300
 """The most that the types of one revision may come to, headers included."""
 
-PROTOCOL_MODULES = 26
+PROTOCOL_MODULES = 30
 
 AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
 """Optional libraries that a client over HTTP uses if they are installed."""
@@ -355,8 +355,8 @@ TASKS, OTHER = "io.modelcontextprotocol/tasks", "com.example/other"
     ("chosen", "revisions", "expected"),
     [
         (Selection(("types",)), (NEWEST,), "per_request"),
-        (Selection(("protocol",)), (OLDEST, NEWEST), "protocol per_request several"),
-        (Selection(("client",), ("stdio",)), (MIDDLE,), "protocol client stdio"),
+        (Selection(("protocol",)), (OLDEST, NEWEST), "protocol handshakes per_request several"),
+        (Selection(("client",), ("stdio",)), (MIDDLE,), "protocol client stdio handshakes"),
         (
             Selection(("client",), ("http",)),
             (NEWEST,),
@@ -365,18 +365,18 @@ TASKS, OTHER = "io.modelcontextprotocol/tasks", "com.example/other"
         (
             Selection(("server",), ("http",)),
             (LAST_WITH_SESSIONS,),
-            "protocol server http http_sessions draft_headers tasks tasks_both_ways",
+            "protocol server http http_sessions handshakes draft_headers tasks tasks_both_ways",
         ),
-        (Selection(("server",), ("http+sse",)), (OLDEST,), "protocol server http_sse"),
+        (Selection(("server",), ("http+sse",)), (OLDEST,), "protocol server http_sse handshakes"),
         (
             Selection(("server",), ("http+sse",)),
             (OLDEST, MIDDLE),
-            "protocol server http http_sse http_sessions several",
+            "protocol server http http_sse http_sessions handshakes several",
         ),
         (
             Selection(("client", "server"), ("stdio",), runtime="installed"),
             (OLDEST, LAST_WITH_SESSIONS),
-            "protocol client server stdio several tasks tasks_both_ways installed",
+            "protocol client server stdio handshakes several tasks tasks_both_ways installed",
         ),
     ],
 )

@@ -53,6 +53,8 @@ USES = {
     # Options.
     "from pkg import Server as S\nS('a', discovery='search')": "discovery",
     SERVER + "@server.tool(ui='a')\ndef a(): ...": "apps",
+    "from pkg import Server\nServer('a', state_key=b'k')": "elicitation",
+    "from pkg import KeyRing, Server\nServer('a', state_key=b'k')": "scaling",
     SERVER + "@server.tool(input_schema={})\ndef a(): ...": "schemas",
     SERVER + "server.asgi(shared='redis://a')": "shared",
     "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart",

@@ -1,4 +1,4 @@
-"""What two peers agree on, for a session or for one request, and the capabilities among it.
+"""The agreement of two peers, for a session or for one request, and its capabilities.
 
 A message may only be sent to a peer that declared its capability. Some params require a part of a
 capability: a mode of elicitation, tools for sampling. This holds for requests and for input

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from ..errors import McpError
 from ..facts import Lifecycle, Revision, Revisions
-from .discovery import Discovery
 from .initialization import Initialization
 from .lifecycle import Describe, Step, newest_common
+from .server_discovery import ServerDiscovery
 
 
-class Probe(Discovery):
+class Probe(ServerDiscovery):
     """Asks the server for its revisions; `initialize` follows if that fails.
 
     Args:
@@ -54,4 +54,4 @@ def first_step(revisions: Revisions, describe: Describe) -> Step:
     )
     if modern and handshakes:
         return Probe(revisions, describe)
-    return Discovery(modern, describe) if modern else Initialization(handshakes, describe)
+    return ServerDiscovery(modern, describe) if modern else Initialization(handshakes, describe)

@@ -34,7 +34,7 @@ from .lifecycle import (
 from .states import DISCOVER
 
 
-class Discovery:
+class ServerDiscovery:
     """Asks the server for its revisions, in the newest revision of the client.
 
     Args:
