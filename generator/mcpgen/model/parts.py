@@ -152,6 +152,7 @@ FEATURES = (
         "auth",
         frozenset({"http"}),
         options=("asgi.auth", "run.auth", "ServerHttpSettings.auth"),
+        bases=(Base("Server", "server.toolkit.required_scopes.ScopedServer"),),
     ),
     Feature(
         "elicitation",
@@ -285,12 +286,14 @@ FEATURES = (
         "routes",
         frozenset({"server", "http"}),
         server_members=("custom_route",),
+        bases=(Base("Server", "server.toolkit.custom_routes.CustomRoutes"),),
     ),
     Feature(
         "cards",
         frozenset({"http"}),
         brings=("routes",),
         server_members=("publish_card",),
+        bases=(Base("Server", "server.toolkit.card_publishing.CardPublishing"),),
     ),
     Feature(
         "reload",
@@ -303,6 +306,7 @@ FEATURES = (
         frozenset({"server", "http"}),
         server_members=("run_workers",),
         commands=("serve --workers",),
+        bases=(Base("Server", "server.toolkit.worker_hosting.WorkerHosting"),),
     ),
     Feature(
         "scaling",
@@ -312,6 +316,7 @@ FEATURES = (
             *("asgi.sessions", "run.sessions", "Server.state_key", "ServerHttpSettings.sessions"),
         ),
         bases=(
+            Base("Server", "server.toolkit.sealed_hosting.SealedHosting"),
             Base("Server", "server.toolkit.key_ring.KeyedServer"),
             Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
         ),
@@ -323,6 +328,7 @@ FEATURES = (
         server_members=("announcer",),
         options=("asgi.shared", "run.shared", "ServerHttpSettings.shared"),
         commands=("announce", "serve --shared"),
+        bases=(Base("Server", "server.toolkit.shared_hosting.SharedHosting"),),
     ),
     Feature(
         "tasks",
@@ -332,6 +338,7 @@ FEATURES = (
         extensions=frozenset({_TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
         bases=(
+            Base("Server", "server.toolkit.request_hosting.RequestHosting"),
             Base("Server", "server.features.task_tool_server.TaskToolServer"),
             Base(
                 "Server",
@@ -372,6 +379,7 @@ FEATURES = (
         "telemetry",
         frozenset(),
         brings=("middleware",),
+        bases=(Base("Server", "server.toolkit.http_counts.CountedHosting", "http"),),
     ),
     Feature(
         "trace",
@@ -383,6 +391,9 @@ FEATURES = (
 """The features, in the order of tables."""
 
 BASES = (
+    Base("Server", "server.toolkit.any_hosting.AnyHosting", "stdio and http"),
+    Base("Server", "server.toolkit.http_hosting.HttpHosting", "http alone"),
+    Base("Server", "server.toolkit.stdio_hosting.StdioHosting", "stdio alone"),
     Base(
         "Server",
         "server.features.param_header_server.ParamHeaderServer",
@@ -493,8 +504,15 @@ class Features:
         for feature in FEATURES:
             if feature.name in self.chosen:
                 rows += (each for each in feature.bases if each.of == of)
-        parts = {"", *self.parts}
+        parts = {"", *self.parts, self._transports}
         return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs in parts))
+
+    @property
+    def _transports(self) -> str:
+        """The transports of the package, as bases need them."""
+        if self.stdio and self.any_http:
+            return "stdio and http"
+        return "stdio alone" if self.stdio else "http alone" if self.any_http else ""
 
     def base_names(self, of: str) -> tuple[str, ...]:
         """The names of such classes."""
@@ -513,6 +531,19 @@ class Features:
         places = {module.removeprefix("server"): module for module in names}
         places = {place if place[0] == "." else f"..{place}": places[place] for place in places}
         return tuple((place, tuple(sorted(names[places[place]]))) for place in sorted(places))
+
+    @property
+    def serve_modules(self) -> tuple[str, ...]:
+        """The modules of `server.commands` with options of the command `serve`, sorted."""
+        modules = {
+            "serve_http": self.any_http,
+            "serve_reload": "reload" in self.chosen,
+            "serve_shared": "shared" in self.chosen,
+            "serve_sse": self.http_sse,
+            "serve_stdio": self.stdio,
+            "serve_workers": "workers" in self.chosen,
+        }
+        return tuple(name for name, is_chosen in modules.items() if is_chosen)
 
     @property
     def mutual_tasks(self) -> bool:
