@@ -34,13 +34,12 @@ name is imported at its first use.
 from __future__ import annotations
 
 import importlib
-import sys
 from typing import Any
 
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("8bde9749687038ce",)
+_INTERFACES = ("92090c856df548d0",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -226,23 +225,18 @@ _NAMES = {
 
 _HOMES = {name: module for module, names in _NAMES.items() for name in names}
 
+_ABSENT: dict[str, str] = {}
+"""Public names of features that this package was generated without."""
+
 
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return [*_HOMES]
     home = _HOMES.get(name)
     if home is None:
-        text = None if name.startswith("_") else _alternative(name)
-        if text is not None:
-            # An import statement drops the text of an AttributeError.
-            from inspect import currentframe  # for the error only
+        from .absence import import_error  # for the error only
 
-            frame = currentframe()
-            caller = None if frame is None else frame.f_back
-            if caller is not None and caller.f_code.co_name == "_handle_fromlist":
-                raise ImportError(text, name=__name__)
-            raise AttributeError(text)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        raise import_error(__name__, name, _ABSENT)
     value = getattr(importlib.import_module(home, __name__), name)
     globals()[name] = value
     return value
@@ -250,26 +244,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(_HOMES)
-
-
-def _alternative(name: str) -> str | None:
-    """The error text for a name that another SDK has; `None` for any other name."""
-    from .other_sdks import name_error_text
-
-    return name_error_text(name, __name__, _HOMES, ".models")
-
-
-class _OtherModules:
-    """Raises an explaining error for a module that only another SDK has; the last finder."""
-
-    @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> None:
-        if name.startswith(f"{__name__}."):
-            from .other_sdks import module_error  # for the error only
-
-            error = module_error(name, __name__, _HOMES, ".models")
-            if error is not None:
-                raise error
-
-
-sys.meta_path.append(_OtherModules)

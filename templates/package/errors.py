@@ -45,12 +45,9 @@ one line, shortened and without control characters; the attributes hold the whol
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar
 
 from .foreign_text import SHOWN_TEXT, safe_list, safe_repr, safe_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -558,42 +555,3 @@ class RequestLost(TransportError):
         super().__init__(str(error))
         self.id = id
         self.error = error
-
-
-class MissingFeature:
-    """A placeholder for a method of a feature. `mcpgen update DIR --features +NAME` adds it.
-
-    Args:
-        feature: Name of the feature.
-        owner: Name of the public class; by default that of the class itself.
-    """
-
-    def __init__(self, feature: str, owner: str = "") -> None:
-        self._feature = feature
-        self._owner = owner
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._member = f"{self._owner or owner.__name__}.{name}"
-
-    if not TYPE_CHECKING:  # type checkers report a call as an error
-
-        def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
-            raise AttributeError(missing_text(self._member, self._feature))
-
-
-def missing_text(name: str, feature: str, package: Path | None = None) -> str:
-    """The error text for a name whose feature the package lacks.
-
-    Args:
-        name: The name.
-        feature: Name of the feature.
-        package: The folder of the package; by default this package.
-    """
-    import os
-    from pathlib import Path
-
-    folder = Path(os.path.relpath(package or Path(__file__).parent)).as_posix()
-    return (
-        f"{name} comes with the feature {feature}, which this package was generated without:"
-        f" mcpgen update {folder} --features +{feature}"
-    )

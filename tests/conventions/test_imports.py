@@ -44,7 +44,7 @@ GENERATOR_LAYERS: Layers = (
 )
 
 PACKAGE_LAYERS: Layers = (
-    ("sdk_names",),
+    ("sdk_names", "absence"),
     ("foreign_text", "method_facts", "_unions"),
     ("_structs",),
     ("revision_facts",),

@@ -27,11 +27,11 @@ LIBRARIES = {
 """Libraries that a package can do without: a type checker need not find them."""
 
 TABLES = {
+    "absence.py": "the names of other SDKs, which packages with `migration` have",
     "__init__.py.jinja": "the module of a public name, when the name is first used",
     "client/async_client.py.jinja": "the client of the revision that `connect` names",
     "client/sync_client.py.jinja": "the same for blocking clients",
     "merged_models.py": "the models of each revision, as types are first used",
-    "other_sdks.py.jinja": "the types of messages, for the error about a name that is none",
     "revisions.py.jinja": "the methods of a revision, when it is first negotiated",
     "server/serve_command.py.jinja": "the module of the user that a command line names",
 }

@@ -106,7 +106,7 @@ def test_every_module_is_imported_by_another_or_begun_with(
     imported = {target for path in importing for target in targets(path, files)}
     begun = {path for path in modules(files) - imported if not path.endswith("__init__.py")}
     own = {f"{name.replace('-', '_')}/{stem}.py" for name in revisions for stem in STEMS}
-    entries = {"__main__.py", "testing.py", "proxy/proxy_server.py"}
+    entries = {"__main__.py", "absence.py", "sdk_names.py", "testing.py", "proxy/proxy_server.py"}
     assert begun <= entries | {f"r{path}" for path in own} | ROOTS
 
 

@@ -15,10 +15,11 @@ MOST = 0.03
 
 UNUSED: Mapping[str, str] = {
     "__main__.py": "the command line",
+    "absence.py": "errors about names that are not there",
     "json_schema/checks.py": "schemas that a user writes",
     "json_schema/inlining.py": "schemas of nested types",
     "models.py": "names of types, for annotations",
-    "other_sdks.py": "errors about names of other SDKs",
+    "other_sdks.py": "types of keywords",
     "server/toolkit/argument_errors.py": "arguments that are wrong",
 }
 """Modules of the package that it does not import, each with what does."""

@@ -22,7 +22,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import BaseModel
 
 import mcpgen_runtime
-from mcpgen_runtime import Client, Context, Middleware, Server, models, other_sdks
+from mcpgen_runtime import Client, Context, Middleware, Server, models, sdk_names
 from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
 
 pytestmark = pytest.mark.interop
@@ -159,7 +159,7 @@ def test_no_absent_name_works_or_names_another() -> None:
     for reason, absent in ABSENT.items():
         assert absent <= names, reason
         assert not [name for name in absent if hasattr(mcpgen_runtime, name)], reason
-        assert not absent & other_sdks.NAMES.keys(), reason
+        assert not absent & sdk_names.NAMES.keys(), reason
 
 
 def modules_of(package: Any, depth: int = 1) -> Iterator[str]:
@@ -218,7 +218,7 @@ def is_hook(name: str) -> bool:
 @pytest.mark.parametrize(("ours", "theirs"), CLASSES)
 def test_each_member_works_or_names_another_or_is_absent(ours: str, theirs: type) -> None:
     kind: Any = getattr(mcpgen_runtime, ours)
-    named = other_sdks.ATTRIBUTES.get(ours, {})
+    named = sdk_names.ATTRIBUTES.get(ours, {})
     unknown = {name for name in members(theirs) if name not in named and not hasattr(kind, name)}
     if ours == "Middleware":
         unknown = {name for name in unknown if not is_hook(name)}
@@ -264,7 +264,7 @@ def keywords(function: Callable[..., Any]) -> set[str]:
 def test_each_keyword_works_or_names_another_or_is_absent(
     name: str, ours: Any, theirs: Callable[..., Any]
 ) -> None:
-    known = keywords(ours) | other_sdks.KEYWORDS.get(name, {}).keys() | {"self"}
+    known = keywords(ours) | sdk_names.KEYWORDS.get(name, {}).keys() | {"self"}
     known |= ABSENT_KEYWORDS.get(name, frozenset())
     if name == "server.run":
         known |= ServerHttpOptions.__optional_keys__

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from mcpgen_runtime.errors import (
     McpError,
     MissingCapabilityError,
     MissingExtraError,
-    MissingFeature,
     OAuthError,
     ProtocolError,
     RemoteError,
@@ -30,7 +28,6 @@ from mcpgen_runtime.errors import (
     ToolResultError,
     UnsupportedRevisionError,
     last_lines,
-    missing_text,
 )
 
 URL = "https://a.example/mcp"
@@ -240,26 +237,3 @@ def test_a_status_says_what_may_help(status: int, wants_credentials: bool, may_p
     error = HttpStatusError(URL, status, "")
     assert (error.status, error.url, error.reason) == (status, URL, "")
     assert (error.wants_credentials, error.may_pass) == (wants_credentials, may_pass)
-
-
-def test_a_method_of_a_missing_feature_says_how_to_get_it() -> None:
-    class Client:
-        listen: Any = MissingFeature("listen")
-        tasks: Any = MissingFeature("tasks", "Server")
-
-    for call, name, feature in (
-        (Client.listen, "Client.listen", "listen"),
-        (Client.tasks, "Server.tasks", "tasks"),
-    ):
-        with pytest.raises(AttributeError) as caught:
-            call(1, a=2)
-        assert str(caught.value) == missing_text(name, feature)
-
-
-def test_a_missing_name_says_which_package_to_update() -> None:
-    text = missing_text("a.b", "extra", Path.cwd() / "folder" / "pkg")
-    assert text == (
-        "a.b comes with the feature extra, which this package was generated without:"
-        " mcpgen update folder/pkg --features +extra"
-    )
-    assert "mcpgen_runtime --features" in missing_text("a", "b")

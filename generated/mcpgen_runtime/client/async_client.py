@@ -404,7 +404,7 @@ class Client(ClientBase):
         Source: server/tools.
         """
         if others:
-            from ..other_sdks import keyword_error  # for the error only
+            from ..absence import keyword_error  # for the error only
 
             raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {
@@ -1266,7 +1266,7 @@ def connect(
         TypeError: A keyword is unknown, or a handler has a wrong name or other parameters.
     """
     if others:
-        from ..other_sdks import keyword_error  # for the error only
+        from ..absence import keyword_error  # for the error only
 
         raise keyword_error("connect", others)
     if isinstance(handlers, type):

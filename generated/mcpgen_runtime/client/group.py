@@ -204,7 +204,7 @@ class ClientGroup(GroupBase[AnyClient]):
         Source: server/tools.
         """
         if others:
-            from ..other_sdks import keyword_error  # for the error only
+            from ..absence import keyword_error  # for the error only
 
             raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {

@@ -398,7 +398,7 @@ class SyncClient(SyncClientBase):
         Source: server/tools.
         """
         if others:
-            from ..other_sdks import keyword_error  # for the error only
+            from ..absence import keyword_error  # for the error only
 
             raise keyword_error("client.call_tool", others)
         answer: Any = self._thread.run(
@@ -1321,7 +1321,7 @@ def connect_sync(
         McpError: The session could not be opened; see `connect`.
     """
     if others:
-        from ..other_sdks import keyword_error  # for the error only
+        from ..absence import keyword_error  # for the error only
 
         raise keyword_error("connect_sync", others)
     opening: AbstractAsyncContextManager[Any] = connect(

@@ -518,7 +518,7 @@ class SyncClientGroup(Generic[AnySyncClient]):
         Source: server/tools.
         """
         if others:
-            from ..other_sdks import keyword_error  # for the error only
+            from ..absence import keyword_error  # for the error only
 
             raise keyword_error("client.call_tool", others)
         return self._thread.run(

@@ -374,7 +374,7 @@ class Client(ClientBase):
         Source: server/tools.
         """
         if others:
-            from ..other_sdks import keyword_error  # for the error only
+            from ..absence import keyword_error  # for the error only
 
             raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {

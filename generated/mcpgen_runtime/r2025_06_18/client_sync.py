@@ -393,7 +393,7 @@ class SyncClient(SyncClientBase):
         Source: server/tools.
         """
         if others:
-            from ..other_sdks import keyword_error  # for the error only
+            from ..absence import keyword_error  # for the error only
 
             raise keyword_error("client.call_tool", others)
         answer: Any = self._thread.run(

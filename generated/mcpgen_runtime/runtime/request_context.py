@@ -170,9 +170,9 @@ class RequestContext:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from ..other_sdks import attribute_error  # for the error only
+            from ..absence import attribute_error  # for the error only
 
-            raise attribute_error(self, "RequestContext", name)
+            raise attribute_error(self, name)
 
     def __init__(
         self,

@@ -274,6 +274,8 @@ _ENTRIES = (
     ("several", "models.py"),
     ("protocol", "revisions.py"),
     ("peer", "__main__.py"),
+    ("peer", "absence.py"),
+    ("migration", "sdk_names.py"),
     ("server", "models.py"),
     ("inspector", "inspector/page.html"),
     ("inspector", "inspector/sandbox.html"),

@@ -7,7 +7,7 @@ the imports of their modules; see `closure`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -426,6 +426,20 @@ class Features:
     def lacks(self, name: str) -> bool:
         """Whether the feature is available to this selection but was not chosen."""
         return any(each.name == name for each in self.absent)
+
+    def absent_members(self, owner: str) -> Mapping[str, str]:
+        """Members of a public class that absent features would add, each with its feature.
+
+        Args:
+            owner: `server`, `client` or `context`.
+        """
+        rows = ((getattr(each, f"{owner}_members"), each.name) for each in self.absent)
+        return {member: name for members, name in rows for member in members}
+
+    @property
+    def absent_options(self) -> Mapping[str, str]:
+        """Options that absent features would add, as `FUNCTION.KEYWORD`, each with its feature."""
+        return {option: each.name for each in self.absent for option in each.options}
 
     @property
     def lacks_client_members(self) -> bool:

@@ -168,7 +168,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
                 TypeError: The first argument is not a `Peer`.
             """
             if not isinstance(next(iter(arguments or options.values()), None), Peer):
-                from ..other_sdks import call_error  # for the error only
+                from ..absence import call_error  # for the error only
 
                 raise call_error("Client", "expected an open session")
             return super().__new__(cls)

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from ..absence import attribute_error
 from ..errors import AbsentMethodError
 from ..facts import Method, Revision
 from ..foreign_text import safe_repr
-from ..other_sdks import attribute_error
 from ..revisions import REVISIONS
 from ..runtime.stubs import HandlersBase
 
@@ -142,7 +142,7 @@ _INSTEAD: Mapping[str, str] = {
 """By method: the advice in revisions that lack the method."""
 
 _BY_ITSELF = frozenset({"initialize", "notifications/cancelled", "notifications/initialized"})
-"""Messages that a client sends by itself; `other_sdks` has the advice for these."""
+"""Messages that a client sends by itself; `sdk_names` has the advice for these."""
 
 _hump = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -162,7 +162,7 @@ def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeE
     """
     method = next((wire for wire, python in _python_names() if python == name), None)
     if method is None or method in _BY_ITSELF or name.startswith("_") or _has(revision, method):
-        return attribute_error(owner, "Client", name)
+        return attribute_error(owner, name)
     return _error(revision, method, f"{name}() ({method})")
 
 

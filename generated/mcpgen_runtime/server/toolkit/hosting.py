@@ -110,7 +110,7 @@ class Hosting:
         from ..asgi.settings import ServerHttpOptions, ServerHttpSettings
 
         if others := options.keys() - ServerHttpOptions.__optional_keys__:
-            from ...other_sdks import keyword_error  # for the error only
+            from ...absence import keyword_error  # for the error only
 
             raise keyword_error("server.run", sorted(others))
         self._dispatcher.is_served = True
@@ -261,13 +261,13 @@ class Hosting:
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
         if transport is not None and (transport != "stdio" or http is not None):
-            from ...other_sdks import call_error  # for the error only
+            from ...absence import call_error  # for the error only
 
             raise call_error("server.run", f"unexpected transport {transport!r}")
         check_not_imported()
         if http is None:
             if options or path != "/mcp":
-                from ...other_sdks import keyword_error  # for the error only
+                from ...absence import keyword_error  # for the error only
 
                 raise keyword_error("server.run() over stdio", options or ("path",))
             from ..stdio_server import run_stdio  # not needed for HTTP

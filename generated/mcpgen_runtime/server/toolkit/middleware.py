@@ -80,9 +80,9 @@ class MiddlewareRequest:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from ...other_sdks import attribute_error  # for the error only
+            from ...absence import attribute_error  # for the error only
 
-            raise attribute_error(self, "MiddlewareRequest", name)
+            raise attribute_error(self, name)
 
     @property
     def method(self) -> str:

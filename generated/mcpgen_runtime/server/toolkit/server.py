@@ -65,9 +65,9 @@ class _AbsentAttribute:
         self._name = name
 
     def __get__(self, value: object, owner: type) -> Any:
-        from ...other_sdks import attribute_error  # for the error only
+        from ...absence import attribute_error  # for the error only
 
-        raise attribute_error(owner, "Server", self._name)
+        raise attribute_error(owner, self._name)
 
 
 class Server(
@@ -340,9 +340,9 @@ class Server(
         from_fastapi = _AbsentAttribute("from_fastapi")
 
         def __getattr__(self, name: str) -> Any:
-            from ...other_sdks import attribute_error  # for the error only
+            from ...absence import attribute_error  # for the error only
 
-            raise attribute_error(self, "Server", name)
+            raise attribute_error(self, name)
 
     def __repr__(self) -> str:
         count = len(self._announcer)
@@ -481,7 +481,7 @@ class Server(
             raise _keyword_error("server.mount", others)
         kind: type = type(server)
         if not issubclass(kind, Server):
-            from ...other_sdks import call_error  # for the error only
+            from ...absence import call_error  # for the error only
 
             raise call_error("server.mount", f"expected Server, got {kind.__name__}")
         mount_server(self._dispatcher, server._dispatcher, prefix)
@@ -562,6 +562,7 @@ class Server(
 
 
 def _keyword_error(call: str, names: Iterable[str]) -> TypeError:
-    from ...other_sdks import keyword_error  # for the error only
+    from ...absence import keyword_error  # for the error only
+    from ...other_sdks import ABSENT
 
-    return keyword_error(call, names)
+    return keyword_error(call, names, ABSENT)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
@@ -218,9 +218,7 @@ class Tool:
             _logger.exception("%s failed", self.label)
             if self._show_errors:
                 return results.failure(str(error))
-            from ...other_sdks import warn_of_hidden_text  # for the error only
-
-            warn_of_hidden_text()
+            _warn_of_hidden_text()
             return results.failure(f"{self.label} failed")
 
     def _without_secrets(self, text: str, arguments: Mapping[str, Any]) -> str:
@@ -310,6 +308,15 @@ class Tool:
         if isinstance(schema, str):
             return output_conversion.from_annotation(self.signature.returns, self.label)
         return output_conversion.from_schema(schema)
+
+
+@cache
+def _warn_of_hidden_text() -> None:
+    """Warn, once in a process, that clients do not get the text of an unexpected exception."""
+    _logger.warning(
+        "the text of an exception is hidden from clients: raise ToolError for texts that clients"
+        " may see, or write Server(show_errors=True)"
+    )
 
 
 def check_tool_name(name: str, label: str) -> None:

@@ -121,9 +121,9 @@ class _Media(_FromFile, frozen=True, tag=""):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from ...other_sdks import attribute_error  # for the error only
+            from ...absence import attribute_error  # for the error only
 
-            raise attribute_error(self, type(self).__name__, name)
+            raise attribute_error(self, name)
 
     def __post_init__(self) -> None:
         if self.format is not None:

@@ -98,9 +98,9 @@ class Context(ContextFeatures, Generic[StateT]):
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            from ...other_sdks import attribute_error  # for the error only
+            from ...absence import attribute_error  # for the error only
 
-            raise attribute_error(self, "Context", name)
+            raise attribute_error(self, name)
 
     @property
     def is_retry(self) -> bool:
@@ -288,7 +288,7 @@ class Context(ContextFeatures, Generic[StateT]):
 
 
 def _keyword_error(call: str, names: Collection[str]) -> TypeError:
-    from ...other_sdks import call_error, keyword_error  # for the error only
+    from ...absence import call_error, keyword_error  # for the error only
 
     return keyword_error(call, names) if names else call_error(call, "expected data")
 

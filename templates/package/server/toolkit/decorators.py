@@ -227,6 +227,7 @@ def split_options(
 def check_others(others: Mapping[str, object], decorator: str) -> None:
     """Raise `TypeError` if there are unknown options."""
     if others:
-        from ...other_sdks import keyword_error  # for the error only
+        from ...absence import keyword_error  # for the error only
+        from ...other_sdks import ABSENT
 
-        raise keyword_error(f"server.{decorator}", others)
+        raise keyword_error(f"server.{decorator}", others, ABSENT)

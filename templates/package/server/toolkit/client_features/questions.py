@@ -336,6 +336,6 @@ class ClientQuestions:
 
 
 def _keyword_error(call: str, names: Collection[str]) -> TypeError:
-    from ....other_sdks import keyword_error  # for the error only
+    from ....absence import keyword_error  # for the error only
 
     return keyword_error(call, names)
