@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from conftest import ROOT
+from documents import examples
 from generator.command_line import run
 from generator.selections import NEWEST
 from mcpgen.model.parts import FEATURES, whole_features
@@ -260,3 +261,41 @@ def test_a_program_runs_with_the_features_that_it_uses(
     ]
     assert lists[0] == lists[1]
     assert lists[0].startswith("[[")
+
+
+CLIENTS: dict[str, tuple[set[str], str]] = {
+    "client.py": (set(), "forecast: Weather forecast for a city.\nOslo: sun for 3 days\n"),
+    "calls.py": (set(), "Oslo: sun for 3 days\nBergen was cancelled\n"),
+    "inputs.py": ({"groups", "subscriptions"}, "Key: forecast\n"),
+}
+"""Clients of the documents: the features that they and their server use, and what they print."""
+
+
+@pytest.mark.parametrize(("name", "expected"), CLIENTS.items())
+def test_a_client_runs_with_the_features_that_it_and_its_server_use(
+    name: str, expected: tuple[set[str], str], tmp_path: Path
+) -> None:
+    features, output = expected
+    for each in (name, "server.py"):
+        (tmp_path / each).write_text(examples()[each], "utf-8")
+    server = {"command": sys.executable, "args": ["server.py"], "env": {"KEY": "${input:key}"}}
+    settings = {"inputs": [{"id": "key", "description": "Key"}], "mcpServers": {"weather": server}}
+    (tmp_path / "mcp.json").write_text(json.dumps(settings), "utf-8")
+    done = run(
+        *("--revision", NEWEST, "--features", "used", "--sources", name, "--sources", "server.py"),
+        *("-o", "pkg"),
+        cwd=tmp_path,
+    )
+    assert done.code == 0, done.err
+    record = json.loads((tmp_path / "pkg" / "mcpgen.json").read_text("utf-8"))
+    assert whole_features(record["options"]["features"]) == features
+    ran = subprocess.run(
+        [sys.executable, name, "mcp.json"],
+        cwd=tmp_path,
+        env={"PATH": f"{Path(sys.executable).parent}"},
+        input="secret\n",
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (0, output), ran.stderr
