@@ -53,6 +53,10 @@ class Feature:
         is_default: Whether packages have it unless it is removed.
         server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
         context_base: A base of `Context`, likewise.
+        client_base: A base of clients of one server, as `MODULE.CLASS` in `client`.
+        group_base: A base of clients of several servers, likewise.
+        connect_options: The type of its options of `connect`, likewise.
+        client_imports: Further names of its modules in `client`, which `client.chosen` uses.
         handles_items: Whether its module in `server.toolkit` has `ITEM_HANDLERS`.
         options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
         commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
@@ -70,6 +74,10 @@ class Feature:
     is_default: bool = False
     server_base: str = ""
     context_base: str = ""
+    client_base: str = ""
+    group_base: str = ""
+    connect_options: str = ""
+    client_imports: tuple[str, ...] = ()
     handles_items: bool = False
     options: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -146,11 +154,17 @@ FEATURES = (
         brings=("subscriptions",),
         client_members=("tools_for", "call_from"),
         is_rendered=True,
+        client_base="model_calls.ModelCalls",
+        group_base="model_calls.ModelCalls",
+        connect_options="configuration.ConfigOptions",
+        client_imports=("configuration.CONFIGURATION", "configuration.read_server"),
+        options=("connect.inputs",),
     ),
     Feature(
         "subscriptions",
         frozenset({"client"}),
         client_members=("listen",),
+        client_base="listen.ClientListenCalls",
     ),
     Feature(
         "commands",
@@ -161,12 +175,16 @@ FEATURES = (
         "restart",
         frozenset({"client", "stdio"}),
         options=("connect.restart",),
+        connect_options="restart.RestartOptions",
+        client_imports=("restart.restarting",),
     ),
     Feature(
         "middleware",
         frozenset(),
         server_members=("middleware", "add_middleware"),
         client_members=("middleware",),
+        client_base="client_middleware.MiddlewareCalls",
+        group_base="client_middleware.MiddlewareCalls",
         options=("Server.middleware",),
     ),
     Feature(
@@ -270,6 +288,8 @@ FEATURES = (
         frozenset({_TASKS}),
         brings=("elicitation",),
         client_members=("task",),
+        client_base="task_calls.TaskCalls",
+        client_imports=("task_calls.task_calls",),
         extensions=frozenset({_TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
     ),
@@ -279,6 +299,8 @@ FEATURES = (
         brings=("resources",),
         server_members=("ui",),
         client_members=("read_ui",),
+        client_base="app_calls.AppCalls",
+        group_base="app_calls.AppCalls",
         extensions=frozenset({_UI_EXTENSION}),
         options=("tool.ui", "tool.visibility"),
     ),
@@ -288,6 +310,7 @@ FEATURES = (
         brings=("resources",),
         server_members=("skills",),
         client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
+        client_base="skill_calls.SkillCalls",
         extensions=frozenset({_SKILLS_EXTENSION}),
     ),
     Feature(
@@ -401,6 +424,34 @@ class Features:
     def context_bases(self) -> tuple[tuple[str, str], ...]:
         """The bases of `Context` that belong to features: module and class, sorted."""
         return self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
+
+    @property
+    def client_bases(self) -> tuple[tuple[str, str], ...]:
+        """The bases of clients of one server that belong to features: module and class, sorted."""
+        return self._classes(each.client_base for each in FEATURES if each.name in self.chosen)
+
+    @property
+    def group_bases(self) -> tuple[tuple[str, str], ...]:
+        """The bases of clients of several servers, likewise."""
+        return self._classes(each.group_base for each in FEATURES if each.name in self.chosen)
+
+    @property
+    def connect_options(self) -> tuple[tuple[str, str], ...]:
+        """The types of options of `connect` that belong to features, likewise."""
+        return self._classes(each.connect_options for each in FEATURES if each.name in self.chosen)
+
+    @property
+    def client_imports(self) -> tuple[tuple[str, str], ...]:
+        """The names of modules in `client` that belong to features, likewise."""
+        others = (
+            name for each in FEATURES if each.name in self.chosen for name in each.client_imports
+        )
+        return (*self.client_bases, *self.connect_options, *self._classes(others))
+
+    @property
+    def absent_of_client(self) -> Mapping[str, str]:
+        """Members of clients and options of functions that absent features would add."""
+        return {**self.absent_members("client"), **self.absent_options}
 
     @staticmethod
     def _classes(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
