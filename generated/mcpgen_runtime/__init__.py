@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("92090c856df548d0",)
+_INTERFACES = ("130a4c279d2f517a",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

@@ -14,7 +14,7 @@ from .callbacks import Callback, OnLog
 from .client_middleware import ClientNext, ClientRequest
 from .host import DeclaredTools, ModelApi
 from .listen import Change, NotificationFilter
-from .sync import Blocking, SyncClient
+from .sync import Blocking, SyncClient, SyncSession
 
 Result = TypeVar("Result")
 
@@ -125,7 +125,7 @@ class SyncCalls(SyncClient):
     def notify(self, name: str, params: Mapping[str, Any] | None = None) -> None: ...
 
 
-class SyncGroupCalls(SyncClient):
+class SyncGroupCalls(SyncSession):
     """The members of a blocking client of several servers; `GroupBase` describes them."""
 
     def tools_for(

@@ -8,10 +8,14 @@ from typing import Any, Unpack
 
 from ..client.base import Handlers
 from ..client.chosen import ConnectOptions
-from ..client.sync import Backend, SyncClient as SyncClient, ThreadedHandlers, open_blocking
+from ..client.sync import (
+    Backend,
+    SyncClient as SyncClient,
+    SyncClientGroup as SyncClientGroup,
+    ThreadedHandlers,
+    open_blocking,
+)
 from .async_client import ClientHandlers, open_as
-
-SyncClientGroup = SyncClient
 
 
 class SyncClientHandlers(ClientHandlers):

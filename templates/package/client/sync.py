@@ -42,7 +42,7 @@ from anyio.from_thread import start_blocking_portal
 from ..errors import ConnectionClosedError, RequestCancelledError
 from ..facts import Method
 from ..runtime.request_context import RequestContext
-from .base import ClientBase, ClientCalls, Handlers
+from .base import ClientBase, Handlers
 from .callbacks import in_thread
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
@@ -339,7 +339,7 @@ class Blocking:
     def _wrap(self, value: Any) -> Any:
         """A value for this thread."""
         kind: Any = value.__class__
-        if isinstance(value, ClientCalls):
+        if isinstance(value, ClientBase):
             return SyncClient(self._thread, value)
         if kind is MappingProxyType:  # of the clients of several servers
             return MappingProxyType({name: self._wrap(each) for name, each in value.items()})
@@ -392,17 +392,14 @@ def _bind(
     return call
 
 
-class SyncClient(Blocking):
-    """An open session with a server, or with several; a context manager that closes it.
+class SyncSession(Blocking):
+    """An open session, or several; a context manager that closes it.
 
-    It has the methods of the asynchronous client. Several threads may call them at once. Coroutine
-    functions among the handlers may not: they run in the session's own thread.
+    Several threads may call the methods at once. Coroutine functions among the handlers may not:
+    they run in the session's own thread.
     """
 
     __slots__ = ()
-
-    if not TYPE_CHECKING:  # type checkers see a generic class
-        __class_getitem__ = classmethod(GenericAlias)
 
     def __enter__(self) -> Self:
         return self
@@ -414,6 +411,22 @@ class SyncClient(Blocking):
         trace: TracebackType | None,
     ) -> None:
         self._close(error)
+
+    def close(self) -> None:
+        """Close the session and its thread. Open calls fail with ConnectionClosedError."""
+        self._close(None)
+
+    def _close(self, error: BaseException | None) -> None:
+        if self._target is self._thread.opened:
+            self._thread.close(error)
+        else:  # one of several sessions in the thread
+            self._function(self._target.close)()
+
+
+class SyncClient(SyncSession):
+    """A session with a server. It has the methods of the asynchronous client."""
+
+    __slots__ = ()
 
     def start_call(
         self,
@@ -452,15 +465,14 @@ class SyncClient(Blocking):
         """Drop all cached results."""
         self._function(self._target.cache.clear)()
 
-    def close(self) -> None:
-        """Close the session and its thread. Open calls fail with ConnectionClosedError."""
-        self._close(None)
 
-    def _close(self, error: BaseException | None) -> None:
-        if self._target is self._thread.opened:
-            self._thread.close(error)
-        else:  # one of several sessions in the thread
-            self._function(self._target.close)()
+class SyncClientGroup(SyncSession):
+    """Sessions with several servers; see `ClientGroup`."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers see a generic class
+        __class_getitem__ = classmethod(GenericAlias)
 
 
 class SyncExtension(SyncClient):
@@ -490,7 +502,8 @@ def open_blocking(opening: AbstractAsyncContextManager[Any], backend: Backend) -
         backend: The event loop of the thread.
     """
     thread = SessionThread(opening, backend)
-    return SyncClient(thread, thread.opened)
+    kind = SyncClient if isinstance(thread.opened, ClientBase) else SyncClientGroup
+    return kind(thread, thread.opened)
 
 
 class ThreadedHandlers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .sync import Blocking, SyncClient
+from .sync import Blocking, SyncClient, SyncClientGroup
 
-SyncCalls = SyncGroupCalls = SyncClient
+SyncCalls, SyncGroupCalls = SyncClient, SyncClientGroup
 SyncSubscription = SyncTaskHandle = Blocking
