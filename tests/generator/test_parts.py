@@ -464,8 +464,9 @@ def test_a_selection_lacks_what_it_could_have() -> None:
     assert client.lacks("restart")
     assert not client.lacks("auth")
     assert not client.lacks("mount")
-    assert client.lacks_client_members
-    assert not features(selection(("client",), features=("all",)), known).lacks_client_members
+    assert client.absent_members("client")["listen"] == "subscriptions"
+    assert client.absent_options["connect.restart"] == "restart"
+    assert not features(selection(("client",), features=("all",)), known).absent_of_client
     server = features(selection(("server",), ("stdio",), features=("visibility",)), known)
     assert not server.lacks("visibility")
     assert server.lacks_context_members

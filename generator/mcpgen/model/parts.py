@@ -493,11 +493,6 @@ class Features:
         return {option: each.name for each in self.absent for option in each.options}
 
     @property
-    def lacks_client_members(self) -> bool:
-        """Whether features that were not chosen would add members to open clients."""
-        return any(each.client_members for each in self.absent)
-
-    @property
     def lacks_context_members(self) -> bool:
         """Whether features that were not chosen would add members to `Context`."""
         return any(each.context_members for each in self.absent)
