@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("130a4c279d2f517a",)
+_INTERFACES = ("27dbd21c1a35423b",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -134,7 +134,7 @@ _NAMES = {
     ),
     ".runtime.request_context": ("Principal", "RequestContext"),
     ".server.asgi.event_store": ("EventStore", "MemoryEventStore", "StoredEvent", "StoredEvents"),
-    ".server.asgi.request_head": ("RequestHead",),
+    ".server.request_head": ("RequestHead",),
     ".server.asgi.routes": ("RouteRequest", "RouteResponse"),
     ".server.asgi.settings": ("Limits", "ServerHttpSettings"),
     ".server.auth.authenticator": ("ProtectedResourceMetadata",),
@@ -183,7 +183,7 @@ _NAMES = {
         "ToolAnnotations",
         "ToolResult",
     ),
-    ".server.toolkit.context": ("Context",),
+    ".server.chosen": ("Context", "Server"),
     ".server.toolkit.key_ring": ("KeyRing", "MemoryKeyRing"),
     ".server.shared.bus": (
         "Bus",
@@ -200,7 +200,6 @@ _NAMES = {
     ".server.toolkit.tool_discovery": ("ToolSearch",),
     ".server.toolkit.registry": ("CacheHint",),
     ".server.toolkit.resources": ("AnyPath",),
-    ".proxy.proxying_server": ("Server",),
     ".runtime.task_store": ("MemoryTaskStore", "TaskPage", "TaskRecord", "TaskStore"),
     ".server.toolkit.tasks": ("Tasks",),
     ".models": (

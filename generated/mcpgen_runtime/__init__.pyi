@@ -124,7 +124,7 @@ from .server.asgi.event_store import (
     StoredEvent as StoredEvent,
     StoredEvents as StoredEvents,
 )
-from .server.asgi.request_head import RequestHead as RequestHead
+from .server.request_head import RequestHead as RequestHead
 from .server.asgi.routes import RouteRequest as RouteRequest, RouteResponse as RouteResponse
 from .server.asgi.settings import Limits as Limits, ServerHttpSettings as ServerHttpSettings
 from .server.auth.authenticator import ProtectedResourceMetadata as ProtectedResourceMetadata
@@ -185,7 +185,7 @@ from .server.toolkit.content import (
     ToolAnnotations as ToolAnnotations,
     ToolResult as ToolResult,
 )
-from .server.toolkit.context import Context as Context
+from .server.chosen import Context as Context, Server as Server
 from .server.toolkit.key_ring import KeyRing as KeyRing, MemoryKeyRing as MemoryKeyRing
 from .server.shared.bus import (
     Bus as Bus,
@@ -214,7 +214,6 @@ from .server.toolkit.result_middleware import (
 from .server.toolkit.tool_discovery import ToolSearch as ToolSearch
 from .server.toolkit.registry import CacheHint as CacheHint
 from .server.toolkit.resources import AnyPath as AnyPath
-from .proxy.proxying_server import Server as Server
 from .runtime.task_store import (
     MemoryTaskStore as MemoryTaskStore,
     TaskPage as TaskPage,

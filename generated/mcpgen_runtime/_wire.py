@@ -182,7 +182,7 @@ class MethodRow(Generic[Params, Result]):
     def decode_result(self) -> Callable[[bytes | Raw], Result]:
         """Decoder for the result, strict as the schema.
 
-        A connection decodes results with `client_connection.result_decoder` instead.
+        A connection decodes results with `results.result_decoder` instead.
         """
         decode: Callable[[bytes | Raw], Result] = decoder(self.result)
         return decode

@@ -105,7 +105,7 @@ class Csp:
         return "; ".join(f"{name} {value.rstrip()}" for name, value in directives.items())
 
 
-class ToolOptions(TypedDict, total=False):
+class UiToolOptions(TypedDict, total=False):
     """Further options of `Server.tool`.
 
     Attributes:

@@ -401,7 +401,8 @@ def test_the_contents_of_a_package_follow_from_its_choice(
             Selection(("server",), ("http",), features=("tasks",)),
             (LAST_WITH_SESSIONS,),
             (
-                "elicitation elicitation+server http partial peer protocol server server+http"
+                "elicitation elicitation+server http param_headers partial peer protocol server"
+                " server+http"
                 " tasks tasks+mutual+server tasks+server types"
             ),
         ),
@@ -469,23 +470,45 @@ def test_a_selection_lacks_what_it_could_have() -> None:
     assert not features(selection(("client",), features=("all",)), known).absent_of_client
     server = features(selection(("server",), ("stdio",), features=("visibility",)), known)
     assert not server.lacks("visibility")
-    assert server.lacks_context_members
-    assert not features(selection(("server",), features=("all",)), known).lacks_context_members
+    members = server.absent_members("context")
+    assert (members["elicit"], members.get("enable_components")) == ("elicitation", None)
+    every = features(selection(("server",), features=("all",)), known)
+    assert not every.absent_members("context")
+    assert not every.absent_of_server
     assert not features(selection(("types",)), known).absent
-    assert not server.finds_resources
-    for name in ("mount", "auth"):
-        chosen = selection(("server",), ("http",), features=(*none, name))
-        assert features(chosen, known).finds_resources
 
 
-def test_bases_and_handlers_are_those_of_chosen_features() -> None:
+def test_an_option_of_several_features_is_absent_without_all_of_them() -> None:
+    newest = [facts.load(NEWEST)]
+    absent = {
+        words: features(
+            selection(("server",), ("http",), features=("none", *words)), newest
+        ).absent_of_server.get("Server.state_key")
+        for words in ((), ("scaling",), ("elicitation",))
+    }
+    assert absent == {(): "elicitation", ("scaling",): None, ("elicitation",): None}
+
+
+def test_bases_are_those_of_chosen_features_and_transports() -> None:
     newest = [facts.load(NEWEST)]
     words = ("none", "resources", "prompts", "visibility")
-    chosen = features(selection(("server",), ("stdio",), features=words), newest)
-    bases = (("prompts", "PromptDecorator"), ("resources", "ResourceDecorator"))
-    assert chosen.server_bases == bases
-    assert chosen.context_bases == (("visibility", "SessionVisibility"),)
-    assert chosen.item_handlers == ("prompts", "resources")
+    names = {
+        (transport, of): " ".join(base.name for base in chosen.bases(of))
+        for transport in ("stdio", "http")
+        for chosen in [features(selection(("server",), (transport,), features=words), newest)]
+        for of in ("Server", "Context", "ServerOptions", "ToolOptions")
+    }
+    of_server = "ServerVisibility ResourceDecorator PromptDecorator"
+    assert names == {
+        ("stdio", "Server"): of_server,
+        ("stdio", "Context"): "SessionVisibility",
+        ("stdio", "ServerOptions"): "ResourceOptions",
+        ("stdio", "ToolOptions"): "",
+        ("http", "Server"): f"{of_server} ParamHeaderServer",
+        ("http", "Context"): "SessionVisibility HttpContext",
+        ("http", "ServerOptions"): "ResourceOptions",
+        ("http", "ToolOptions"): "",
+    }
 
 
 def test_an_installed_runtime_has_all_but_rendered_features() -> None:

@@ -49,8 +49,7 @@ def test_a_package_on_a_runtime_has_what_its_schema_decides(path: str, has: bool
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (".server.toolkit.server", ".server"),
-        (".proxy.proxying_server", ".server"),
+        (".server.chosen", ".server"),
         (".r2.models", ".r2.models"),
         (".client.sync_client", ".client.sync_client"),
         (".client.retries", "mcpgen_runtime.client.retries"),

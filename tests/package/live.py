@@ -19,8 +19,8 @@ from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.facts import Revisions
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
+from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service, serve
-from mcpgen_runtime.server.toolkit.features import new_connection
 from mcpgen_runtime.transports.memory import memory_pair
 from package.samples import EVERY_SERVER_CAPABILITY
 from package.wire import HANDSHAKE, describe_as, encode_message

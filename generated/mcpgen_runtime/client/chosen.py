@@ -7,26 +7,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from .base import ClientBase
-from .served_tasks import TaskApplication, TaskOptions
+from .base import ClientApplication, ClientBase
 from .opening import ClientOptions, Connecting
 from .app_calls import AppCalls
 from .client_middleware import MiddlewareCalls
+from .command_target import CommandOptions
+from .configuration import ConfigOptions
 from .listen import ClientListenCalls
 from .model_calls import ModelCalls
+from .restart import RestartOptions
+from .served_tasks import TaskApplication, TaskOptions
+from .server_url import HttpOptions
 from .skill_calls import SkillCalls
 from .task_calls import TaskCalls
-from .configuration import ConfigOptions
-from .restart import RestartOptions
-from .configuration import CONFIGURATION
-from .configuration import read_server
-from .restart import restarting
-from .task_calls import task_calls
 from .response_cache import CacheOptions, ResponseCache
 from .tool_param_headers import ToolParamHeaders
-from .command_target import CommandOptions, command_kind
-from .server_process import open_with_process
-from .server_url import URL, HttpOptions
+from .command_target import command_kind
+from .probed_process import open_with_process
+from .restart import restarting
+from .server_url import URL
+from .configuration import CONFIGURATION, read_server
+from .task_calls import task_calls
 
 ABSENT: Mapping[str, str] = {}
 """Members and options of features that were not chosen, each with its feature."""
@@ -34,12 +35,12 @@ ABSENT: Mapping[str, str] = {}
 
 class ClientFeatures(
     ClientBase,
+    SkillCalls,
     AppCalls,
+    TaskCalls,
     MiddlewareCalls,
     ClientListenCalls,
     ModelCalls,
-    SkillCalls,
-    TaskCalls,
 ):
     """The base of clients of one server."""
 
@@ -54,7 +55,7 @@ class GroupFeatures(
     """The members of clients of several servers that features add."""
 
 
-class Application(TaskApplication):
+class Application(TaskApplication, ClientApplication):
     """The application of a client."""
 
     response_cache = ResponseCache
@@ -63,12 +64,12 @@ class Application(TaskApplication):
 
 
 class ConnectOptions(
+    TaskOptions,
+    RestartOptions,
+    ConfigOptions,
     CommandOptions,
     HttpOptions,
-    ConfigOptions,
-    RestartOptions,
     CacheOptions,
-    TaskOptions,
     ClientOptions,
     total=False,
 ):

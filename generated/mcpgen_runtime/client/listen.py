@@ -39,9 +39,10 @@ from ..errors import (
     TransportError,
 )
 from ..foreign_text import safe_repr
-from ..protocol.lifecycle import DISCOVER, PING, Session, accepted_filter
+from ..protocol.lifecycle import Session, accepted_filter
 from ..protocol.receiver import NotificationReceived, ResponseReceived
 from ..protocol.requests import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE
+from ..protocol.states import DISCOVER, PING
 from ..runtime.pending_requests import (
     NOTIFICATION_BYTES,
     NOTIFICATIONS,

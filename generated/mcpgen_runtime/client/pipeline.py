@@ -49,8 +49,8 @@ from ..errors import (
 )
 from ..facts import Method
 from ..method_facts import MethodFacts
-from ..protocol.client_connection import result_decoder
 from ..protocol.lifecycle import Session, is_declared
+from ..protocol.results import result_decoder
 from ..runtime.pages import pages_of
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress

@@ -38,8 +38,9 @@ from ..protocol.receiver import Opened, OpenFailed, Send
 from ..runtime.time_limits import TimeLimit
 from ..transports.memory import BUFFERED_BYTES
 from .base import ClientApplication
+from .client_peer import ClientPeer
 from .client_settings import Restart
-from .connect import ClientPeer, run_concurrently
+from .connect import run_concurrently
 
 if TYPE_CHECKING:
     from ..transports.process import ProcessChannel

@@ -31,7 +31,7 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .lifecycle import INITIALIZE, PING, RequestMetadata, State, is_declared, needs_session
+from .lifecycle import RequestMetadata, is_declared, needs_session
 from .request_meta import NO_META, read_meta
 from .requests import (
     CANCELLED,
@@ -43,6 +43,7 @@ from .requests import (
     progress_token_of,
     success_response,
 )
+from .states import INITIALIZE, PING, State
 
 
 class Send(msgspec.Struct, frozen=True):

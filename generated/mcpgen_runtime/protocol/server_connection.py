@@ -38,7 +38,6 @@ from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .handshake import SERVER_INFO, HandshakeConnection, HandshakeReceiver, check_subscriptions
 from .lifecycle import (
-    DISCOVER,
     Admit,
     Description,
     OnSubscription,
@@ -57,6 +56,7 @@ from .requests import (
     cancellation,
     notification,
 )
+from .states import DISCOVER
 
 if TYPE_CHECKING:
     from ..revision_facts import Facts

@@ -98,7 +98,7 @@ class Proxy(Dispatcher):
         *,
         is_optional: bool = False,
     ) -> None:
-        super().__init__(base.settings, base.announcer, package.revisions, items=base.items)
+        super().__init__(base.settings, base.announcer, package.revisions, base.hooks)
         self.lifespan = self._open_pool
         self._connect = package.connect
         self._target = target
@@ -260,13 +260,13 @@ class ConfigProxy(Dispatcher):
         options: Mapping[str, Any],
         package: ProxyPackage,
     ) -> None:
-        super().__init__(base.settings, base.announcer, package.revisions, items=base.items)
+        super().__init__(base.settings, base.announcer, package.revisions, base.hooks)
         self._proxies: list[Proxy] = []
         for key, entry in entries.items():
             settings = msgspec.structs.replace(
                 base.settings, info={**base.settings.info, "name": key}
             )
-            inside = Dispatcher(settings, Announcer(), package.revisions, items=base.items)
+            inside = Dispatcher(settings, Announcer(), package.revisions, base.hooks)
             own = _entry_options(entry, options)
             proxy = Proxy(inside, entry.target, own, package, is_optional=True)
             self._proxies.append(proxy)

@@ -34,10 +34,10 @@ from ..errors import (
 )
 from ..facts import Method, Revision
 from ..foreign_text import WEB_SCHEMES
-from ..protocol.client_connection import result_decoder
 from ..protocol.lifecycle import missing_capability
 from ..protocol.request_meta import is_reserved_key
 from ..protocol.requests import MESSAGE, RESOURCE_UPDATED, custom_method, is_custom
+from ..protocol.results import result_decoder
 from ..revisions import REVISIONS
 from ..runtime.pending_requests import OnProgress, PendingRequests
 from ..runtime.request_context import RequestContext

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from ..errors import ListenFailedError, MissingExtraError, WorkerFailedError
 from .toolkit.hosting import RunWhileImportedError, importing
-from .toolkit.server import Server
+from .chosen import Server
 
 if TYPE_CHECKING:
     from .asgi.settings import ServerHttpOptions

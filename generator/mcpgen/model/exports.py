@@ -18,7 +18,7 @@ class Export:
     """Names of one module.
 
     Attributes:
-        module: The module, relative to the package, such as `.toolkit.server`.
+        module: The module, relative to the package, such as `.server.chosen`.
         parts: The parts that export the names; a package with any of them exports them.
         names: The names, sorted.
     """
@@ -33,7 +33,6 @@ def _export(module: str, parts: str, *names: str) -> Export:
 
 
 _SESSION = ".server.server_session"
-_SERVER, _PROXIES = ".server.toolkit.server", ".proxy.proxying_server"
 
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
 
@@ -146,7 +145,7 @@ EXPORTS = (
         "StoredEvent",
         "StoredEvents",
     ),
-    _export(".server.asgi.request_head", "server+http", "RequestHead"),
+    _export(".server.request_head", "server+http", "RequestHead"),
     _export(".server.asgi.routes", "routes", "RouteRequest", "RouteResponse"),
     _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
     _export(".server.auth.authenticator", "auth+server", "ProtectedResourceMetadata"),
@@ -210,7 +209,7 @@ EXPORTS = (
         "ToolAnnotations",
         "ToolResult",
     ),
-    _export(".server.toolkit.context", "server", "Context"),
+    _export(".server.chosen", "server", "Context", "Server"),
     _export(".server.toolkit.key_ring", "scaling", "KeyRing", "MemoryKeyRing"),
     _export(
         ".server.shared.bus",
@@ -247,8 +246,6 @@ EXPORTS = (
     _export(".server.toolkit.tool_discovery", "discovery", "ToolSearch"),
     _export(".server.toolkit.registry", "server", "CacheHint"),
     _export(".server.toolkit.resources", "resources", "AnyPath"),
-    _export(_SERVER, "server", "Server"),
-    _export(_PROXIES, "proxy", "Server"),
     _export(
         ".runtime.task_store",
         "tasks+server",
@@ -383,8 +380,7 @@ def public_names(module: str) -> tuple[str, ...]:
 def exports_of(features: Features, *, unset: bool) -> tuple[Export, ...]:
     """The exports of a package; `unset` if null is a value of optional members."""
     rows = (*_UNSET, *EXPORTS) if unset else EXPORTS
-    other = _SERVER if "proxy" in features.chosen else _PROXIES
-    return tuple(row for row in rows if row.parts & features.parts and row.module != other)
+    return tuple(row for row in rows if row.parts & features.parts)
 
 
 def home_of(module: str, folders: Sequence[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from mcpgen.model.exports import RenamedExport
@@ -101,18 +101,19 @@ def of_session(sent: Messages) -> Imports:
     return _imports(used | {"TYPE_CHECKING"} if "models" in used else used)
 
 
-def of_installed_server(sent: Messages) -> Imports:
+def of_installed_server(sent: Messages, others: Set[str]) -> Imports:
     """Imports of the server's module in a package on an installed runtime.
 
     Args:
         sent: The messages of the session class in it.
+        others: Names of `typing` that it uses besides.
     """
     used = (
         {"SessionBase", *_names_of_calls(sent)}
         if sent.requests or sent.notifications
         else set[str]()
     )
-    return _imports(used | {"Any", "Mapping", "TYPE_CHECKING"})
+    return _imports(used | {"Any", "Mapping", "TYPE_CHECKING"} | others)
 
 
 def of_merged(merged: Merged, deprecated: Sequence[RenamedExport] = ()) -> Imports:
@@ -150,7 +151,7 @@ def _imports(used: set[str]) -> Imports:
 
     return Imports(
         abc=pick("Awaitable", "Mapping", "Sequence"),
-        typing=pick("TYPE_CHECKING", "Any", "ClassVar", "Literal", "TypeAlias", "overload"),
+        typing=pick("TYPE_CHECKING", "Any", "ClassVar", "Literal", "Self", "TypeAlias", "overload"),
         stubs=pick("HandlersBase", "SessionBase", "Value"),
         wire=pick("UNSET", "UnsetType"),
         errors=pick("MethodNotFoundError"),

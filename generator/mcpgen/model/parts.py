@@ -7,7 +7,7 @@ the imports of their modules; see `closure`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,33 @@ _TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 _UI_EXTENSION = "io.modelcontextprotocol/ui"
 _SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
 _ANY_EXTENSION = "*"
+_MUTUAL_CLIENT = frozenset({"tasks+mutual+client"})
+
+
+@dataclass(frozen=True)
+class Base:
+    """A class of a plain module that is a base of a class in a page `chosen.py`.
+
+    Attributes:
+        of: The class of the page: `Server`, `Context`, `ServerOptions` or `ToolOptions` of
+            servers; `Client`, `ClientGroup`, `Application` or `ConnectOptions` of clients.
+        place: The module and the class, within the package.
+        needs: Parts that it needs besides the feature; see `Features.parts`.
+    """
+
+    of: str
+    place: str
+    needs: frozenset[str] = frozenset()
+
+    @property
+    def module(self) -> str:
+        """The module, within the package."""
+        return self.place.rpartition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.place.rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -51,13 +78,7 @@ class Feature:
         extensions: Extensions that include it; `*` stands for any.
         is_rendered: Whether its modules are rendered; an installed runtime has all other features.
         is_default: Whether packages have it unless it is removed.
-        server_base: A base of `Server` with its members, as `MODULE.CLASS` in `server.toolkit`.
-        context_base: A base of `Context`, likewise.
-        client_base: A base of clients of one server, as `MODULE.CLASS` in `client`.
-        group_base: A base of clients of several servers, likewise.
-        connect_options: The type of its options of `connect`, likewise.
-        client_imports: Further names of its modules in `client`, which `client.chosen` uses.
-        handles_items: Whether its module in `server.toolkit` has `ITEM_HANDLERS`.
+        bases: Classes that it adds to the bases of the classes of servers and clients.
         options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
         commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
         variables: Environment variables that it reads.
@@ -72,13 +93,7 @@ class Feature:
     extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
     is_default: bool = False
-    server_base: str = ""
-    context_base: str = ""
-    client_base: str = ""
-    group_base: str = ""
-    connect_options: str = ""
-    client_imports: tuple[str, ...] = ()
-    handles_items: bool = False
+    bases: tuple[Base, ...] = ()
     options: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
@@ -90,16 +105,17 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("prompt", "add_prompt", "remove_prompt"),
         is_default=True,
-        server_base="prompts.PromptDecorator",
-        handles_items=True,
+        bases=(Base("Server", "server.toolkit.prompts.PromptDecorator"),),
     ),
     Feature(
         "resources",
         frozenset({"server"}),
         server_members=("resource", "add_resource", "remove_resource", "resource_updated"),
         is_default=True,
-        server_base="resources.ResourceDecorator",
-        handles_items=True,
+        bases=(
+            Base("Server", "server.toolkit.resources.ResourceDecorator"),
+            Base("ServerOptions", "server.toolkit.resources.ResourceOptions"),
+        ),
         options=("Server.subscribe",),
     ),
     Feature(
@@ -107,8 +123,7 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("completion",),
         is_default=True,
-        server_base="completions.CompletionDecorator",
-        handles_items=True,
+        bases=(Base("Server", "server.toolkit.completions.CompletionDecorator"),),
     ),
     Feature(
         "visibility",
@@ -116,14 +131,17 @@ FEATURES = (
         server_members=("disable", "enable"),
         context_members=("disable_components", "enable_components", "reset_visibility"),
         is_default=True,
-        context_base="visibility.SessionVisibility",
+        bases=(
+            Base("Server", "server.toolkit.visibility.ServerVisibility"),
+            Base("Context", "server.toolkit.visibility.SessionVisibility"),
+        ),
     ),
     Feature(
         "state",
         frozenset({"server"}),
         context_members=("session_state",),
         is_default=True,
-        context_base="session_values.SessionState",
+        bases=(Base("Context", "server.toolkit.session_values.SessionState"),),
     ),
     Feature(
         "serve",
@@ -140,8 +158,18 @@ FEATURES = (
         "elicitation",
         frozenset({"server"}),
         server_members=("elicitation_complete",),
-        context_members=("ask_all", "elicit", "elicit_url", "list_roots", "once", "sample"),
+        context_members=(
+            *("ask_all", "elicit", "elicit_url", "input_responses", "list_roots", "once"),
+            *("request_state", "sample"),
+        ),
         extensions=frozenset({_TASKS_EXTENSION}),
+        options=("Server.state_key", "Server.state_seconds"),
+        bases=(
+            Base("Server", "server.toolkit.client_features.questions.ElicitingServer"),
+            Base("ServerOptions", "server.toolkit.client_features.questions.ElicitationOptions"),
+            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
+            Base("Context", "server.toolkit.client_features.questions.ClientQuestions"),
+        ),
     ),
     Feature(
         "schemas",
@@ -154,17 +182,18 @@ FEATURES = (
         brings=("subscriptions",),
         client_members=("tools_for", "call_from"),
         is_rendered=True,
-        client_base="model_calls.ModelCalls",
-        group_base="model_calls.ModelCalls",
-        connect_options="configuration.ConfigOptions",
-        client_imports=("configuration.CONFIGURATION", "configuration.read_server"),
         options=("connect.inputs",),
+        bases=(
+            Base("Client", "client.model_calls.ModelCalls"),
+            Base("ClientGroup", "client.model_calls.ModelCalls"),
+            Base("ConnectOptions", "client.configuration.ConfigOptions"),
+        ),
     ),
     Feature(
         "subscriptions",
         frozenset({"client"}),
         client_members=("listen",),
-        client_base="listen.ClientListenCalls",
+        bases=(Base("Client", "client.listen.ClientListenCalls"),),
     ),
     Feature(
         "commands",
@@ -175,22 +204,29 @@ FEATURES = (
         "restart",
         frozenset({"client", "stdio"}),
         options=("connect.restart",),
-        connect_options="restart.RestartOptions",
-        client_imports=("restart.restarting",),
+        bases=(Base("ConnectOptions", "client.restart.RestartOptions"),),
     ),
     Feature(
         "middleware",
         frozenset(),
         server_members=("middleware", "add_middleware"),
         client_members=("middleware",),
-        client_base="client_middleware.MiddlewareCalls",
-        group_base="client_middleware.MiddlewareCalls",
         options=("Server.middleware",),
+        bases=(
+            Base("Server", "server.features.middleware.MiddlewareServer"),
+            Base("ServerOptions", "server.features.middleware.MiddlewareOptions"),
+            Base("Client", "client.client_middleware.MiddlewareCalls"),
+            Base("ClientGroup", "client.client_middleware.MiddlewareCalls"),
+        ),
     ),
     Feature(
         "discovery",
         frozenset({"server"}),
         options=("Server.discovery",),
+        bases=(
+            Base("Server", "server.features.discovery.DiscoveryServer"),
+            Base("ServerOptions", "server.features.discovery.DiscoveryOptions"),
+        ),
     ),
     Feature(
         "direct",
@@ -199,46 +235,56 @@ FEATURES = (
             *("call_tool", "get_prompt", "list_prompts", "list_resources", "list_tools"),
             "read_resource",
         ),
+        bases=(Base("Server", "server.features.direct.DirectServer"),),
     ),
     Feature(
         "dependencies",
         frozenset({"server"}),
         server_members=("override",),
-        server_base="dependencies.Overriding",
+        bases=(Base("Server", "server.toolkit.dependencies.Overriding"),),
     ),
     Feature(
         "methods",
         frozenset({"server"}),
         server_members=("method",),
-        server_base="custom_handlers.MethodDecorator",
+        context_members=("client",),
+        bases=(
+            Base("Server", "server.toolkit.custom_handlers.MethodDecorator"),
+            Base("ServerOptions", "server.toolkit.custom_handlers.HandlerOptions"),
+        ),
         extensions=frozenset({_ANY_EXTENSION}),
         options=("Server.handlers",),
     ),
     Feature(
         "migration",
         frozenset(),
+        bases=(Base("Server", "server.features.migration.MigratingServer"),),
     ),
     Feature(
         "openapi",
         frozenset({"server"}),
         brings=("resources", "schemas"),
         server_members=("from_openapi",),
+        bases=(Base("Server", "server.features.openapi.OpenApiServer"),),
     ),
     Feature(
         "mount",
         frozenset({"server"}),
         server_members=("mount",),
+        bases=(Base("Server", "server.features.mount.MountingServer"),),
     ),
     Feature(
         "variants",
         frozenset({"server"}),
         server_members=("add_tool_variant",),
+        bases=(Base("Server", "server.features.variants.VariantServer"),),
     ),
     Feature(
         "proxy",
         frozenset({"client", "server"}),
         brings=("completions", "mount", "prompts", "resources", "subscriptions"),
         server_members=("proxy",),
+        bases=(Base("Server", "proxy.proxying_server.ProxyingServer"),),
     ),
     Feature(
         "inspector",
@@ -273,7 +319,13 @@ FEATURES = (
         "scaling",
         frozenset({"server", "http"}),
         brings=("workers",),
-        options=("asgi.sessions", "run.sessions", "ServerHttpSettings.sessions"),
+        options=(
+            *("asgi.sessions", "run.sessions", "Server.state_key", "ServerHttpSettings.sessions"),
+        ),
+        bases=(
+            Base("Server", "server.toolkit.key_ring.KeyedServer"),
+            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
+        ),
     ),
     Feature(
         "shared",
@@ -288,10 +340,21 @@ FEATURES = (
         frozenset({_TASKS}),
         brings=("elicitation",),
         client_members=("task",),
-        client_base="task_calls.TaskCalls",
-        client_imports=("task_calls.task_calls",),
         extensions=frozenset({_TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
+        bases=(
+            Base("Server", "server.features.task_tools.TaskToolServer"),
+            Base("Server", "server.features.shared_tasks.SharedTaskServer", frozenset({"shared"})),
+            Base("ToolOptions", "server.features.task_tools.TaskToolOptions"),
+            Base(
+                "Context",
+                "server.toolkit.client_features.client_tasks.TaskQuestions",
+                frozenset({"tasks+mutual+server"}),
+            ),
+            Base("Client", "client.task_calls.TaskCalls"),
+            Base("Application", "client.served_tasks.TaskApplication", _MUTUAL_CLIENT),
+            Base("ConnectOptions", "client.served_tasks.TaskOptions", _MUTUAL_CLIENT),
+        ),
     ),
     Feature(
         "apps",
@@ -299,18 +362,25 @@ FEATURES = (
         brings=("resources",),
         server_members=("ui",),
         client_members=("read_ui",),
-        client_base="app_calls.AppCalls",
-        group_base="app_calls.AppCalls",
         extensions=frozenset({_UI_EXTENSION}),
         options=("tool.ui", "tool.visibility"),
+        bases=(
+            Base("Server", "server.toolkit.app_decorators.AppServer"),
+            Base("ToolOptions", "apps.UiToolOptions"),
+            Base("Client", "client.app_calls.AppCalls"),
+            Base("ClientGroup", "client.app_calls.AppCalls"),
+        ),
     ),
     Feature(
         "skills",
         frozenset(),
         brings=("resources",),
         server_members=("skills",),
+        bases=(
+            Base("Server", "server.features.skills.SkillServer"),
+            Base("Client", "client.skill_calls.SkillCalls"),
+        ),
         client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
-        client_base="skill_calls.SkillCalls",
         extensions=frozenset({_SKILLS_EXTENSION}),
     ),
     Feature(
@@ -326,6 +396,14 @@ FEATURES = (
     ),
 )
 """The features, in the order of tables."""
+
+BASES = (
+    Base("Server", "server.features.param_headers.ParamHeaderServer", frozenset({"param_headers"})),
+    Base("Context", "server.request_head.HttpContext", frozenset({"server+http"})),
+    Base("ConnectOptions", "client.server_url.HttpOptions", frozenset({"client+http"})),
+    Base("ConnectOptions", "client.command_target.CommandOptions", frozenset({"client+stdio"})),
+)
+"""Bases that come with a revision or a transport instead of a feature."""
 
 
 @dataclass(frozen=True)
@@ -364,6 +442,7 @@ class Features:
         http_sse: HTTP+SSE.
         http_sessions: Streamable HTTP with sessions.
         http_stateless: Streamable HTTP without sessions.
+        handshakes: Sessions that a handshake opens.
         per_request: Requests that state their revision themselves.
         param_headers: Headers that repeat arguments of a tool.
         draft_headers: The headers of a draft, in sessions.
@@ -384,6 +463,7 @@ class Features:
     http_sse: bool
     http_sessions: bool
     http_stateless: bool
+    handshakes: bool
     per_request: bool
     param_headers: bool
     draft_headers: bool
@@ -404,6 +484,11 @@ class Features:
         return has_all and self.models == "msgspec" and not self.installed
 
     @property
+    def both_lifecycles(self) -> bool:
+        """Whether its clients negotiate with servers of either lifecycle."""
+        return self.handshakes and self.per_request
+
+    @property
     def any_http(self) -> bool:
         """Whether one of the transports is over HTTP."""
         return self.http or self.http_sse
@@ -415,59 +500,22 @@ class Features:
             each for each in FEATURES if each.name not in self.chosen and self._can_have(each)
         )
 
-    @property
-    def server_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of `Server` that belong to features: module and class, sorted."""
-        return self._classes(each.server_base for each in FEATURES if each.name in self.chosen)
+    def bases(self, of: str) -> tuple[Base, ...]:
+        """The bases that features add to a class of a page: those of later features first."""
+        rows = [each for each in BASES if each.of == of]
+        for feature in FEATURES:
+            if feature.name in self.chosen:
+                rows += (each for each in feature.bases if each.of == of)
+        parts = self.parts
+        return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs <= parts))
 
-    @property
-    def context_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of `Context` that belong to features: module and class, sorted."""
-        return self._classes(each.context_base for each in FEATURES if each.name in self.chosen)
-
-    @property
-    def client_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of clients of one server that belong to features: module and class, sorted."""
-        return self._classes(each.client_base for each in FEATURES if each.name in self.chosen)
-
-    @property
-    def group_bases(self) -> tuple[tuple[str, str], ...]:
-        """The bases of clients of several servers, likewise."""
-        return self._classes(each.group_base for each in FEATURES if each.name in self.chosen)
-
-    @property
-    def connect_options(self) -> tuple[tuple[str, str], ...]:
-        """The types of options of `connect` that belong to features, likewise."""
-        return self._classes(each.connect_options for each in FEATURES if each.name in self.chosen)
-
-    @property
-    def client_imports(self) -> tuple[tuple[str, str], ...]:
-        """The names of modules in `client` that belong to features, likewise."""
-        others = (
-            name for each in FEATURES if each.name in self.chosen for name in each.client_imports
-        )
-        return (*self.client_bases, *self.connect_options, *self._classes(others))
-
-    @property
-    def absent_of_client(self) -> Mapping[str, str]:
-        """Members of clients and options of functions that absent features would add."""
-        return {**self.absent_members("client"), **self.absent_options}
-
-    @staticmethod
-    def _classes(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        places = (name.partition(".") for name in names if name)
-        return tuple(sorted((module, name) for module, _, name in places))
-
-    @property
-    def finds_resources(self) -> bool:
-        """Whether a module other than that of resources looks up resources by URI."""
-        return not self.chosen.isdisjoint({"auth", "mount"})
-
-    @property
-    def item_handlers(self) -> tuple[str, ...]:
-        """The modules of `server.toolkit` with handlers of requests about items, sorted."""
-        chosen = (each for each in FEATURES if each.name in self.chosen)
-        return tuple(sorted(each.name for each in chosen if each.handles_items))
+    def imported_bases(self, *classes: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The modules of the bases of classes of a page, each with the names of these, sorted."""
+        names: dict[str, set[str]] = {}
+        for of in classes:
+            for base in self.bases(of):
+                names.setdefault(base.module, set()).add(base.name)
+        return tuple((module, tuple(sorted(names[module]))) for module in sorted(names))
 
     @property
     def mutual_tasks(self) -> bool:
@@ -484,18 +532,32 @@ class Features:
         Args:
             owner: `server`, `client` or `context`.
         """
-        rows = ((getattr(each, f"{owner}_members"), each.name) for each in self.absent)
-        return {member: name for members, name in rows for member in members}
+        return self._absent_rows(lambda each: getattr(each, f"{owner}_members"))
 
     @property
     def absent_options(self) -> Mapping[str, str]:
         """Options that absent features would add, as `FUNCTION.KEYWORD`, each with its feature."""
-        return {option: each.name for each in self.absent for option in each.options}
+        return self._absent_rows(lambda each: each.options)
 
     @property
-    def lacks_context_members(self) -> bool:
-        """Whether features that were not chosen would add members to `Context`."""
-        return any(each.context_members for each in self.absent)
+    def absent_of_server(self) -> Mapping[str, str]:
+        """Members of `Server`, and options of it and its decorators, that absent features add."""
+        options = self.absent_options.items()
+        own = {name: feature for name, feature in options if name.startswith(("Server.", "tool."))}
+        return {**self.absent_members("server"), **own}
+
+    @property
+    def absent_of_client(self) -> Mapping[str, str]:
+        """Members of clients, and options of `connect` and methods, that absent features add."""
+        options = self.absent_options.items()
+        own = {name: each for name, each in options if name.startswith(("connect.", "call_tool."))}
+        return {**self.absent_members("client"), **own}
+
+    def _absent_rows(self, names: Callable[[Feature], Iterable[str]]) -> dict[str, str]:
+        """Names that absent features would add, each with the first of these features."""
+        present = {each for row in FEATURES if row.name in self.chosen for each in names(row)}
+        rows = ((each, row.name) for row in reversed(self.absent) for each in names(row))
+        return {each: feature for each, feature in rows if each not in present}
 
     def _can_have(self, feature: Feature) -> bool:
         has = {
@@ -531,6 +593,7 @@ class Features:
             "client+http": self.client and self.any_http,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
+            "param_headers": self.server and (self.param_headers or self.draft_headers),
         }
         beside = {f"{each}+{name}": has[name] for each in self.extensions for name in _PEERS}
         own = (name for name, present in {**has, **beside}.items() if present)
@@ -759,6 +822,7 @@ def features(
         http_sse=http_sse,
         http_sessions=http and any(row.streamable_http == "session" for row in transports),
         http_stateless=http and any(row.streamable_http == "stateless" for row in transports),
+        handshakes=any(row.meta.protocol_version is None for row in facts),
         per_request=any(row.meta.protocol_version is not None for row in facts),
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),

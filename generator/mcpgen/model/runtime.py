@@ -37,9 +37,7 @@ _OWN = frozenset({"revisions", "models", "server", "testing", "__main__", "__ini
 _OWN_OF_CLIENT = frozenset({"__init__", "async_client", "sync_client", "group"})
 _ELSEWHERE = {
     ".server.server_session": ".server",
-    ".server.toolkit.context": ".server",
-    ".server.toolkit.server": ".server",
-    ".proxy.proxying_server": ".server",
+    ".server.chosen": ".server",
 }
 """Modules of a package on an installed runtime that have another name in a vendored one."""
 

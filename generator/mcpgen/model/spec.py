@@ -474,7 +474,8 @@ class PackageSpec:
     @property
     def server_imports(self) -> Imports:
         """Imports of the server's module in a package on an installed runtime."""
-        return imports.of_installed_server(imports.NO_MESSAGES if self.sole else self.api.server)
+        sent = imports.NO_MESSAGES if self.sole else self.api.server
+        return imports.of_installed_server(sent, {"Self"} if self.has.client else set())
 
     @property
     def merged_imports(self) -> Imports:

@@ -7,10 +7,9 @@ in an exception group. Processes and URLs as targets have modules of their own.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
@@ -18,23 +17,15 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from ..channel import Channel, OutgoingMessage
-from ..errors import (
-    ConnectionClosedError,
-    McpError,
-    RequestTimeoutError,
-    ServerStartError,
-    refusal_of,
-)
-from ..facts import HANDSHAKE, Revisions
+from ..channel import Channel
+from ..errors import ConnectionClosedError, McpError, RequestTimeoutError, ServerStartError
+from ..facts import Revisions
 from ..protocol.client_connection import ClientConnection
-from ..protocol.receiver import Event, Opened, OpenFailed, Send
-from ..runtime.peer import Peer
-from ..runtime.time_limits import PausableLimit, pausable
 from ..runtime.tracing import trace_channel
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
-from .pipeline import may_have_begun
+from .client_peer import ClientPeer
+from .negotiation import OpeningPeer
 
 Session = TypeVar("Session")
 
@@ -55,11 +46,6 @@ server in this process, or a custom channel."""
 _SCRIPTS: Mapping[str, str] = {".js": "node", ".mjs": "node", ".py": sys.executable}
 """The programs that run scripts, by file name suffix."""
 
-PROBED = (
-    f"revision={HANDSHAKE!r} leaves out the probe (server/discover) that comes before initialize"
-)
-"""Advice for a server that does not tolerate the probe."""
-
 
 def is_config_path(target: Target | Mapping[str, Any]) -> TypeGuard[PathLike[str]]:
     """Whether a target is the path of a configuration: any path without the suffix of a script."""
@@ -79,138 +65,6 @@ def script_command(path: PathLike[str]) -> list[str]:
         raise ValueError(f"expected the path of a script ({', '.join(_SCRIPTS)}), got {path}")
     with script.open("rb"):
         return [program, str(script)]
-
-
-class ClientPeer(Peer):
-    """A client's end of a channel, which opens the session.
-
-    Attributes:
-        client_connection: The same object as `connection`, with its own type.
-    """
-
-    def __init__(
-        self,
-        connection: ClientConnection,
-        channel: Channel,
-        application: ClientApplication,
-        *,
-        max_concurrent_requests: int,
-        unmatched_seconds: float,
-    ) -> None:
-        super().__init__(
-            connection,
-            channel,
-            application,
-            max_concurrent_requests=max_concurrent_requests,
-            unmatched_seconds=unmatched_seconds,
-        )
-        self.client_connection = connection
-        self._opening = self.callers.waiter()
-        self._opening_limit: PausableLimit | None = None
-        self._probe_limit: PausableLimit | None = None
-        self._timeouts = application.settings.timeouts
-
-    async def open(self, probe_timeout: float, timeout: float) -> None:
-        """Negotiate the revision and the capabilities with the server.
-
-        Args:
-            probe_timeout: Seconds for the response to the probe; a server that does not respond
-                is treated as one of an older revision.
-            timeout: Seconds for the whole negotiation.
-
-        Raises:
-            RevisionError: No revision in common.
-            RequestTimeoutError: No response in time.
-            McpError: The server refused, has ended, or could not be reached.
-        """
-        opening, connection = self._opening, self.client_connection
-        first = Send(connection.open(), opens=True)
-        silence = probe_timeout if connection.probing else math.inf
-        with anyio.move_on_after(timeout) as scope, pausable(scope) as self._opening_limit:
-            # Over HTTP, sending lasts until the response; a late response is still used.
-            async with anyio.create_task_group() as sending:
-                with anyio.move_on_after(silence) as probe, pausable(probe) as self._probe_limit:
-                    sending.start_soon(self._handle, first)
-                    await opening.wait()
-                if not opening.settled:
-                    for event in connection.opening_timed_out():
-                        sending.start_soon(self._handle, event)
-                await opening.wait()
-                sending.cancel_scope.cancel()
-        if not opening.settled:
-            raise RequestTimeoutError("opening the session", timeout)
-        if opening.failure is not None:
-            raise opening.failure
-
-    def extend_opening(self, seconds: float) -> None:
-        """Extend the timeout of a running `open`, so that at least so many seconds are left."""
-        if self._opening_limit is not None:
-            self._opening_limit.extend(seconds)
-
-    async def _send_opening(self, message: OutgoingMessage) -> list[Event]:
-        """Send a message of the negotiation; returns the events that its failure causes.
-
-        A request is sent again in an outage, or if its response was lost: a second `initialize`
-        opens at most one more session, which expires.
-        """
-        pauses = iter(self._timeouts.retries)
-        while True:
-            try:
-                await self._channel.send(message)
-            except ConnectionClosedError:
-                pass  # the reading task fails too, with the cause
-            except McpError as error:
-                if await self._wait_for_server(message, error, next(pauses, None)):
-                    continue
-                return self.client_connection.opening_refused(message.id, error)
-            except Exception as error:
-                self._opening.settle(failure=error)
-            return []
-
-    async def _wait_for_server(
-        self, message: OutgoingMessage, error: McpError, pause: float | None
-    ) -> bool:
-        """Wait until a request of the negotiation may be sent again; whether to do so.
-
-        Args:
-            message: The request.
-            error: Its failure.
-            pause: The next pause; `None` after the last one.
-        """
-        refusal, limit = refusal_of(error), self._opening_limit
-        if not (self.client_connection.awaits(message.id) and may_have_begun(error, refusal)):
-            return False
-        pause = self._timeouts.pause_after(refusal, pause)
-        if pause is None or limit is None or pause >= limit.left:
-            return False
-        if self._probe_limit is not None:  # the failure says nothing about the revision
-            self._probe_limit.extend(pause + self._timeouts.probe)
-        await anyio.sleep(pause)
-        return True
-
-    def peer_replaced(self) -> None:
-        """Cancel all handlers of requests, since another peer has replaced their sender."""
-        self.client_connection.peer_replaced()
-        self.stop_serving()
-        self._scopes.clear()
-
-    async def _handle(self, event: Event) -> None:
-        match event:
-            case Send(message=message, opens=True):
-                limit = self._opening_limit
-                with nullcontext() if limit is None else pausable(limit):
-                    for following in await self._send_opening(message):
-                        await self._handle(following)
-            case Opened():
-                self._opening.settle()
-            case OpenFailed(error=error):
-                self._opening.settle(failure=error)
-            case _:
-                await super()._handle(event)
-
-    def _settle_all(self) -> None:
-        self._opening.settle(failure=self._closed_error())
-        super()._settle_all()
 
 
 class SessionOpening(AbstractAsyncContextManager[Session]):
@@ -261,9 +115,9 @@ async def open_session(
         peer = new_peer(channel, revisions, application)
         async with run_concurrently(peer.run, peer.close):
             try:
-                await peer.open(timeouts.probe, timeouts.opening)
+                await peer.open(timeouts.opening)
             except (ConnectionClosedError, RequestTimeoutError) as error:
-                more = "" if isinstance(target, str) else probe_advice(peer)
+                more = "" if isinstance(target, str) else peer.advice
                 raise explain_error(error, target, timeouts.opening, more) from None
             yield client_class(peer, application)
 
@@ -274,18 +128,13 @@ def new_peer(channel: Channel, revisions: Revisions, application: ClientApplicat
     connection = ClientConnection(
         revisions, application.describe, application.custom_methods, extra=settings.extra
     )
-    return ClientPeer(
+    return OpeningPeer(
         connection,
         trace_channel(channel, "client"),
         application,
         max_concurrent_requests=settings.max_concurrent_requests,
         unmatched_seconds=settings.timeouts.unmatched,
     )
-
-
-def probe_advice(peer: ClientPeer) -> str:
-    """`PROBED` if the connection failed after the probe; else an empty text."""
-    return "" if peer.client_connection.without_probe is None else PROBED
 
 
 def explain_error(

@@ -29,7 +29,7 @@ from ..facts import Method, Revision, Role
 from ..foreign_text import safe_repr
 from . import jsonrpc
 from .jsonrpc import Message
-from .lifecycle import RequestMetadata, Session, State, is_declared
+from .lifecycle import RequestMetadata, Session, is_declared
 from .receiver import Event, Ignored, Receiver, RequestFailed, RequestReceived
 from .request_meta import NO_META, with_meta
 from .requests import (
@@ -48,6 +48,7 @@ from .requests import (
     notification,
     success_response,
 )
+from .states import State
 
 
 class Connection:

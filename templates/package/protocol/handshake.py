@@ -14,23 +14,11 @@ from ..errors import InvalidParamsError, InvalidRequestError, ProtocolError
 from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from .connection import Connection
-from .lifecycle import (
-    INITIALIZE,
-    INITIALIZED,
-    PING,
-    SERVER_MOVES,
-    Description,
-    RequestMetadata,
-    Session,
-    State,
-    Trigger,
-    sent_capabilities,
-    trigger_of,
-    with_extensions,
-)
+from .lifecycle import Description, RequestMetadata, Session, sent_capabilities, with_extensions
 from .receiver import Event, Ignored, NotificationReceived, Receiver, RequestReceived
 from .request_meta import NO_META, MetaCache
 from .requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, ConnectionState
+from .states import INITIALIZE, INITIALIZED, PING, SERVER_MOVES, State, Trigger, trigger_of
 
 FOLLOWING = frozenset({SUBSCRIBE, UNSUBSCRIBE})
 """Requests that change the resources to which a client is subscribed."""

@@ -1,8 +1,4 @@
-"""The two lifecycles as tables, and the capabilities that each side declares in them.
-
-With a handshake, a session moves between the states of `State`. A table has the next state for each
-pair of state and message; a message without an entry is refused. Without a handshake there is no
-state: `RequestMetadata` is read from the `_meta` of each request and holds for that request alone.
+"""What two peers agree on, for a session or for one request, and the capabilities among it.
 
 A message may only be sent to a peer that declared its capability. Some params require a part of a
 capability: a mode of elicitation, tools for sampling. This holds for requests and for input
@@ -15,7 +11,6 @@ client/elicitation#capabilities, client/sampling#capabilities.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -35,65 +30,7 @@ from .._wire import (
 )
 from ..errors import LocalProtocolError
 from ..facts import Method, Revision, Revisions
-
-
-class _Single(enum.Enum):
-    """An enumeration whose members are looked up with each message."""
-
-    __hash__ = object.__hash__  # members are singletons; Enum.__hash__ is slow Python code
-
-
-class State(_Single):
-    """The state of a handshake."""
-
-    NEW = "new"
-    """No message was received yet."""
-    ANSWERED = "answered"
-    """`initialize` got its response; the client has not confirmed the session yet."""
-    READY = "ready"
-    """Both sides may send all messages that were agreed."""
-
-
-class Trigger(_Single):
-    """A client's message, as an input of the state table."""
-
-    INITIALIZE = "initialize"
-    INITIALIZED = "notifications/initialized"
-    PING = "ping"
-    REQUEST = "any other request"
-    NOTIFICATION = "any other notification"
-
-
-SERVER_MOVES: Mapping[tuple[State, Trigger], State] = {
-    (State.NEW, Trigger.INITIALIZE): State.ANSWERED,
-    (State.NEW, Trigger.PING): State.NEW,
-    (State.ANSWERED, Trigger.INITIALIZED): State.READY,
-    (State.ANSWERED, Trigger.PING): State.ANSWERED,
-    # Some clients never send notifications/initialized: their first request confirms the session.
-    (State.ANSWERED, Trigger.REQUEST): State.READY,
-    (State.ANSWERED, Trigger.NOTIFICATION): State.ANSWERED,
-    # Some gateways initialize and then forward the `initialize` of their client, or share one
-    # connection among several clients: each `initialize` is answered and starts a new handshake.
-    (State.ANSWERED, Trigger.INITIALIZE): State.ANSWERED,
-    (State.READY, Trigger.INITIALIZE): State.ANSWERED,
-    (State.READY, Trigger.INITIALIZED): State.READY,
-    (State.READY, Trigger.PING): State.READY,
-    (State.READY, Trigger.REQUEST): State.READY,
-    (State.READY, Trigger.NOTIFICATION): State.READY,
-}
-"""The next state of a server's session; a message without an entry is refused."""
-
-INITIALIZE = Trigger.INITIALIZE.value
-INITIALIZED = Trigger.INITIALIZED.value
-PING = Trigger.PING.value
-DISCOVER = "server/discover"
-
-_TRIGGERS = {trigger.value: trigger for trigger in Trigger}
-
-
-def trigger_of(method: str, *, request: bool) -> Trigger:
-    """The input of the state table for a message."""
-    return _TRIGGERS.get(method) or (Trigger.REQUEST if request else Trigger.NOTIFICATION)
+from .states import State
 
 
 class Session(msgspec.Struct, dict=True):

@@ -1,17 +1,17 @@
-"""The server of a package with proxies."""
+"""Servers that forward all messages to other servers."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-from ..server.toolkit import server as toolkit
+from ..server.toolkit.server import ServerKernel
 
 
-class Server(toolkit.Server):
-    """An MCP server, which may be a proxy; see `server.toolkit.server.Server`."""
+class ProxyingServer(ServerKernel):
+    """A server that may be a proxy."""
 
-    @staticmethod
-    def proxy(target: Any, name: str = "proxy", version: str = "0", **options: Any) -> Server:
+    @classmethod
+    def proxy(cls, target: Any, name: str = "proxy", version: str = "0", **options: Any) -> Self:
         """A server that forwards all messages to another server, of any revision.
 
             main.mount(Server.proxy("https://example.com/mcp"), prefix="example")
@@ -34,6 +34,6 @@ class Server(toolkit.Server):
         """
         from .proxy_server import proxy_of  # few servers are proxies
 
-        server = Server(name, version, logging=False)
+        server = cls(name, version, logging=False)
         server._dispatcher = proxy_of(server._dispatcher, target, options)
         return server

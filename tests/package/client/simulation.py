@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import anyio
 from trio.testing import MockClock
 
-from mcpgen_runtime.errors import McpError, ResponseLostError
+from mcpgen_runtime.errors import ResponseLostError
 from mcpgen_runtime.transports.http.http_libraries import TakePart
 from package.http_server import Asked, Handler, Reply
 
@@ -122,20 +122,12 @@ class Network:
             await self._servers[f"{split.scheme}://{split.netloc}"](asked, reply)
             await anyio.sleep(back)
             if self._random.random() < self.lost:
-                raise OSError("the connection broke")
+                raise ResponseLostError("the connection broke")
         return reply.response
 
     def working(self) -> _Working:
         """A context in which something is under way."""
         return _Working(self)
-
-    def response(self, response: SimulatedResponse, url: str) -> SimulatedResponse:
-        """See `Library.response`."""
-        return response
-
-    def error(self, error: Exception, url: str) -> McpError | None:
-        """See `Library.error`."""
-        return ResponseLostError(str(error)) if isinstance(error, OSError) else None
 
     async def close(self) -> None:
         """See `Library.close`."""

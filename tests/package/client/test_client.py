@@ -34,7 +34,7 @@ from mcpgen_runtime.errors import (
     ServerStartError,
 )
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.testing import connected
 from package.live import TEXT, App, FakeServer, live, names_back, text_of
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts

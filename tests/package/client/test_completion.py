@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.errors import InvalidParamsError, RemoteProtocolError
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.live import live
 from package.rules import revisions_holding
 from package.scripted import connect_scripted

@@ -11,7 +11,7 @@ import pytest
 
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import ConnectionClosedError
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.live import FakeServer
 from package.wire import ALL
 

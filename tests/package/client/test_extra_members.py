@@ -34,7 +34,7 @@ from mcpgen_runtime._wire import (
     fields,
 )
 from mcpgen_runtime.facts import python_names
-from mcpgen_runtime.protocol.client_connection import extra_result_decoder
+from mcpgen_runtime.protocol.results import extra_result_decoder
 from mcpgen_runtime.revisions import FOLDERS, REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected

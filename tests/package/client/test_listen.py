@@ -34,7 +34,7 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.live import FakeServer, live
 from package.scripted import connect_scripted
 from package.wire import (

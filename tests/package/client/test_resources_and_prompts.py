@@ -17,7 +17,7 @@ from mcpgen_runtime.errors import (
     MissingCapabilityError,
     RemoteError,
 )
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.live import FakeServer, live
 from package.rules import revisions_holding
 from package.samples import RESULTS

@@ -15,7 +15,7 @@ import pytest
 from mcpgen_runtime.errors import InvalidParamsError, RemoteError
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.tool_results import Hints, hints_of
 from package.live import TEXT, live, text_of
 from package.rules import revisions_holding

@@ -17,8 +17,8 @@ from pydantic import BaseModel, Field
 
 from mcpgen_runtime import connect, connect_sync
 from mcpgen_runtime.errors import ToolError, ToolFailedError, ToolResultError
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import Image
-from mcpgen_runtime.server.toolkit.server import Server
 from package.scripted import connect_scripted
 from package.stdio_process import PATHS
 from package.wire import ALL

@@ -20,7 +20,7 @@ from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.json_schema import CheckedSchema
 from mcpgen_runtime.json_schema.validation import validator
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.live import TEXT
 from package.rules import revisions_holding
 from package.scripted import connect_scripted

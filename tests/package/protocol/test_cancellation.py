@@ -18,7 +18,7 @@ from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
 from mcpgen_runtime.protocol.receiver import CancelReceived, Ignored, RequestFailed
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
 from package.live import TEXT, FakeServer, live
 from package.protocol.pair import Pair

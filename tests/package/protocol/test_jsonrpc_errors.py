@@ -22,7 +22,7 @@ from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.receiver import RequestFailed, ResponseReceived
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.ends import answering_ends, ask, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

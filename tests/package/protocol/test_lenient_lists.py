@@ -16,7 +16,7 @@ import pytest
 from mcpgen_runtime._wire import Untagged, Variant, decoder
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import RemoteProtocolError
-from mcpgen_runtime.protocol.client_connection import NAMED_ITEMS, page_decoder, result_decoder
+from mcpgen_runtime.protocol.results import NAMED_ITEMS, page_decoder, result_decoder
 from mcpgen_runtime.r2026_07_28.models import DiscoverResult, ListToolsResult, PromptArgument
 from mcpgen_runtime.revisions import REVISIONS
 from package.live import TEXT

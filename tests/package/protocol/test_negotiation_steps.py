@@ -19,11 +19,9 @@ from mcpgen_runtime.errors import (
     RevisionError,
 )
 from mcpgen_runtime.facts import Lifecycle
-from mcpgen_runtime.protocol.client_connection import (
-    VersionNegotiation,
-    drop_malformed_members,
-    result_decoder,
-)
+from mcpgen_runtime.protocol.initialization import Step
+from mcpgen_runtime.protocol.negotiation import first_step
+from mcpgen_runtime.protocol.results import drop_malformed_members, result_decoder
 from mcpgen_runtime.revisions import REVISIONS
 from package.wire import HANDSHAKE, PER_REQUEST, describe_as, facts
 
@@ -34,17 +32,14 @@ UNSUPPORTED = facts(NEWEST).errors.unsupported_revision
 PROBE, HANDSHAKES = ("server/discover", NEWEST), ("initialize", HANDSHAKE[-1])
 
 
-def negotiation_of(revisions: Any) -> VersionNegotiation:
-    """A negotiation whose first request was sent."""
-    negotiation = VersionNegotiation(revisions, describe_as({}, "client"))
-    negotiation.request()
-    return negotiation
+def step_of(revisions: Any) -> Step:
+    """The first step of a negotiation."""
+    return first_step(revisions, describe_as({}, "client"))
 
 
-def next_request(negotiation: VersionNegotiation) -> tuple[str, str]:
-    """Method and revision of the next request."""
-    revision, method, _ = negotiation.request()
-    return method, revision.name
+def request_of(step: Step) -> tuple[str, str]:
+    """Method and revision of the request of a step."""
+    return step.method, step.revision.name
 
 
 def refusal(supported: Any, code: int = UNSUPPORTED or 0) -> RemoteError:
@@ -69,9 +64,7 @@ AFTER_A_PROBE: list[tuple[McpError | None, tuple[str, str]]] = [
 def test_a_failed_probe_is_followed_by_another_request(
     error: McpError | None, following: tuple[str, str]
 ) -> None:
-    negotiation = negotiation_of(REVISIONS)
-    negotiation.receive_error(error)
-    assert next_request(negotiation) == following
+    assert request_of(step_of(REVISIONS).receive_error(error)) == following
 
 
 FINAL = [
@@ -89,16 +82,15 @@ FINAL = [
 @pytest.mark.parametrize("error", FINAL, ids=repr)
 def test_some_failures_of_a_probe_are_final(error: McpError) -> None:
     with pytest.raises(type(error)) as raised:
-        negotiation_of(REVISIONS).receive_error(error)
+        step_of(REVISIONS).receive_error(error)
     assert raised.value is error
 
 
 def test_a_revision_that_is_refused_yet_listed_is_tried_again() -> None:
-    negotiation = negotiation_of(REVISIONS)
-    negotiation.receive_error(refusal([NEWEST]))
-    assert next_request(negotiation) == PROBE
+    again = step_of(REVISIONS).receive_error(refusal([NEWEST]))
+    assert request_of(again) == PROBE
     with pytest.raises(RevisionError, match="no revision in common") as error:
-        negotiation.receive_error(refusal([NEWEST]))
+        again.receive_error(refusal([NEWEST]))
     assert error.value.offered == (NEWEST,)
 
 
@@ -107,7 +99,7 @@ def test_a_revision_that_is_refused_yet_listed_is_tried_again() -> None:
 )
 def test_without_a_listed_revision_to_try_none_is_in_common(error: RemoteError) -> None:
     with pytest.raises(RevisionError, match="no revision in common"):
-        negotiation_of(REVISIONS).receive_error(error)
+        step_of(REVISIONS).receive_error(error)
 
 
 @pytest.mark.parametrize(
@@ -118,23 +110,18 @@ def test_without_a_listed_revision_to_try_none_is_in_common(error: RemoteError) 
     ],
 )
 def test_a_client_without_handshake_names_what_it_missed(error: McpError | None, text: str) -> None:
-    negotiation = negotiation_of(MODERN)
-    assert not negotiation.may_fall_back
-    assert negotiation.without_probe is None
     with pytest.raises(RevisionError, match=text):
-        negotiation.receive_error(error)
+        step_of(MODERN).receive_error(error)
     with pytest.raises(ResponseLostError):
-        negotiation_of(MODERN).receive_error(LOST)
+        step_of(MODERN).receive_error(LOST)
 
 
 def test_a_refused_handshake_is_tried_with_a_listed_revision() -> None:
-    negotiation = negotiation_of(SESSIONS)
-    assert negotiation.without_probe is None
-    assert negotiation_of(REVISIONS).without_probe is not None
-    negotiation.receive_error(refusal([HANDSHAKE[-1], HANDSHAKE[0], HANDSHAKE[1]], -32602))
-    assert next_request(negotiation) == ("initialize", HANDSHAKE[1])
+    named = refusal([HANDSHAKE[-1], HANDSHAKE[0], HANDSHAKE[1]], -32602)
+    again = step_of(SESSIONS).receive_error(named)
+    assert request_of(again) == ("initialize", HANDSHAKE[1])
     with pytest.raises(RevisionError, match="no revision in common"):
-        negotiation.receive_error(refusal([HANDSHAKE[-1], HANDSHAKE[1], NEWEST], -32602))
+        again.receive_error(refusal([HANDSHAKE[-1], HANDSHAKE[1], NEWEST], -32602))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +136,7 @@ def test_a_refused_handshake_is_tried_with_a_listed_revision() -> None:
 )
 def test_other_failures_of_a_handshake_are_final(error: McpError | None, kind: type) -> None:
     with pytest.raises(kind) as raised:
-        negotiation_of(SESSIONS).receive_error(error)
+        step_of(SESSIONS).receive_error(error)
     if error is None:
         assert str(raised.value) == "initialize: no answer"
     else:

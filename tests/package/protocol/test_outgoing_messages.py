@@ -18,9 +18,9 @@ from mcpgen_runtime.errors import (
     ProtocolError,
 )
 from mcpgen_runtime.protocol.jsonrpc import parse
-from mcpgen_runtime.protocol.lifecycle import State
 from mcpgen_runtime.protocol.receiver import Ignored, RequestReceived, Send
 from mcpgen_runtime.protocol.server_connection import ServerConnection, accepted_of_extensions
+from mcpgen_runtime.protocol.states import State
 from mcpgen_runtime.revisions import REVISIONS
 from package.protocol.pair import Pair
 from package.protocol.traffic import whole_session

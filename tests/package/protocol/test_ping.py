@@ -11,7 +11,7 @@ from mcpgen_runtime.errors import MethodNotFoundError, RemoteError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.ends import ASKED, answering_ends, ask, both, end_of
 from package.protocol.pair import Pair
 from package.rules import revisions_holding

@@ -16,7 +16,9 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Lifecycle, Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.lifecycle import Session, State
+from mcpgen_runtime.protocol.initialization import Initialization
+from mcpgen_runtime.protocol.lifecycle import Session
+from mcpgen_runtime.protocol.probe import Probe
 from mcpgen_runtime.protocol.receiver import (
     CancelReceived,
     Ignored,
@@ -30,6 +32,7 @@ from mcpgen_runtime.protocol.receiver import (
 )
 from mcpgen_runtime.protocol.requests import ConnectionState
 from mcpgen_runtime.protocol.server_connection import ServerMeta
+from mcpgen_runtime.protocol.states import State
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import RESULTS
 from package.wire import (
@@ -222,16 +225,16 @@ UNKNOWN = {"code": -32601, "message": "unknown"}
 def test_each_message_of_an_opening_is_marked_as_such(answer: dict[str, Any]) -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
     assert connection.open().method == "server/discover"
-    probing = [connection.probing]
+    assert isinstance(connection.step, Probe)
     (following,) = opened_by(connection, **answer)
     assert (following.message.method, following.opens) == ("initialize", True)
-    assert [*probing, connection.probing] == [True, False]
+    assert isinstance(connection.step, Initialization)
     confirmation, opened = opened_by(connection, result=shook_hands(HANDSHAKE[-1]))
     assert confirmation == Send(confirmation.message, opens=True)
     assert confirmation.message.method == "notifications/initialized"
     assert opened == Opened(REVISIONS[HANDSHAKE[-1]])
     assert connection.outbound_requests == ()
-    assert connection.without_probe is None
+    assert connection.first_step is None
     id, _ = connection.request("ping")
     answered = connection.receive(encode_message({"jsonrpc": "2.0", "id": id, "result": {}}))
     assert [type(event) for event in answered] == [ResponseReceived]
@@ -240,11 +243,10 @@ def test_each_message_of_an_opening_is_marked_as_such(answer: dict[str, Any]) ->
 def test_a_probe_that_is_refused_late_is_ignored() -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
     probe = connection.open()
-    (following,) = connection.opening_timed_out()
+    (following,) = connection.step_timed_out()
     assert (following.message.method, following.opens) == ("initialize", True)
-    assert connection.opening_timed_out() == []
     late = encode_message({"jsonrpc": "2.0", "id": probe.id, "error": UNKNOWN})
-    assert connection.receive(late) == [Ignored("the probe was refused, late")]
+    assert connection.receive(late) == [Ignored("server/discover was refused, late")]
     confirmation, _ = opened_by(connection, result=shook_hands(HANDSHAKE[0]))
     assert confirmation.message.method == "notifications/initialized"
 
@@ -252,7 +254,7 @@ def test_a_probe_that_is_refused_late_is_ignored() -> None:
 def test_a_probe_that_is_answered_late_takes_the_handshake_back() -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
     probe = connection.open()
-    (following,) = connection.opening_timed_out()
+    (following,) = connection.step_timed_out()
     result = {**DISCOVERED, "supportedVersions": [PER_REQUEST[-1]]}
     late = encode_message({"jsonrpc": "2.0", "id": probe.id, "result": result})
     assert connection.receive(late) == [Opened(REVISIONS[PER_REQUEST[-1]])]
@@ -265,7 +267,7 @@ def test_a_probe_that_is_answered_late_takes_the_handshake_back() -> None:
 def test_after_a_handshake_no_answer_to_the_probe_is_expected() -> None:
     connection = ClientConnection(REVISIONS, describe_as({}, "client"))
     probe = connection.open()
-    (following,) = connection.opening_timed_out()
+    (following,) = connection.step_timed_out()
     result = shook_hands(HANDSHAKE[-1])
     connection.receive(
         encode_message({"jsonrpc": "2.0", "id": following.message.id, "result": result})

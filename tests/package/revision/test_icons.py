@@ -12,8 +12,8 @@ import pytest
 
 from mcpgen_runtime._wire import ValidationError, convert, to_builtins
 from mcpgen_runtime.client.host import safe_icons
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import Icon
-from mcpgen_runtime.server.toolkit.server import Server
 from package.live import live
 from package.rules import revisions_holding
 from package.scripted import connect_scripted

@@ -10,7 +10,7 @@ import pytest
 
 import mcpgen_runtime
 from mcpgen_runtime.client.async_client import connect
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.wire import STREAMABLE
 
 PACKAGE = Path(mcpgen_runtime.__file__).parent

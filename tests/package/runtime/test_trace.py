@@ -24,7 +24,7 @@ from mcpgen_runtime.errors import EndOfChannel, FrameError, ToolFailedError, Tra
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.masking import MASK
 from mcpgen_runtime.runtime.trace import Trace, trace_channel
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.transports.memory import memory_pair
 from package.processes import PACKAGE_ROOT
 

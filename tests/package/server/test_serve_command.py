@@ -22,7 +22,7 @@ REVISION = max(REVISIONS.of(Lifecycle.HANDSHAKE))
 
 WEATHER = """
     import os, subprocess, sys, time
-    from mcpgen_runtime.server.toolkit.server import Server
+    from mcpgen_runtime.server.chosen import Server
     print("imported", flush=True)
     subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
     server = Server("weather", "1", drain=0.2)

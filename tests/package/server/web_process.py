@@ -29,7 +29,7 @@ LINE = re.compile(r"serving at http://(\S+?):(\d+)(/\S*)\n")
 WEB = """
     import contextlib, os, sys, threading, time
     import anyio
-    from mcpgen_runtime.server.toolkit.server import Server
+    from mcpgen_runtime.server.chosen import Server
 
     @contextlib.asynccontextmanager
     async def lifespan(server):

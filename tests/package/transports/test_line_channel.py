@@ -23,7 +23,7 @@ from mcpgen_runtime.errors import (
     FrameError,
     LocalProtocolError,
 )
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.transports.line_channel import (
     AsyncioSink,
     AsyncioSource,

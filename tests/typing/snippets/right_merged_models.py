@@ -9,7 +9,7 @@ from mcpgen_runtime.r2024_11_05 import models as oldest
 from mcpgen_runtime.r2024_11_05.client import Client as ClientOfOldest
 from mcpgen_runtime.r2025_06_18 import models as middle
 from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.testing import Pair, PairOf, connected
 
 server = Server("weather")

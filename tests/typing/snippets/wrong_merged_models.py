@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mcpgen_runtime import Client, ClientHandlers, RequestContext, models
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.testing import connected
 
 server = Server("weather")

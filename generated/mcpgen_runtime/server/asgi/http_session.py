@@ -27,7 +27,8 @@ from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import ConnectionClosedError, EndOfChannel, TransportError
 from ...facts import Revision
 from ...protocol.connection import Connection
-from ...protocol.lifecycle import Session, State
+from ...protocol.lifecycle import Session
+from ...protocol.states import State
 from ...runtime.peer import Peer
 from ...runtime.request_context import Identity
 from ...runtime.task_scope import TaskScope, loop_clock

@@ -30,7 +30,7 @@ from ...foreign_text import safe_repr
 from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
-from ...protocol.lifecycle import DISCOVER
+from ...protocol.states import DISCOVER
 from ...runtime.concurrency import resume
 from .http_response import HttpResponse, over_limit, refusal
 from .settings import Answers, Limits

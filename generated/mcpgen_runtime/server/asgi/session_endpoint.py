@@ -26,7 +26,6 @@ from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
 from ...protocol.handshake import HandshakeConnection, handshake_connection
 from ...protocol.lifecycle import (
-    INITIALIZE,
     Description,
     RequestMetadata,
     Session,
@@ -34,6 +33,7 @@ from ...protocol.lifecycle import (
 )
 from ...protocol.receiver import Send
 from ...protocol.request_meta import MetaCache
+from ...protocol.states import INITIALIZE
 from ...revision_facts import Facts
 from ...runtime.request_context import NETWORK, PRINCIPAL
 from ...runtime.task_scope import TaskScope, keep_running

@@ -26,7 +26,7 @@ from ...facts import Lifecycle
 from ...framing.sse import ENDPOINT, MESSAGE
 from ...protocol import jsonrpc
 from ...protocol.handshake import FOLLOWING
-from ...protocol.lifecycle import INITIALIZE
+from ...protocol.states import INITIALIZE
 from ...runtime.request_context import PRINCIPAL, Application, Identity, Principal, RequestContext
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response

@@ -19,7 +19,8 @@ from msgspec.structs import replace
 
 from ...channel import OutgoingMessage
 from ...protocol.handshake import HandshakeConnection
-from ...protocol.lifecycle import Session, State
+from ...protocol.lifecycle import Session
+from ...protocol.states import State
 from ..asgi.event_store import StoredEvents
 from ..asgi.http_session import HttpSession
 from ..asgi.response_writer import PostResponse, SseResponse

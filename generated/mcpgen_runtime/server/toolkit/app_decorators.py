@@ -25,11 +25,12 @@ from ...foreign_text import is_uri
 from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...runtime.request_context import RequestContext, checked_scopes
 from .content import present_members
-from .decorators import Decorators, wire_members
-from .dispatcher import Dispatcher
+from .decorators import wire_members
 from .registry import NO_CACHING, CacheHint, Listed, checked_tags
 from .revision_types import field_type, structs_in
+from .server import ServerKernel
 from .signatures import local_names
+from .tools import ToolRunner
 
 _META = "_meta"
 _DECLARED: Mapping[str, Any] = {CAPABILITY: {UI: {}}}
@@ -50,13 +51,15 @@ class PlainTool(msgspec.Struct, frozen=True):
         return {**rest, _META: meta} if meta else rest
 
 
-class AppDecorators(Decorators):
-    """The decorators, with user interfaces."""
+class AppServer(ServerKernel):
+    """A server with user interfaces of tools."""
 
-    def __init__(self, dispatcher: Dispatcher) -> None:
-        super().__init__(dispatcher)
-        self._unknown_uis: set[str] = set()
-        dispatcher.registries.tools.view = self._tools_for
+    _unknown_uis: set[str]
+
+    def _use_options(self, options: dict[str, Any]) -> None:
+        self._unknown_uis = set()
+        self._dispatcher.registries.tools.view = self._tools_for
+        super()._use_options(options)
 
     def ui(
         self,
@@ -118,19 +121,18 @@ class AppDecorators(Decorators):
         self._dispatcher.registries.resources.add(uri, resource)
         self._dispatcher.declare(_DECLARED)
 
-    def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
-        others = dict(options)
-        uri, visibility = others.pop("ui", None), others.pop("visibility", None)
-        super()._tool_meta(meta, others)
-        if uri is None and visibility is None:
-            return meta
+    def _use_tool_options(
+        self, options: dict[str, Any], members: dict[str, Any]
+    ) -> ToolRunner | None:
+        uri, visibility = options.pop("ui", None), options.pop("visibility", None)
         if uri is not None:
             check_ui_uri(uri, "ui")
         if visibility is not None:
             visibility = _checked_visibility(visibility)
-        self._dispatcher.declare(_DECLARED)
-        own: dict[str, Any] = {} if meta is None else dict(meta)
-        return own | {"ui": present_members(resourceUri=uri, visibility=visibility)}
+        if ui := present_members(resourceUri=uri, visibility=visibility):
+            self._dispatcher.declare(_DECLARED)
+            members[_META] = {**members.get(_META, {}), "ui": ui}
+        return super()._use_tool_options(options, members)
 
     def _tools_for(
         self, listed: Mapping[str, Listed], request: RequestContext

@@ -13,9 +13,11 @@ from __future__ import annotations
 import binascii
 import os
 import sys
+import types
+import typing
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Union
 
 import msgspec
 
@@ -44,6 +46,24 @@ else:
 
 class Wire(msgspec.Struct, metaclass=MessageType, frozen=True, rename="camel", omit_defaults=True):
     """Base: camelCase on the wire; members that are `None` are left out."""
+
+
+class UnfinishedResult:
+    """Base of results of handlers that are no result of their request yet, such as a question."""
+
+
+def without_unfinished(annotation: Any) -> Any:
+    """A return annotation without unfinished results; `Any` if it was nothing else."""
+    if _is_unfinished(annotation):
+        return Any
+    if typing.get_origin(annotation) in (Union, types.UnionType):
+        parts = [part for part in typing.get_args(annotation) if not _is_unfinished(part)]
+        return Union[tuple(parts)]  # noqa: UP007 - the members are known at run time only
+    return annotation
+
+
+def _is_unfinished(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, UnfinishedResult)
 
 
 class Annotations(Wire, frozen=True, kw_only=True):

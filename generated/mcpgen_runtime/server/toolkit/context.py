@@ -12,8 +12,19 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, cast
+from functools import cache, partial
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    cast,
+)
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -24,14 +35,12 @@ from ...channel import RequestId
 from ...protocol.connection import Connection
 from ...protocol.lifecycle import settings_of
 from ...runtime.request_context import Principal, RequestContext
-from .features import ContextFeatures, OpenURLElicitations, RequestStateSigner, http_request
 from .registry import ItemRegistries
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault  # type checkers have it built in
 
-    from ...other_sdks import NoOptions
-    from .features import RequestHead, ServerSession
+    from ...absence import NoOptions
 
 Parameters = ParamSpec("Parameters")
 
@@ -57,7 +66,7 @@ def _needs_no_await(
     return cast("Callable[Parameters, Sending]", function)  # `Sending` is for type checkers alone
 
 
-class Context(ContextFeatures, Generic[StateT]):
+class Context(Generic[StateT]):
     """The request being served.
 
     A parameter annotated with this class receives it, whatever its name; `Context[AppState]` says
@@ -66,43 +75,38 @@ class Context(ContextFeatures, Generic[StateT]):
 
     Args:
         request_context: The request.
-        signer: Signs and verifies request states.
-        url_elicitations: The open URL elicitations of the server.
         state: The value that the server's `lifespan` yielded, or `None`.
         registries: The items of the server.
-        session_of: Makes the `ServerSession` of a request.
+        round_trips: Results that ask for input, for the feature that has them.
 
     Attributes:
         request_context: The request.
         state: The value that the server's `lifespan` yielded, or `None`.
-        questions: Questions and answers of the request; `None` before the first question.
     """
 
-    __slots__ = ("_registries", "_session_of", "state")
+    __slots__ = ("_registries", "_round_trips", "request_context", "state")
+
+    _absent: ClassVar[Mapping[str, str]] = {}
+    """Members of absent features, each with its feature."""
 
     def __init__(
         self,
         request_context: RequestContext,
-        signer: RequestStateSigner,
-        url_elicitations: OpenURLElicitations,
         state: StateT,
         registries: ItemRegistries,
-        session_of: Callable[[RequestContext], Any],
+        round_trips: Any,
     ) -> None:
         self.request_context = request_context
         self.state: StateT = state
         self._registries = registries
-        self._session_of = session_of
-        self._signer = signer
-        self._url_elicitations = url_elicitations
-        self.questions = None
+        self._round_trips = round_trips
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
             from ...absence import attribute_error  # for the error only
 
-            raise attribute_error(self, name)
+            raise attribute_error(self, name, self._absent)
 
     @property
     def is_retry(self) -> bool:
@@ -123,11 +127,6 @@ class Context(ContextFeatures, Generic[StateT]):
         Over HTTP the `Mcp-Session-Id`. A session over another transport gets a random id.
         """
         return session_id(self.request_context)
-
-    @property
-    def http_request(self) -> RequestHead | None:
-        """The HTTP request: headers, query, cookies and client; `None` over other transports."""
-        return http_request()
 
     @property
     def principal(self) -> Principal:
@@ -257,15 +256,6 @@ class Context(ContextFeatures, Generic[StateT]):
         """
         await self.request_context.close_stream()
 
-    @property
-    def client(self) -> ServerSession:
-        """The requests and notifications of a server, typed: `create_message`, `elicit`, ...
-
-        Each coroutine raises the errors of `request`.
-        """
-        session: ServerSession = self._session_of(self.request_context)
-        return session
-
     async def request(
         self, method: str, params: Any = None, *, timeout: float | None = None
     ) -> Any:
@@ -300,8 +290,8 @@ for _name in ("log", "debug", "info", "warning", "error"):
     vars(Context)[_name].__defaults__ = (UNSET, None)
 
 
-class ThreadContext(Context[Any]):
-    """A `Context` for a worker thread."""
+class ThreadContext:
+    """A base of contexts for worker threads, before the class of the context."""
 
     __slots__ = ()
 
@@ -314,7 +304,16 @@ class ThreadContext(Context[Any]):
 
 def use_in_thread(context: Context[Any]) -> None:
     """Change the class of a context to that for a worker thread."""
-    context.__class__ = ThreadContext
+    kind: Any = type(context)  # mypy does not know that it is hashable
+    if not issubclass(kind, ThreadContext):
+        context.__class__ = _for_threads(kind)
+
+
+@cache
+def _for_threads(kind: Any) -> type[Context[Any]]:
+    """The class of contexts for worker threads, for a class of contexts."""
+    thread_context: Any = type(kind.__name__, (ThreadContext, kind), {"__slots__": ()})
+    return cast("type[Context[Any]]", thread_context)  # derives from both
 
 
 def _call(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -20,7 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypedDict, TypeVar
 
 from ..._wire import (
     STRUCTS,
@@ -32,14 +32,15 @@ from ..._wire import (
     is_object,
 )
 from ...errors import InternalError, InvalidParamsError, MethodNotFoundError
-from ...facts import Method, Revision, Revisions
+from ...facts import Method, Revision
 from ...protocol.lifecycle import CAPABILITY
 from ...protocol.request_meta import check_extensions, is_made_of, recast
 from ...runtime.request_context import RequestContext, checked_scopes
 from ...values.value_types import to_json, value_type
 from . import signatures
 from .context import Context
-from .dispatcher import Dispatcher, is_permitted, with_input
+from .dispatcher import Dispatcher, is_permitted
+from .server import ServerKernel
 from .signatures import local_names
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -156,11 +157,24 @@ class CustomMethod:
             raise InvalidParamsError(f"{self._label}: params: {error_text(error)}") from None
 
 
-class MethodDecorator:
+class HandlerOptions(TypedDict, total=False):
+    """Low-level handlers of a server.
+
+    Attributes:
+        handlers: Rendered `ServerHandlers`, one per revision, which override the registered
+            functions. Request states in their results are not signed.
+    """
+
+    handlers: Sequence[RevisionHandlers]
+
+
+class MethodDecorator(ServerKernel):
     """The decorator of custom methods; a base of `Server`."""
 
-    _dispatcher: Dispatcher
-    revisions: Revisions
+    def _use_options(self, options: dict[str, Any]) -> None:
+        if handlers := options.pop("handlers", ()):
+            self._dispatcher.overrides = LowLevelHandlers(handlers)
+        super()._use_options(options)
 
     def method(
         self,
@@ -243,7 +257,7 @@ def _call(
         if not is_permitted(method, label, forbidden):
             raise MethodNotFoundError(label)
     context = dispatcher.context_of(request)
-    return with_input(context, method.call(context))
+    return dispatcher.result_of(context, method.call(context))
 
 
 def _is_struct(kind: Any) -> bool:

@@ -9,7 +9,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Concatenate,
+    ParamSpec,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 from ...facts import Revisions
 from ...revisions import REVISIONS
@@ -21,7 +30,7 @@ from .signatures import local_names
 from .tools import FROM_SIGNATURE, FromSignature, Tool, ToolRunner
 
 if TYPE_CHECKING:
-    from .features import ToolOptions
+    from ..chosen import ToolOptions
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -62,6 +71,9 @@ class Decorators:
     revisions: Revisions = REVISIONS
     """The revisions that it serves; those of packages on an installed runtime are their own."""
 
+    _absent: ClassVar[Mapping[str, str]] = {}
+    """Members and `FUNCTION.KEYWORD` of absent features, each with its feature."""
+
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
 
@@ -82,8 +94,7 @@ class Decorators:
         timeout: float | None = None,
         threads: bool = True,
         tags: Collection[str] = (),
-        runner: ToolRunner | None = None,
-        **others: Unpack[ToolOptions],
+        **options: Unpack[ToolOptions],
     ) -> Callable[[Function], Function]: ...
 
     @overload
@@ -105,8 +116,7 @@ class Decorators:
         timeout: float | None = None,
         threads: bool = True,
         tags: Collection[str] = (),
-        runner: ToolRunner | None = None,
-        **others: Unpack[ToolOptions],
+        **options: Unpack[ToolOptions],
     ) -> Any:
         """Register the decorated function as a tool.
 
@@ -133,7 +143,7 @@ class Decorators:
                 event loop, which saves the thread, and holds up all other requests meanwhile; the
                 methods of its context can't be awaited there.
             tags: Names for `enable` and `disable`; they are not sent.
-            runner: Runs the calls, such as `Tasks`; `None` for the tasks of their requests.
+            options: Options of features; see `ToolOptions`.
 
         Raises:
             TypeError: An option is unknown or malformed; (from the decorator) the signature can't
@@ -142,13 +152,12 @@ class Decorators:
                 name is taken.
         """
         own_name = None if callable(name) else name
-        own, rest = split_options(self._dispatcher, "tool", others)
-        meta = self._tool_meta(meta, rest)
+        own, rest = split_options(self._dispatcher, "tool", options)
         required = checked_scopes(scopes)
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
         members = own | wire_members(title, description, icons, meta, hints)
-        if runner is not None:
-            members |= runner.tool_members
+        runner = self._use_tool_options(rest, members)
+        check_others(rest, "tool", self._absent)
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
@@ -170,15 +179,26 @@ class Decorators:
                 threads=threads,
             )
             tool.scopes, tool.tags, tool.runner = required, checked_tags(tags), runner
+            self._prepare_tool(tool)
             self._dispatcher.registries.tools.add(tool.name, tool)
             return function
 
         return register(name) if callable(name) else register
 
-    def _tool_meta(self, meta: Any, options: Mapping[str, Any]) -> Any:
-        """`_meta` of a tool, with the members that options of features add."""
-        check_others(options, "tool")
-        return meta
+    def _use_tool_options(
+        self, options: dict[str, Any], members: dict[str, Any]
+    ) -> ToolRunner | None:
+        """Take the options of features out of those of a tool, and add the members that they make.
+
+        The base of a feature overrides it, and calls that of the next base.
+
+        Returns:
+            What runs the calls of the tool; `None` for the tasks of their requests.
+        """
+        return None
+
+    def _prepare_tool(self, tool: Tool) -> None:
+        """Change a tool before it is registered; the base of a feature may override it."""
 
     add_tool = adder(tool)
 
@@ -226,10 +246,11 @@ def split_options(
     return own, {name: value for name, value in options.items() if name not in names}
 
 
-def check_others(others: Mapping[str, object], decorator: str) -> None:
-    """Raise `TypeError` if there are unknown options."""
+def check_others(
+    others: Mapping[str, object], decorator: str, absent: Mapping[str, str] = {}
+) -> None:
+    """Raise `TypeError` if there are unknown options; see `Decorators._absent`."""
     if others:
         from ...absence import keyword_error  # for the error only
-        from ...other_sdks import ABSENT
 
-        raise keyword_error(f"server.{decorator}", others, ABSENT)
+        raise keyword_error(f"server.{decorator}", others, absent)

@@ -15,7 +15,15 @@ basic/authorization (scope challenge handling).
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Coroutine, Iterable, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
@@ -26,6 +34,7 @@ import msgspec
 from ...errors import InvalidParamsError, InvalidRequestError, MethodNotFoundError
 from ...facts import Method, Revision, Revisions
 from ...foreign_text import safe_repr
+from ...protocol import jsonrpc
 from ...protocol.lifecycle import (
     Admit,
     Description,
@@ -34,19 +43,11 @@ from ...protocol.lifecycle import (
     merge_objects,
     reduce_to,
 )
-from ...protocol.requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
-from ...runtime.concurrency import check_own_failure
+from ...protocol.requests import MESSAGE
 from ...runtime.request_context import ANONYMOUS, PRINCIPAL, Application, RequestContext
 from ..serving import Announcer, ProcessLimit
 from .content import check_json, expect, present_members
 from .context import Context
-from .features import (
-    InputRequired,
-    OpenURLElicitations,
-    RequestStateSigner,
-    URLElicitationRequiredError,
-    server_session,
-)
 from .output_conversion import ToolResultBuilder, tool_result_builder
 from .registry import (
     ITEM_LISTS,
@@ -67,6 +68,13 @@ Handler: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any]]
 
 ItemHandler: TypeAlias = "Callable[[Dispatcher, RequestContext], Coroutine[Any, Any, Any]]"
 """Handles requests of one method about what is registered in a dispatcher."""
+
+FindResource: TypeAlias = Callable[
+    [str, Mapping[str, Any], Mapping[str, Any]], tuple[Any, Mapping[str, Any]]
+]
+
+RequiredScopes: TypeAlias = Callable[[jsonrpc.Message], Collection[str]]
+"""Returns the scopes that a message needs."""
 
 Announce: TypeAlias = Callable[..., None]
 """Sends a notification to all interested sessions: name, and optionally params and subject."""
@@ -99,15 +107,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
         instructions: How to use the server, for the model.
         page_size: Most items of a page; `None` for all.
         list_changed: Whether changes of lists are announced.
-        subscribe: Whether clients may subscribe to resources.
         logging: Whether log messages are sent.
         coerce: Whether texts in arguments of tools are converted to the types of the parameters.
         additional_properties: What generated input schemas say of unknown arguments, if anything.
         schemas: Whether listed schemas have definitions in place of references, or references.
         show_errors: Whether results contain the text of unexpected exceptions of tools.
         capabilities: Capabilities to declare beyond those of registered features.
-        overrides: Handlers that replace those of the toolkit, if there are any.
-        signer: Signs and verifies request states.
         cache: The cache hint of each list.
         validation_seconds: Time limit for validating a value against a user-defined JSON Schema.
         forbidden_items: Whether items whose scopes a principal lacks are listed.
@@ -121,15 +126,12 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str | None
     page_size: int | None
     list_changed: bool
-    subscribe: bool
     logging: bool
     coerce: bool
     additional_properties: Literal[False] | None
     schemas: SchemaForm
     show_errors: bool
     capabilities: Mapping[str, Any]
-    overrides: Overrides | None
-    signer: RequestStateSigner
     cache: Mapping[Cacheable, CacheHint]
     validation_seconds: float
     forbidden_items: ForbiddenItems = "listed"
@@ -150,6 +152,61 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(
                 f"validation_seconds: expected more than 0, got {self.validation_seconds}"
             )
+
+
+class RoundTrips(Protocol):
+    """Results that ask the client for input, and requests that continue after such a result."""
+
+    def check(self, context: Context[Any]) -> None:
+        """Check the state of a request that continues an earlier one.
+
+        Raises:
+            InvalidParamsError: The state is invalid.
+        """
+        ...
+
+    def result(
+        self, context: Context[Any], handler: Coroutine[Any, Any, Any]
+    ) -> Coroutine[Any, Any, Any]:
+        """The result of a handler, or the result that asks for the input that the handler needs."""
+        ...
+
+
+class SharedKeys(Protocol):
+    """The keys of a server, which processes that serve together share."""
+
+    def shared_keys(self) -> Sequence[bytes]:
+        """The keys that other processes may have too, newest first."""
+        ...
+
+    def adopt_keys(self, keys: Any) -> None:
+        """Take the keys of another server, unless this one was given keys of its own."""
+        ...
+
+    def adopt_key(self, key: bytes) -> None:
+        """Take a key, unless this server was given keys."""
+        ...
+
+
+class Hooks(msgspec.Struct, kw_only=True):
+    """What the features of a server add to its dispatcher, or to a proxy in the place of that.
+
+    Attributes:
+        context: The class of the contexts of requests.
+        items: Handlers of the requests about registered items beside tools, by wire name.
+        find_resource: Finds the resource of a URI, and the values of its template's variables,
+            among registered resources and templates.
+        round_trips: Results that ask for input; `None` if handlers can't ask.
+        keys: The keys of the server; `None` if it signs and seals nothing.
+        required_scopes: Changes the function that finds the scopes of a message.
+    """
+
+    context: type[Context[Any]] = Context
+    items: Mapping[str, ItemHandler] = {}
+    find_resource: FindResource | None = None
+    round_trips: RoundTrips | None = None
+    keys: SharedKeys | None = None
+    required_scopes: Callable[[RequiredScopes], RequiredScopes] | None = None
 
 
 class MountedServer(Protocol):
@@ -176,14 +233,16 @@ class Dispatcher:
         settings: Settings of the server.
         announcer: Announces changes to its clients.
         revisions: The revisions that it serves.
-        session_of: Makes the typed requests and notifications to the client of a request.
-        items: Handlers of the requests about registered items beside tools, by wire name.
+        hooks: What features add; shared with a proxy that takes the dispatcher's place.
 
     Attributes:
         settings: As passed.
         announcer: As passed.
         revisions: As passed.
-        items: As passed, with those that `add_item_handlers` added.
+        hooks: As passed.
+        overrides: Handlers that replace those of the toolkit, if there are any.
+        with_lists: Requests and a notification that are served with a list, by the notification
+            that the list has changed.
         application: Handles requests: the dispatcher itself, or middleware in front of it.
         lifespan: The lifespan of the server, if it has one.
         is_served: Whether the server was started.
@@ -201,7 +260,6 @@ class Dispatcher:
         shares: Functions that receive the shared state; see `Service.share`.
         default_runner: Runs the calls of tools without a runner of their own.
         state: The value that the lifespan yielded.
-        url_elicitations: The open URL elicitations.
         mounts: The servers that are mounted on it, in order.
         mounted_on: The servers that it is mounted on.
         method_followers: Serve its methods on the servers that it is mounted on.
@@ -218,14 +276,14 @@ class Dispatcher:
         settings: ServerSettings,
         announcer: Announcer,
         revisions: Revisions,
-        session_of: Callable[[RequestContext], Any] = server_session,
-        items: Mapping[str, ItemHandler] = {},
+        hooks: Hooks,
     ) -> None:
         self.settings = settings
         self.announcer = announcer
         self.revisions = revisions
-        self._session_of = session_of
-        self.items = items
+        self.hooks = hooks
+        self.overrides: Overrides | None = None
+        self.with_lists: dict[str, tuple[Collection[str], str]] = {}
         self.application: Application = self
         self.lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
         self.is_served = False
@@ -240,12 +298,10 @@ class Dispatcher:
         self.shares: list[Callable[[Any], None]] = []
         self.default_runner: ToolRunner | None = None
         self.state: ContextVar[Any] = ContextVar("state", default=None)
-        self.url_elicitations = OpenURLElicitations()
         self.mounts: list[MountedServer] = []
         self.mounted_on: list[Dispatcher] = []
         self.method_followers: list[Follower] = []
         self._forbidden: ForbiddenItems = settings.forbidden_items
-        self._overrides = settings.overrides
         self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
         self.registries = ItemRegistries(*map(self._new_registry, ITEM_LISTS))
@@ -253,7 +309,7 @@ class Dispatcher:
         self.item_handlers: dict[str, Handler] = {
             **{registry.row.request: registry.page for registry in self.registries},
             "tools/call": self._call_tool,
-            **{name: partial(each, self) for name, each in items.items()},
+            **{name: partial(each, self) for name, each in hooks.items.items()},
         }
 
     def _new_registry(self, row: ItemList) -> Registry[Any]:
@@ -325,8 +381,8 @@ class Dispatcher:
             MethodNotFoundError: No registered feature has the method.
             ProtocolError: The handler raised it.
         """
-        if self._overrides is not None:
-            result = self._overrides.handle(context)
+        if self.overrides is not None:
+            result = self.overrides.handle(context)
             if result is not None:
                 return result
         handler = self.handlers.get(context.method.name)
@@ -336,7 +392,7 @@ class Dispatcher:
 
     def calls_tools_itself(self) -> bool:
         """Whether no proxy, override, runner or middleware handles tool calls, so plans may."""
-        is_answered_elsewhere = self.is_open or self._overrides or self.default_runner
+        is_answered_elsewhere = self.is_open or self.overrides or self.default_runner
         return self.application is self and not is_answered_elsewhere
 
     def subscription_listener(self) -> OnSubscription | None:
@@ -351,8 +407,8 @@ class Dispatcher:
         """Pass a notification to handlers of the user, and to mounted servers."""
         for mount in self.mounts:
             await mount.server.application.notified(context)
-        if self._overrides is not None:
-            await self._overrides.notified(context)
+        if self.overrides is not None:
+            await self.overrides.notified(context)
 
     def param_headers_of(self, tool: str) -> Mapping[tuple[str, ...], str]:
         """The HTTP headers that repeat arguments of a tool, by the path of the argument."""
@@ -370,8 +426,8 @@ class Dispatcher:
         """The capabilities of the server in a revision, in their newest form."""
         capabilities: dict[str, Any] = {}
         requests = set(self.handlers)
-        if self._overrides is not None:
-            requests.update(self._overrides.requests(revision))
+        if self.overrides is not None:
+            requests.update(self.overrides.requests(revision))
         rows = [row for name, row in revision.client_requests.items() if name in requests]
         rows += [
             row for name, row in revision.server_notifications.items() if name in self.notifications
@@ -402,7 +458,7 @@ class Dispatcher:
 
     def add_item_handlers(self, handlers: Mapping[str, ItemHandler]) -> None:
         """Add handlers of requests about registered items, for `serve_items`."""
-        self.items = {**self.items, **handlers}
+        self.hooks.items = {**self.hooks.items, **handlers}
         self.item_handlers |= {name: partial(each, self) for name, each in handlers.items()}
 
     def serve_items(self, names: Collection[str], *notifications: str) -> None:
@@ -435,32 +491,42 @@ class Dispatcher:
         lists = [each for each in ITEM_LISTS if each.changed == changed]
         names = [name for each in lists for name in (each.request, *each.uses)]
         notifications = [changed] if settings.list_changed else []
-        if settings.subscribe and changed == RESOURCES_CHANGED:
-            names += (SUBSCRIBE, UNSUBSCRIBE)
-            notifications.append(RESOURCE_UPDATED)
+        if changed in self.with_lists:
+            requests, notification = self.with_lists[changed]
+            names += requests
+            notifications.append(notification)
         self.serve_items(names, *notifications)
         if settings.list_changed:
             self.announcer.announce(changed)
 
     def context_of(self, request: RequestContext) -> Context[Any]:
-        """The context of a request, after a check of its request state, if there is one."""
+        """The context of a request, after a check of its request state, if there is one.
+
+        Raises:
+            InvalidParamsError: The state is invalid, whatever the handler does.
+        """
         context = self.new_context(request)
         if getattr(request.params, "request_state", None) is not None:
-            context.multi_round_trip()  # an invalid state is refused, whatever the handler does
+            if self.hooks.round_trips is None:
+                raise InvalidParamsError(
+                    "requestState: expected none, since this server gives none"
+                )
+            self.hooks.round_trips.check(context)
         return context
 
     def new_context(self, request: RequestContext) -> Context[Any]:
         """The context of a request."""
-        return Context(
-            request,
-            self.settings.signer,
-            self.url_elicitations,
-            self.state.get(),
-            self.registries,
-            self._session_of,
-        )
+        hooks = self.hooks
+        return hooks.context(request, self.state.get(), self.registries, hooks.round_trips)
 
-    # Handlers create the coroutine of the result and return it. Only `with_input` and the
+    def result_of(
+        self, context: Context[Any], handler: Coroutine[Any, Any, Any]
+    ) -> Coroutine[Any, Any, Any]:
+        """The result of a request, from the coroutine of its handler."""
+        round_trips = self.hooks.round_trips
+        return handler if round_trips is None else round_trips.result(context, handler)
+
+    # Handlers create the coroutine of the result and return it. Only `RoundTrips.result` and the
     # registered item have a frame while the user's function runs.
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -495,28 +561,7 @@ class Dispatcher:
         call = tool.call(params.arguments, context, results)
         if (runner := tool.runner or self.default_runner) is not None:
             call = runner.run(context, call)
-        return with_input(context, call)
-
-
-async def with_input(context: Context, handler: Coroutine[Any, Any, Any]) -> Any:
-    """The result of a handler, or the result that asks for the input that the handler needs.
-
-    An open question overrides the handler's own result and errors: the handler runs again later.
-    """
-    try:
-        result = await handler
-    except URLElicitationRequiredError as error:
-        return context.url_elicitation_result(error)
-    except BaseException as error:
-        if context.questions is None or not context.questions.is_pending:
-            raise
-        await check_own_failure(error)
-        return context.questions.pending_result()
-    if context.questions is not None and context.questions.is_pending:
-        return context.questions.pending_result()
-    if isinstance(result, InputRequired):
-        return context.multi_round_trip().explicit_result(result)
-    return result
+        return self.result_of(context, call)
 
 
 ForbiddenItems: TypeAlias = Literal["listed", "hidden"]

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Unpack
+from weakref import WeakSet
 
 from ...channel import Channel
 from ...facts import Revisions
@@ -22,19 +23,16 @@ from ...foreign_text import safe_text
 from ...protocol.lifecycle import Admit
 from ...runtime.request_context import RequestContext, Principal
 from .. import serving
-from .dispatcher import Announce, Handler, Dispatcher
-from .features import new_connection
+from .dispatcher import Announce, Handler, Dispatcher, RequiredScopes as ScopesOf
 from .required_scopes import RequiredScopes
 from .signatures import is_coroutine_function
 from .tools import ToolRunner
-from .visibility import VisibilityRules
 
 if TYPE_CHECKING:
-    from weakref import WeakSet
-
     from anyio.abc import TaskStatus
 
-    from ...protocol import jsonrpc
+    from ...protocol.handshake import HandshakeConnection
+
     from ..asgi.app import AsgiApplication
     from ..asgi.routes import RouteHandler, Routes
     from ..asgi.settings import ServerHttpOptions
@@ -57,13 +55,16 @@ class Hosting:
     """The methods that serve and run; a base of `Server`."""
 
     revisions: Revisions
+    _new_connection: ClassVar[staticmethod[[serving.Service], HandshakeConnection]]
     _dispatcher: Dispatcher
     _announcer: serving.Announcer
     _drain: float
     _max_concurrent_requests: int
     _routes: Routes | None = None
-    _applications: WeakSet[AsgiApplication]
-    _discovers: bool
+
+    @cached_property
+    def _applications(self) -> WeakSet[AsgiApplication]:
+        return WeakSet()
 
     @property
     def name(self) -> str:
@@ -91,7 +92,7 @@ class Hosting:
             from .call_plans import CallPlans  # a proxy needs none
 
             tools = dispatcher.registries.tools
-            plans = CallPlans(tools, dispatcher.describe, dispatcher.new_context)
+            plans = CallPlans(tools, dispatcher.describe, dispatcher)
             service = plans.add_to(service)
         return service
 
@@ -346,7 +347,7 @@ class Hosting:
             revisions=server.revisions,
             show=partial(server._show, banner),
             process_limits=[limit for each in servers for limit in each.process_limits],
-            signers=[each.settings.signer for each in servers],
+            keys=[each.hooks.keys for each in servers if each.hooks.keys is not None],
         )
 
     async def run_async(
@@ -438,12 +439,12 @@ class Hosting:
     def _service(self) -> serving.Service:
         dispatcher = self._dispatcher
         servers = dispatcher.all_servers()
-        admits = (each.admit for each in servers)
+        admits, keys = (each.admit for each in servers), dispatcher.hooks.keys
         return serving.Service(
             application=dispatcher.application,
             revisions=self.revisions,
             describe=dispatcher.describe,
-            new_connection=new_connection,
+            new_connection=self._new_connection,
             extensions=dispatcher.custom_methods(),
             announcer=self._announcer,
             drain=self._drain,
@@ -455,21 +456,16 @@ class Hosting:
             secret_names_of=dispatcher.secret_names_of,
             on_subscription=dispatcher.subscription_listener(),
             admit=next((admit for admit in admits if admit is not None), None),
-            share=[
-                *(share for each in servers for share in each.shares),
-                *(VisibilityRules(each.registries).share for each in servers),
-            ],
-            shared_keys=dispatcher.settings.signer.shared_keys,
+            share=[share for each in servers for share in each.shares],
+            shared_keys=tuple if keys is None else keys.shared_keys,
         )
 
-    def _required_scopes(self) -> Callable[[jsonrpc.Message], Collection[str]]:
-        dispatcher = self._dispatcher
-        required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes).of
-        if self._discovers:
-            from .tool_discovery import with_inner_calls  # loaded already
-
-            return with_inner_calls(required)
-        return required
+    def _required_scopes(self) -> ScopesOf:
+        dispatcher, hooks = self._dispatcher, self._dispatcher.hooks
+        required = RequiredScopes(
+            dispatcher.registries, dispatcher.method_scopes, hooks.find_resource
+        ).of
+        return required if hooks.required_scopes is None else hooks.required_scopes(required)
 
 
 def check_not_imported() -> None:

@@ -29,12 +29,9 @@ from ...errors import ProtocolError, ToolError
 from ...facts import Role
 from ...revisions import REVISIONS
 from ...runtime.request_context import Application, Principal, RequestContext
+from ..request_head import RequestHead, current_request
 from .context import session_id
-from .features import http_request
 from .output_conversion import tool_result_builder
-
-if TYPE_CHECKING:
-    from .features import RequestHead
 
 _PAST_MIDDLEWARE = frozenset(
     {
@@ -133,7 +130,7 @@ class MiddlewareRequest:
     @property
     def transport(self) -> str:
         """Name of the transport, such as `stdio`, `HTTP` and `memory`."""
-        if http_request() is not None:
+        if current_request() is not None:
             return "HTTP"
         channel = self.context.peer.channel
         return channel.transport or type(channel).__name__
@@ -151,7 +148,7 @@ class MiddlewareRequest:
     @property
     def http_request(self) -> RequestHead | None:
         """The HTTP request; `None` over other transports."""
-        return http_request()
+        return current_request()
 
     def with_params(self, params: Any) -> MiddlewareRequest:
         """A copy of the message with other params, for `next`.

@@ -25,7 +25,6 @@ from ...errors import ProtocolError, ResourceNotFoundError
 from ...protocol.requests import SUBSCRIBE, UNSUBSCRIBE
 from ...runtime.request_context import RequestContext
 from .dispatcher import Dispatcher
-from .item_kinds import find_resource
 from .registry import ItemList
 from .tools import check_tool_name
 
@@ -109,7 +108,9 @@ class Mount(msgspec.Struct, frozen=True, eq=False):
         """Whether an inner URI is that of a resource of the server; `True` if unknown."""
         if self.is_open:
             return not uri.startswith(("http:", "https:"))  # clients fetch web URLs themselves
-        registries = self.server.registries
+        registries, find_resource = self.server.registries, self.server.hooks.find_resource
+        if find_resource is None:
+            return False
         try:
             find_resource(uri, registries.resources.items, registries.templates.items)
         except ProtocolError:

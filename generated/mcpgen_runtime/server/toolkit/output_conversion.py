@@ -47,8 +47,14 @@ from ...errors import InternalError
 from ...json_schema import WRAPPED_MARKER, WRAPPER, Complaint, Deadline
 from ...values.value_types import ValueType, to_json, value_type
 from . import signatures
-from .content import ToolResult, is_content, is_content_type, is_tool_result_type, wire_block
-from .features import without_input_required
+from .content import (
+    ToolResult,
+    is_content,
+    is_content_type,
+    is_tool_result_type,
+    wire_block,
+    without_unfinished,
+)
 from .revision_types import content_types, field_type, requires, struct_with, structs_in
 
 Blocks: TypeAlias = list[dict[str, Any]]
@@ -199,7 +205,7 @@ def from_annotation(annotation: Any, label: str) -> Output:
     Raises:
         TypeError: The type has no JSON Schema.
     """
-    annotation = without_input_required(annotation)
+    annotation = without_unfinished(annotation)
     if typing.get_origin(annotation) is Annotated:
         kind, *notes = typing.get_args(annotation)
         if is_tool_result_type(kind):

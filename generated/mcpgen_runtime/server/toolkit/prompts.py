@@ -19,18 +19,26 @@ from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...runtime.request_context import RequestContext, checked_scopes
 from . import signatures
-from .content import Icon, Message, is_content, is_model, present_members, wire_block
+from .content import (
+    Icon,
+    Message,
+    UnfinishedResult,
+    is_content,
+    is_model,
+    present_members,
+    wire_block,
+)
 from .context import Context
 from .decorators import Function, adder, check_others, split_options, wire_members
-from .dispatcher import Dispatcher, with_input
-from .features import InputRequired
+from .dispatcher import Dispatcher
 from .output_conversion import known_blocks
 from .registry import Registry, Respond, checked_tags
 from .revision_types import content_types, field_type, struct_with, structs_in
+from .server import ServerKernel
 from .signatures import local_names
 
 if TYPE_CHECKING:
-    from ...other_sdks import NoOptions
+    from ...absence import NoOptions
 
 _NO_ARGUMENTS: Mapping[str, str] = {}
 _ROLES = ("user", "assistant")
@@ -93,7 +101,7 @@ class Prompt:
     async def get(
         self, arguments: Mapping[str, str] | None, context: Context, results: PromptResultBuilder
     ) -> Any:
-        """The result of `prompts/get` in the revision's type, or the function's `InputRequired`.
+        """The result of `prompts/get` in the revision's type, or the function's unfinished one.
 
         Raises:
             InvalidParamsError: The arguments do not fit.
@@ -103,7 +111,7 @@ class Prompt:
         except ValueError as error:
             raise InvalidParamsError(f"{self.label}: {error}") from error
         value = await self._signature.call(**bound)
-        if isinstance(value, InputRequired):
+        if isinstance(value, UnfinishedResult):
             return value
         description, meta = self._wire.get("description"), None
         if is_model(value, "messages"):
@@ -114,10 +122,12 @@ class Prompt:
         return results.full(messages, description, meta)
 
 
-class PromptDecorator:
+class PromptDecorator(ServerKernel):
     """The decorator of prompts; a base of `Server`."""
 
-    _dispatcher: Dispatcher
+    def _use_options(self, options: dict[str, Any]) -> None:
+        self._dispatcher.add_item_handlers(ITEM_HANDLERS)
+        super()._use_options(options)
 
     @overload
     def prompt(
@@ -202,7 +212,7 @@ def _get_prompt(dispatcher: Dispatcher, request: RequestContext) -> Coroutine[An
         return response
     context = dispatcher.context_of(request)
     results = _result_builder(request.method.result)
-    return with_input(context, prompt.get(params.arguments, context, results))
+    return dispatcher.result_of(context, prompt.get(params.arguments, context, results))
 
 
 ITEM_HANDLERS = {"prompts/get": _get_prompt}

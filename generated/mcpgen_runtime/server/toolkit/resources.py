@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Unpack, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypedDict, Unpack, get_args, get_origin
 
 import msgspec
 from msgspec.structs import replace
@@ -29,22 +29,24 @@ from .content import (
     Icon,
     Image,
     Text,
+    UnfinishedResult,
     check_mime_type,
     expect,
     is_content,
     is_model,
     present_members,
     wire_of,
+    without_unfinished,
 )
 from .context import Context
 from .decorators import Function, adder, check_others, split_options, wire_members
-from .dispatcher import Dispatcher, is_permitted, with_input
-from .features import InputRequired, without_input_required
-from .registry import NO_CACHING, CacheHint, Respond, checked_tags
+from .dispatcher import Dispatcher, is_permitted
+from .registry import NO_CACHING, RESOURCES_CHANGED, CacheHint, Respond, checked_tags
+from .server import ServerKernel
 from .signatures import local_names
 
 if TYPE_CHECKING:
-    from ...other_sdks import NoOptions
+    from ...absence import NoOptions
     from .uri_templates import UriTemplate
 
 URI_LIMIT = 8192
@@ -117,7 +119,7 @@ class Resource:
         self.label = f"resource {uri!r}"
         self._signature = signatures.read(function, self.label, names)
         self.dependencies = self._signature.dependencies
-        self._returns = without_input_required(self._signature.returns)
+        self._returns = without_unfinished(self._signature.returns)
         self.template = self._parse_template() if "{" in uri else None
         if self.template is None and not is_uri(uri):
             raise ValueError(f"{self.label}: expected an absolute URI (RFC 3986)")
@@ -153,7 +155,7 @@ class Resource:
         return values
 
     async def read(self, uri: str, values: Mapping[str, Any], context: Context) -> Any:
-        """The result of `resources/read` as wire object, or the `InputRequired` of the function.
+        """The result of `resources/read` as wire object, or the unfinished result of the function.
 
         Raises:
             InvalidParamsError: A variable's value does not fit the function's parameter.
@@ -163,7 +165,7 @@ class Resource:
         except ValueError as error:
             raise InvalidParamsError(f"uri {safe_repr(uri)}: {error}") from error
         value = await self._signature.call(**bound)
-        if isinstance(value, InputRequired):
+        if isinstance(value, UnfinishedResult):
             return value
         hint = NO_CACHING if context.is_retry else self.cache  # answers belong to one user
         return {"contents": self._contents(uri, value), **hint.wire()}
@@ -243,10 +245,27 @@ def _is_contents(value: object) -> bool:
     return is_model(value, "uri", "mime_type") and not is_content(value)
 
 
-class ResourceDecorator:
+class ResourceOptions(TypedDict, total=False):
+    """Options of a server of resources.
+
+    Attributes:
+        subscribe: Whether clients may subscribe to resources (see `Server.resource_updated`).
+    """
+
+    subscribe: bool
+
+
+class ResourceDecorator(ServerKernel):
     """The decorator of resources and templates; a base of `Server`."""
 
-    _dispatcher: Dispatcher
+    def _use_options(self, options: dict[str, Any]) -> None:
+        dispatcher = self._dispatcher
+        dispatcher.add_item_handlers(ITEM_HANDLERS)
+        dispatcher.hooks.find_resource = find_resource
+        if options.pop("subscribe", False):
+            subscription = (SUBSCRIBE, UNSUBSCRIBE), RESOURCE_UPDATED
+            dispatcher.with_lists[RESOURCES_CHANGED] = subscription
+        super()._use_options(options)
 
     def resource(
         self,
@@ -338,7 +357,7 @@ class ResourceDecorator:
         Raises:
             ValueError: The server does not have `subscribe=True`.
         """
-        if not self._dispatcher.settings.subscribe:
+        if RESOURCES_CHANGED not in self._dispatcher.with_lists:
             raise ValueError("expected a server made with subscribe=True")
         self._dispatcher.announcer.announce(RESOURCE_UPDATED, {"uri": uri})
 
@@ -349,7 +368,7 @@ def _read_resource(dispatcher: Dispatcher, request: RequestContext) -> Coroutine
     if resource.respond is not None and (response := resource.respond(request)) is not None:
         return response
     context = dispatcher.context_of(request)
-    return with_input(context, resource.read(uri, values, context))
+    return dispatcher.result_of(context, resource.read(uri, values, context))
 
 
 async def _subscribe(dispatcher: Dispatcher, request: RequestContext) -> None:

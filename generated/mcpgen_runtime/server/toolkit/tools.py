@@ -19,9 +19,8 @@ from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
 from ...json_schema import CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
-from .content import as_tool_result, present_members
+from .content import UnfinishedResult, as_tool_result, present_members
 from .context import Context
-from .features import InputRequired, param_headers_of
 from .output_conversion import ToolResultBuilder
 from .registry import Respond
 
@@ -71,7 +70,9 @@ class Tool:
         threads: Whether a plain function runs in a worker thread, or else in the event loop.
 
     Attributes:
-        param_headers: HTTP headers that repeat arguments, by the path of the argument.
+        schema: JSON Schema of the arguments.
+        param_headers: HTTP headers that repeat arguments, by the path of the argument; none if the
+            revisions have no such headers.
         scopes: Scopes that a call needs.
         tags: Names for groups of items.
         respond: `None`: the server handles the requests about it.
@@ -109,6 +110,7 @@ class Tool:
         self.tags: frozenset[str] = frozenset()
         self.respond: Respond | None = None
         self.runner: ToolRunner | None = None
+        self.param_headers: Mapping[tuple[str, ...], str] = {}
         self.name = name if name is not None else signatures.source_name(function)
         self.label = f"tool {self.name!r}"
         check_tool_name(self.name, self.label)
@@ -122,7 +124,7 @@ class Tool:
         self._show_errors = show_errors
         self._validation_seconds = validation_seconds
         schema = self._input_schema(input_schema, additional_properties)
-        self.param_headers = param_headers_of(schema)
+        self.schema = schema
         self._output = self._output_of(output_schema, structured)
         own_output = None if isinstance(output_schema, str) else output_schema
         self._wire = present_members(
@@ -164,7 +166,7 @@ class Tool:
     def call(
         self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
     ) -> Coroutine[Any, Any, Any]:
-        """The result of a call in the revision's own type, or the `InputRequired` of the function.
+        """The result of a call in the revision's own type, or the unfinished one of the function.
 
         Raises:
             InvalidParamsError: (from the coroutine) The arguments do not fit, and the revision
@@ -185,7 +187,7 @@ class Tool:
     async def result_of(
         self, function: Callable[[], Awaitable[Any]], results: ToolResultBuilder
     ) -> Any:
-        """The result of a call, or the `InputRequired` of the function.
+        """The result of a call, or the unfinished one of the function.
 
         Args:
             function: Returns the value of the tool, or raises its error.
@@ -202,7 +204,7 @@ class Tool:
                     return results.wrapped_text(value)
                 if output.schema is None:
                     return results.text(value)
-            if isinstance(value, InputRequired):
+            if isinstance(value, UnfinishedResult):
                 return value
             whole = as_tool_result(value)
             is_error = whole is not None and whole.is_error

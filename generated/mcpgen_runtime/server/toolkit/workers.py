@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ..asgi.app import AsgiApplication
     from ..asgi.settings import ServerHttpOptions
     from ..serving import ProcessLimit
-    from .features import RequestStateSigner
+    from .dispatcher import SharedKeys
 
 _WORKER_SECONDS = 15  # seconds in which a worker has to respond, and a new one to serve
 _SIGNAL_CHECK = 0.2  # seconds between looks for a second SIGINT, while workers end
@@ -73,7 +73,7 @@ class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
         revisions: The revisions that it serves.
         show: Shows on standard error what is served at a URL.
         process_limits: Limits of it, and of mounted servers, in several processes.
-        signers: Sign request states: its own, and those of mounted servers.
+        keys: Its keys, and those of mounted servers.
     """
 
     asgi: Callable[..., AsgiApplication]
@@ -81,12 +81,12 @@ class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
     revisions: Revisions
     show: Callable[[str], None]
     process_limits: Sequence[ProcessLimit]
-    signers: Sequence[RequestStateSigner]
+    keys: Sequence[SharedKeys]
 
     def share_state_key(self, key: bytes) -> None:
-        """Sign request states with this key, except for servers with keys of their own."""
-        for signer in self.signers:
-            signer.adopt_key(key)
+        """Sign and seal with this key, except for servers with keys of their own."""
+        for each in self.keys:
+            each.adopt_key(key)
 
 
 def run_workers(

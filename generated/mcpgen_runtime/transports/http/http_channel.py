@@ -6,10 +6,7 @@ The channel starts with Streamable HTTP. If the server refuses `initialize` as a
 does, the channel requests an event stream from the same address. If the stream sends an endpoint,
 the channel uses HTTP+SSE from then on.
 
-With Streamable HTTP each message is one POST. The HTTP response carries the response to a request:
-as JSON, or as an event stream that a separate task reads. If the server has lost the session, the
-client opens a new session and posts the message again: the server cannot have processed it. A
-message that the server refused without having begun it waits, and is posted again.
+A message that the server refused without having begun it waits, and is posted again.
 
 Source: basic/transports (Streamable HTTP, backwards compatibility); 2026-07-28:
 basic/transports/streamable-http.
@@ -17,55 +14,38 @@ basic/transports/streamable-http.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import nullcontext
-from fnmatch import fnmatchcase
-from typing import Any, Literal, Protocol, TypeAlias
+from functools import partial
+from typing import Any, Literal, TypeAlias
 
 import anyio
 import anyio.abc
 
-from ...channel import OPEN_REQUESTS, Channel, OutgoingMessage, RequestId, logger
+from ...channel import OPEN_REQUESTS, Channel, OutgoingMessage, RequestId
 from ...errors import (
-    METHOD_NOT_FOUND,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
     RemoteError,
-    RemoteProtocolError,
     RequestLost,
-    ResponseLostError,
+    RevisionError,
 )
-from ...facts import Lifecycle, Revisions, has_streamable_http
-from ...foreign_text import safe_repr, safe_text
-from ...framing.http_headers import JSON
-from ...framing.sse import MEDIA_TYPE
+from ...facts import Revisions, has_streamable_http
 from ...protocol.jsonrpc import ParsedMessage
-from ...protocol.lifecycle import INITIALIZE, INITIALIZED
+from ...protocol.states import INITIALIZE
 from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts, pause_limits
 from ..memory import MessageQueue
-from .event_stream import EventStream, OnStream, Resume, StartSoon
-from .http_client import HttpRequests, Posts, content_type
-from .http_libraries import Response, checked_url
-from .older_revisions import HAS_SSE, Sessions, open_http_sse
+from .event_stream import OnStream
+from .http_client import HttpRequests
+from .http_libraries import checked_url
 from .open_requests import OpenRequests
-from .session import Endpoint, ParamHeaders, ServerSessionState, facts_over_http
+from .session import Endpoint, ParamHeaders
+from .streamable_http import OlderTransport, OpenTransport
+from .transports import open_older, open_streamable
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 """The transports over HTTP: Streamable HTTP, and HTTP+SSE of older revisions."""
-
-
-class _Transport(Protocol):
-    """An open transport."""
-
-    async def open(self) -> None: ...
-
-    async def send(self, message: OutgoingMessage) -> None: ...
-
-    def close_request_stream(self, identifier: RequestId) -> None: ...
-
-    async def end(self) -> None: ...
 
 
 class HttpChannel(Channel):
@@ -111,16 +91,31 @@ class HttpChannel(Channel):
         self._running = anyio.Event()
         self._closing = anyio.Event()
         self._parted = anyio.Event()
+        self._older: Callable[[], OlderTransport] | None = None
+        if open_older is not None:
+            self._older = partial(
+                open_older,
+                requests,
+                self._url,
+                revisions,
+                self._received,
+                self._start_soon,
+                timeouts,
+            )
         streamable = has_streamable_http(revisions)
-        self._may_fall_back = HAS_SSE and transport is None and streamable
-        self._transport: _Transport
+        self._transport: OpenTransport
         if transport == "sse" or (transport is None and not streamable):
-            self._transport = self._open_sse()
+            if self._older is None:
+                text = "this package was generated without HTTP+SSE"
+                raise RevisionError(text, tuple(revisions))
+            self._transport = self._older()
         else:
             endpoint = Endpoint(self._requests, self._url, timeouts, param_headers)
-            self._transport = _StreamableHttp(
+            self._transport = open_streamable(
                 endpoint, revisions, self._received, self._start_soon, on_renewed, on_stream
             )
+        if transport is not None or not streamable:
+            self._older = None
 
     async def run(self) -> None:
         """Run the background tasks of the channel until `close`, and then end the session.
@@ -183,9 +178,7 @@ class HttpChannel(Channel):
                 break
             if not _takes_place(message):
                 await anyio.sleep(pause)
-        if self._may_be_older(message, refusal):
-            await self._fall_back(message, refusal)
-        else:
+        if not await self._fall_back(message, refusal):
             await self._handle_refusal(message, refusal)
 
     async def _post(self, message: OutgoingMessage, was_refused: bool) -> HttpStatusError | None:
@@ -241,25 +234,17 @@ class HttpChannel(Channel):
         self._tasks.start_soon(work, *args)
         return True
 
-    def _open_sse(self) -> _Transport:
-        return open_http_sse(
-            self._requests,
-            self._url,
-            self._revisions,
-            self._received,
-            self._start_soon,
-            self._timeouts,
-        )
+    async def _fall_back(self, message: OutgoingMessage, refusal: HttpStatusError) -> bool:
+        """Switch to HTTP+SSE if `initialize` was refused as a server of HTTP+SSE refuses it.
 
-    def _may_be_older(self, message: OutgoingMessage, refusal: HttpStatusError) -> bool:
-        """Whether the message is `initialize`, refused as a server of HTTP+SSE refuses it."""
-        if message.method != INITIALIZE or not self._may_fall_back:
+        Returns:
+            Whether the message was sent, or its refusal was handled.
+        """
+        if message.method != INITIALIZE or self._older is None or refusal.wants_credentials:
             return False
-        return not refusal.wants_credentials and self._hints_at_sse(refusal)
-
-    async def _fall_back(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
-        """Switch to HTTP+SSE; if the server does not support that, handle the refusal."""
-        older = self._open_sse()
+        older = self._older()
+        if not older.is_suggested_by(refusal):
+            return False
         try:
             await older.open()
         except McpError as error:
@@ -267,26 +252,9 @@ class HttpChannel(Channel):
             more = f"nor is it a server of HTTP+SSE: {error}"
             await self._handle_refusal(message, refusal.with_more(more))
         else:
-            self._may_fall_back = False
+            self._older = None
             self._transport = older
             await older.send(message)
-
-    def _hints_at_sse(self, refusal: HttpStatusError) -> bool:
-        """Whether servers of HTTP+SSE refuse like this, and per-request servers do not."""
-        offered = (self._revisions.of(Lifecycle.HANDSHAKE) or self._revisions).newest()
-        status = str(refusal.status)
-        patterns = facts_over_http(offered, offered, self._revisions).http.fallback
-        if not any(fnmatchcase(status, pattern.replace("x", "?")) for pattern in patterns):
-            return False
-        failure = ParsedMessage.of(refusal.body).error_response()
-        if failure is None:
-            return True
-        for modern in self._revisions.of(Lifecycle.PER_REQUEST).values():
-            facts = modern.facts
-            if failure.code in (facts.errors.defined or ()):
-                return False
-            if failure.code == METHOD_NOT_FOUND and refusal.status == facts.http.unknown_method:
-                return False
         return True
 
     async def _handle_refusal(self, message: OutgoingMessage, refusal: HttpStatusError) -> None:
@@ -317,206 +285,3 @@ def _takes_place(message: OutgoingMessage) -> bool:
     if message.kind != "request" or message.method == INITIALIZE:
         return False
     return message.revision is None or message.method != message.revision.facts.behaviour.listen
-
-
-def _may_repeat(message: OutgoingMessage, error: ResponseLostError | HttpStatusError) -> bool:
-    """Whether to post a message at once again that is no request, and harmless if it comes twice.
-
-    Source: basic/lifecycle (`notifications/initialized`); a response settles its request once.
-    """
-    if not (message.is_response or message.method == INITIALIZED):
-        return False
-    return isinstance(error, ResponseLostError) or (error.is_outage and error.begun is None)
-
-
-def _is_lost(session: ServerSessionState, error: ResponseLostError | HttpStatusError) -> bool:
-    """Whether an error means that the server has lost the session."""
-    return isinstance(error, HttpStatusError) and session.is_lost(error.status)
-
-
-class _StreamableHttp:
-    """The connection to one endpoint: its posts, streams and session.
-
-    Args:
-        endpoint: The endpoint of the server.
-        revisions: The revisions that the client supports.
-        received: Queue for the received messages.
-        start_soon: Starts a task.
-        on_renewed: Called when a new session has replaced a lost session.
-        on_stream: Called when the standalone stream is opened or cannot be reopened.
-    """
-
-    def __init__(
-        self,
-        endpoint: Endpoint,
-        revisions: Revisions,
-        received: MessageQueue,
-        start_soon: StartSoon,
-        on_renewed: Callable[[], None] | None = None,
-        on_stream: OnStream | None = None,
-    ) -> None:
-        self._endpoint = endpoint
-        self._received = received
-        self._start_soon = start_soon
-        self._sessions = Sessions(
-            endpoint, revisions, self._on_message, start_soon, on_renewed, on_stream
-        )
-        self._posts = Posts()
-        self._streams: dict[RequestId, EventStream] = {}
-
-    async def open(self) -> None:
-        """Do nothing: each message is a request of its own."""
-
-    async def send(self, message: OutgoingMessage) -> None:
-        """Post a message; return with the response, or when its event stream has begun.
-
-        Raises:
-            HttpStatusError: The server refused the message.
-            ConnectFailedError: The server cannot be reached.
-            ResponseLostError: The connection broke.
-            RemoteProtocolError: The response is invalid.
-            SessionLostError: The server lost two sessions in a row.
-            ConnectionClosedError: The channel was closed.
-        """
-        endpoint = self._endpoint
-        session = None if message.method == INITIALIZE else self._sessions.current
-        is_request = message.kind == "request"
-        seconds = math.inf if is_request else endpoint.timeouts.accept
-        with self._posts.within(seconds, message.method, endpoint.url):
-            fields = endpoint.fields(message, session)
-            try:
-                response = await endpoint.requests.open("POST", endpoint.url, fields, message.data)
-            except (ResponseLostError, HttpStatusError) as error:
-                if _may_repeat(message, error):
-                    response = await endpoint.post(message, session)
-                elif session is None or not _is_lost(session, error):
-                    raise
-                else:
-                    session = await self._sessions.replace_session(session)
-                    response = await self._post_again(message, session)
-            if is_request:
-                await self._receive_response(message, session, response)
-                return
-            await endpoint.requests.discard(response)
-            if message.method == INITIALIZED and session is not None:
-                self._sessions.confirm_session(session, message)
-
-    def close_request_stream(self, identifier: RequestId) -> None:
-        """Close the stream of a request whose response is no longer awaited."""
-        stream = self._streams.pop(identifier, None)
-        if stream is not None:
-            stream.scope.cancel()
-
-    async def end(self) -> None:
-        """Close all streams and end the session."""
-        self._posts.cancel()
-        for stream in self._streams.values():
-            stream.scope.cancel()
-        await self._sessions.end()
-
-    async def _receive_response(
-        self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
-    ) -> None:
-        """Receive the response to a request: a JSON body, or an event stream."""
-        kind = content_type(response)
-        if kind == MEDIA_TYPE:
-            await self._open_stream(message, session, response)
-            return
-        requests = self._endpoint.requests
-        if kind != JSON:
-            raise await requests.unexpected_response(response, f"{JSON} or {MEDIA_TYPE}")
-        body = _parse_message(await requests.read(response), session)
-        results = body.results()
-        assert message.id is not None
-        if message.id not in results:
-            raise self._missing_response_error(message, body)
-        self._open_session(message, results[message.id], response)
-        await self._received.put(body)
-
-    async def _post_again(self, message: OutgoingMessage, session: ServerSessionState) -> Response:
-        """Post a message again that the server refused because it had lost the session."""
-        try:
-            return await self._endpoint.post(message, session)
-        except HttpStatusError as error:
-            if session.is_lost(error.status):
-                raise self._sessions.lost_twice_error() from error
-            raise
-
-    def _missing_response_error(self, message: OutgoingMessage, body: ParsedMessage) -> McpError:
-        failure = body.error_response()
-        if failure is not None and failure.id is None:
-            return RemoteError(failure.code, failure.message, failure.data, message.method)
-        came = body[:200].decode(errors="replace")
-        return RemoteProtocolError(
-            f"{self._endpoint}: expected the answer to {message.method}, came {safe_repr(came)}"
-        )
-
-    async def _open_stream(
-        self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
-    ) -> None:
-        """Start a task that reads the event stream with the response."""
-        identifier = message.id
-        assert identifier is not None
-
-        async def on_message(data: bytes) -> None:
-            parsed = _parse_message(data, session)
-            answers = parsed.results()
-            if identifier in answers:
-                self._open_session(message, answers[identifier], response)
-            elif parsed.has_response and self._streams.keys().isdisjoint(answers):
-                stream.unmatched = self._missing_response_error(message, parsed)
-            await self._pass_on(parsed, answers)
-
-        requests = self._endpoint.requests
-        resume, timeouts = self._resume(session), self._endpoint.timeouts
-        stream = EventStream(requests, resume, on_message, identifier, timeouts)
-        self._streams[identifier] = stream
-        if not self._start_soon(self._follow, stream, session, response):
-            await response.close()
-            raise ConnectionClosedError("the connection is closed")
-
-    def _resume(self, session: ServerSessionState | None) -> Resume | None:
-        if session is None or not session.facts.http.resumable:
-            return None
-        return lambda last_event_id: self._endpoint.get(session, last_event_id)
-
-    def _open_session(
-        self, message: OutgoingMessage, result: bytes | None, response: Response
-    ) -> None:
-        if message.method == INITIALIZE and result is not None:
-            self._sessions.store_session(message, result, response)
-
-    async def _on_message(self, data: bytes) -> None:
-        """Receive a message of the standalone stream."""
-        parsed = _parse_message(data, self._sessions.current)
-        await self._pass_on(parsed, parsed.results())
-
-    async def _pass_on(self, data: ParsedMessage, answers: Mapping[RequestId, object]) -> None:
-        await self._received.put(data)
-        for identifier in answers:
-            if (stream := self._streams.get(identifier)) is not None:
-                stream.mark_answered()
-
-    async def _follow(
-        self, stream: EventStream, session: ServerSessionState | None, response: Response
-    ) -> None:
-        """Read the stream of one request until its response, or until the response is lost."""
-        identifier = stream.id
-        assert identifier is not None
-        with stream.scope:
-            try:
-                await stream.follow(response)
-            except McpError as error:
-                await self._sessions.renew_if_lost(session, error.__cause__)
-                self._received.put_error(RequestLost(identifier, error))
-            except Exception as error:
-                logger.exception("a stream of events failed")
-                lost = ResponseLostError(f"{self._endpoint}: {safe_text(str(error))}")
-                self._received.put_error(RequestLost(identifier, lost))
-        if self._streams.get(identifier) is stream:
-            del self._streams[identifier]
-
-
-def _parse_message(data: bytes, session: ServerSessionState | None) -> ParsedMessage:
-    """Parse a message of the server, once for the channel and its receiver."""
-    return ParsedMessage.of(data, session is not None and session.agreed.batching)

@@ -2,6 +2,10 @@
 # fmt: off
 """The interface to an HTTP library, and the errors of this package for URLs and failures.
 
+Clients use aiohttp on asyncio, since a call costs them 0.3 ms of CPU with aiohttp and 0.8 ms with
+httpx2, with 32 calls at once 0.15 and 0.9 ms. They use httpx2 on trio, which aiohttp lacks, and for
+the clients and authentications of httpx2 that users pass.
+
 A library sends a request, reads the body of its response and closes it. Libraries follow no
 redirects, keep no cookies, and have no time limit for a response: streams may be silent for long.
 Their exceptions hide the reasons of the system or TLS behind vague texts; errors of this package
@@ -25,7 +29,7 @@ import socket
 import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 import anyio
@@ -108,22 +112,17 @@ class Library(Protocol):
 
     codings: str
 
-    def send(
+    async def send(
         self, method: str, url: str, fields: Mapping[str, str], body: bytes | None
-    ) -> Awaitable[Any]:
-        """Send a request, and return the library's response without its body.
+    ) -> Response:
+        """Send a request, and return the response without its body.
 
         Raises:
             ConnectionClosedError: `close` was called.
+            ConnectFailedError: There is no connection; nothing was sent.
+            ResponseLostError: The connection broke before the head of the response arrived.
+            LocalProtocolError: A header field can't be sent.
         """
-        ...
-
-    def response(self, response: Any, url: str) -> Response:
-        """Wrap a response of the library."""
-        ...
-
-    def error(self, error: Exception, url: str) -> McpError | None:
-        """The error of this package for an error of the library; `None` for other exceptions."""
         ...
 
     async def close(self) -> None:

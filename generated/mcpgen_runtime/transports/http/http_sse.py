@@ -9,23 +9,25 @@ Source: basic/transports#http-with-sse (2024-11-05).
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from urllib.parse import urlsplit
 
 import anyio
 
 from ...channel import OutgoingMessage, RequestId, TooLong, logger
 from ...errors import (
+    METHOD_NOT_FOUND,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
     RemoteProtocolError,
     ResponseLostError,
 )
-from ...facts import Revisions, has_streamable_http
+from ...facts import Lifecycle, Revisions, has_streamable_http
 from ...foreign_text import safe_repr, safe_text
 from ...framing.sse import ENDPOINT, MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
-from ...protocol.lifecycle import INITIALIZE
+from ...protocol.states import INITIALIZE
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
 from .event_stream import StartSoon
@@ -38,7 +40,7 @@ from .http_client import (
     content_type,
 )
 from .http_libraries import Response, Secrets, format_url, join_urls, same_origin
-from .session import session_of
+from .session import facts_over_http, session_of
 
 _REFUSALS = range(300, 500)  # statuses of a URL that may have no event stream
 
@@ -104,6 +106,25 @@ class HttpSse:
                 f"{format_url(self._url)}: expected an event {ENDPOINT!r} within "
                 f"{self._timeouts.endpoint:g} s{self._only}, came nothing"
             )
+
+    def is_suggested_by(self, refusal: HttpStatusError) -> bool:
+        """Whether servers of HTTP+SSE refuse like this, and per-request servers do not."""
+        revisions = self._revisions
+        offered = (revisions.of(Lifecycle.HANDSHAKE) or revisions).newest()
+        status = str(refusal.status)
+        patterns = facts_over_http(offered, offered, revisions).http.fallback
+        if not any(fnmatchcase(status, pattern.replace("x", "?")) for pattern in patterns):
+            return False
+        failure = ParsedMessage.of(refusal.body).error_response()
+        if failure is None:
+            return True
+        for modern in revisions.of(Lifecycle.PER_REQUEST).values():
+            facts = modern.facts
+            if failure.code in (facts.errors.defined or ()):
+                return False
+            if failure.code == METHOD_NOT_FOUND and refusal.status == facts.http.unknown_method:
+                return False
+        return True
 
     async def send(self, message: OutgoingMessage) -> None:
         """Post a message; return when the server has accepted the message.

@@ -2,8 +2,8 @@
 # fmt: off
 """HTTP requests on trio, by httpx2.
 
-httpx2 is also used if the user passes a client or an authentication of httpx2. It is an extra,
-imported when a channel is created.
+httpx2 is also used if the user passes a client or an authentication of httpx2; `http_libraries` has
+the reason for two libraries. It is an extra, imported when a channel is created.
 """
 
 # The types of an optional library are unknown where the library is not installed.
@@ -18,7 +18,7 @@ import errno
 import ipaddress
 import socket
 import ssl
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -96,9 +96,9 @@ class Httpx2Library:
             )
             self.codings = _bounded_codings(client.headers.get("accept-encoding", ""))
 
-    def send(
+    async def send(
         self, method: str, url: str, fields: Mapping[str, str], body: bytes | None
-    ) -> Awaitable[httpx2.Response]:
+    ) -> Response:
         """See `Library.send`."""
         client = self._client or self._open_client(url)
         try:
@@ -108,14 +108,20 @@ class Httpx2Library:
         except (TypeError, ValueError) as error:
             raise LocalProtocolError(f"headers: {error}") from error
         request.headers["accept-encoding"] = self.codings
-        return client.send(request, stream=True, auth=self._auth, follow_redirects=False)
-
-    def response(self, response: httpx2.Response, url: str) -> Response:
-        """See `Library.response`."""
+        try:
+            response = await client.send(
+                request, stream=True, auth=self._auth, follow_redirects=False
+            )
+        except Exception as error:
+            translated = self.error(error, url)
+            if translated is None:
+                raise
+            hides = isinstance(translated, LocalProtocolError)
+            raise translated from (None if hides else error)
         return _Httpx2Response(self, response, url)
 
     def error(self, error: Exception, url: str) -> McpError | None:
-        """See `Library.error`."""
+        """The error of this package for an error of httpx2; `None` for other exceptions."""
         library = self._httpx2
         match error:
             case (

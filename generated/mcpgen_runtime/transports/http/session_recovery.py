@@ -20,10 +20,13 @@ from ...facts import Revisions
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
+from ...protocol.states import INITIALIZE, INITIALIZED
+from ..memory import MessageQueue
 from .event_stream import EventStream, OnMessage, OnStream, StartSoon
 from .http_client import content_type
 from .http_libraries import Response, Secrets
 from .session import Endpoint, ServerSessionState, session_of
+from .streamable_http import StreamableHttp, parse_message
 
 
 class Sessions:
@@ -217,3 +220,74 @@ class Sessions:
     def _report_stream(self, failure: McpError | None) -> None:
         if self._on_stream is not None:
             self._on_stream(failure)
+
+
+class SessionHttp(StreamableHttp):
+    """The connection to one endpoint: its posts, streams and session; see `StreamableHttp`."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        revisions: Revisions,
+        received: MessageQueue,
+        start_soon: StartSoon,
+        on_renewed: Callable[[], None] | None = None,
+        on_stream: OnStream | None = None,
+    ) -> None:
+        super().__init__(endpoint, revisions, received, start_soon)
+        self._sessions = Sessions(
+            endpoint, revisions, self._on_message, start_soon, on_renewed, on_stream
+        )
+
+    async def end(self) -> None:
+        """Close all streams and end the session."""
+        await super().end()
+        await self._sessions.end()
+
+    async def _post(self, message: OutgoingMessage) -> tuple[ServerSessionState | None, Response]:
+        session = None if message.method == INITIALIZE else self._sessions.current
+        try:
+            return session, await self._endpoint.post(message, session)
+        except (ResponseLostError, HttpStatusError) as error:
+            if _may_repeat(message, error):
+                return session, await self._endpoint.post(message, session)
+            if session is None or not _is_lost(session, error):
+                raise
+        session = await self._sessions.replace_session(session)
+        try:
+            return session, await self._endpoint.post(message, session)
+        except HttpStatusError as error:
+            if session.is_lost(error.status):
+                raise self._sessions.lost_twice_error() from error
+            raise
+
+    def _accepted(self, message: OutgoingMessage, session: ServerSessionState | None) -> None:
+        if message.method == INITIALIZED and session is not None:
+            self._sessions.confirm_session(session, message)
+
+    def _answered(self, message: OutgoingMessage, result: bytes | None, response: Response) -> None:
+        if message.method == INITIALIZE and result is not None:
+            self._sessions.store_session(message, result, response)
+
+    async def _lost(self, session: ServerSessionState | None, error: McpError) -> None:
+        await self._sessions.renew_if_lost(session, error.__cause__)
+
+    async def _on_message(self, data: bytes) -> None:
+        """Receive a message of the standalone stream."""
+        parsed = parse_message(data, self._sessions.current)
+        await self._pass_on(parsed, parsed.results())
+
+
+def _may_repeat(message: OutgoingMessage, error: ResponseLostError | HttpStatusError) -> bool:
+    """Whether to post a message at once again that is no request, and harmless if it comes twice.
+
+    Source: basic/lifecycle (`notifications/initialized`); a response settles its request once.
+    """
+    if not (message.is_response or message.method == INITIALIZED):
+        return False
+    return isinstance(error, ResponseLostError) or (error.is_outage and error.begun is None)
+
+
+def _is_lost(session: ServerSessionState, error: ResponseLostError | HttpStatusError) -> bool:
+    """Whether an error means that the server has lost the session."""
+    return isinstance(error, HttpStatusError) and session.is_lost(error.status)

@@ -28,7 +28,7 @@ from ...auth.steps import (
     Step,
     Visit,
 )
-from ...errors import AuthorizationError
+from ...errors import AuthorizationError, McpError
 from ...framing.http_headers import media_type
 from ...framing.sse import MEDIA_TYPE
 from ...transports.http.http_client import open_library
@@ -146,15 +146,11 @@ class AuthFetcher:
             ResponseLostError: The connection broke.
             FrameError: The body is too long.
         """
-        library = self._library
         with anyio.move_on_after(self._seconds):
             try:
-                raw = await library.send(step.method, step.url, step.fields, step.body)
-                response = library.response(raw, step.url)
-            except Exception as error:
-                if (translated := library.error(error, step.url)) is None:
-                    raise
-                raise translated from None
+                response = await self._library.send(step.method, step.url, step.fields, step.body)
+            except McpError as error:
+                raise error from None
             fields = {name: response.header(name) or "" for name in _FIELDS}
             if media_type(fields["content-type"]) == MEDIA_TYPE:
                 await response.close()

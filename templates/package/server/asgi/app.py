@@ -29,6 +29,7 @@ from ...runtime.request_context import NETWORK
 from ...runtime.task_scope import TaskScope, running_loop, scope_type
 from ...runtime.tracing import Trace, trace_of
 from .. import planned_calls
+from ..request_head import HTTP_REQUEST
 from ..serving import Service
 from . import cors, http_response, plain_calls
 from .endpoints import (
@@ -61,7 +62,6 @@ from .request import (
     network_of,
     whole_body,
 )
-from .request_head import HTTP_REQUEST
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
 

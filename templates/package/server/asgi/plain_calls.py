@@ -37,9 +37,10 @@ from ...facts import Method, Revision
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
 from ...protocol.handshake import FOLLOWING, HandshakeReceiver
-from ...protocol.lifecycle import DISCOVER, Description, RequestMetadata, is_declared
+from ...protocol.lifecycle import Description, RequestMetadata, is_declared
 from ...protocol.request_meta import NO_META, MetaCache, lacks_meta
 from ...protocol.requests import encode_response
+from ...protocol.states import DISCOVER
 from ...runtime.concurrency import never_suspends, outcome, resume
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext

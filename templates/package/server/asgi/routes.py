@@ -17,8 +17,8 @@ import msgspec
 from ..._wire import encode
 from ...framing.http_headers import JSON
 from ...runtime.request_context import PRINCIPAL, Principal
+from ..request_head import RequestHead
 from .request import HttpRequest, Receive, Scope, Send
-from .request_head import RequestHead
 
 _TEXT, _BINARY = "text/plain; charset=utf-8", "application/octet-stream"
 _HEAD, _GET = "HEAD", "GET"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,6 +12,9 @@ from ..asgi.event_store import EventStore, MemoryEventStore
 from ..asgi.used_ids import MemoryUsedIds, UsedIds
 from .bus import Bus
 from .session_store import SessionStore
+
+if TYPE_CHECKING:
+    from .redis_engine import RedisEngine
 
 USED_IDS = 100_000
 """Most used ids that a state in memory stores."""
@@ -28,6 +31,7 @@ class SharedState(msgspec.Struct, frozen=True):
         ended: Stores the ids of ended sealed sessions; `None` for `used`.
         tasks: Stores the records of tasks, a `TaskStore`; `None` for a separate store per process.
         opened: Makes the context manager inside which the state is used; once per event loop.
+        engine: The engine of the stores, if they are in one.
     """
 
     bus: Bus
@@ -37,6 +41,7 @@ class SharedState(msgspec.Struct, frozen=True):
     tasks: Any = None
     used: UsedIds = msgspec.field(default_factory=lambda: MemoryUsedIds(USED_IDS))
     ended: UsedIds | None = None
+    engine: RedisEngine | None = None
 
 
 def state_of(name: str, shared: SharedState | str) -> SharedState:
@@ -52,7 +57,6 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
     """
     if isinstance(shared, SharedState):
         return shared
-    from ..toolkit.features import tasks_in_engine  # large, and loaded by servers alone
     from .redis_engine import (  # loads a library
         RedisBus,
         RedisEngine,
@@ -69,5 +73,5 @@ def state_of(name: str, shared: SharedState | str) -> SharedState:
         events=RedisEventStore(engine),
         used=RedisUsedIds(engine, "used"),
         ended=RedisUsedIds(engine, "ended"),
-        tasks=tasks_in_engine(engine),
+        engine=engine,
     )

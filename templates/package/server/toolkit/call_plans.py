@@ -28,12 +28,11 @@ from ...protocol.lifecycle import Description
 from ...protocol.request_meta import MetaCache
 from ...protocol.requests import encode_response
 from ...runtime.concurrency import never_suspends, outcome
-from ...runtime.request_context import RequestContext
 from ..planned_calls import CallEnd, ServedCall
 from ..serving import Service
+from .content import UnfinishedResult
 from .context import Context
-from .dispatcher import with_input
-from .features import InputRequired
+from .dispatcher import Dispatcher
 from .output_conversion import ToolResultBuilder, tool_result_builder
 from .registry import Registry
 from .signatures import Signature
@@ -53,19 +52,19 @@ class CallPlans:
     Args:
         tools: The tools.
         describe: The description of the server in a revision.
-        context_of: Makes the context of a request.
+        dispatcher: Makes the context of a request.
     """
 
     def __init__(
         self,
         tools: Registry[Tool],
         describe: Callable[[Revision], Description],
-        context_of: Callable[[RequestContext], Context],
+        dispatcher: Dispatcher,
     ) -> None:
         self._tools = tools
         self._meta = MetaCache()
         self._describe = describe
-        self._context_of = context_of
+        self._dispatcher = dispatcher
         self._plans: dict[tuple[str, str], tuple[Tool, ToolCallPlan | None]] = {}
 
     def add_to(self, service: Service) -> Service:
@@ -97,7 +96,7 @@ class CallPlans:
         def encode_result(identifier: RequestId, result: Any) -> bytes:
             return encode_response(identifier, result, method, revision, {}, *own_meta)
 
-        return ToolCallPlan(tool, results, encode_result, self._context_of)
+        return ToolCallPlan(tool, results, encode_result, self._dispatcher)
 
 
 class ToolCallPlan:
@@ -107,7 +106,7 @@ class ToolCallPlan:
         tool: The tool.
         results: Builds the results.
         encode_result: Encodes the response with a result.
-        context_of: Makes the context of a request.
+        dispatcher: Makes the context of a request.
 
     Attributes:
         suspends: Whether the function may suspend.
@@ -119,13 +118,13 @@ class ToolCallPlan:
         tool: Tool,
         results: ToolResultBuilder,
         encode_result: Callable[[RequestId, Any], bytes],
-        context_of: Callable[[RequestContext], Context],
+        dispatcher: Dispatcher,
     ) -> None:
         self._tool = tool
         self._function: Callable[..., Awaitable[Any]] = tool.function
         self._results = results
         self._encode_result = encode_result
-        self._context_of = context_of
+        self._dispatcher = dispatcher
         self._context = tool.signature.context
         self._decode: Callable[[Raw], Any] = _decode_object
         self._bind: Callable[[Any], dict[str, Any]] = partial(
@@ -149,7 +148,7 @@ class ToolCallPlan:
         except Exception:  # the handler fails in the same way, and reports the error
             return None
         if self._context is not None:
-            context = bound[self._context] = self._context_of(served.context())
+            context = bound[self._context] = self._dispatcher.new_context(served.context())
         try:
             value = await self._function(**bound)
         except GeneratorExit:
@@ -157,19 +156,19 @@ class ToolCallPlan:
         except BaseException as failure:  # for the handler to tell failures from cancellation
             frames = failure.__traceback__
             error = failure.with_traceback(frames and frames.tb_next)  # not this one: no cycle
-        asks = context is not None and context.questions is not None
+        asks = context is not None and vars(context).get("questions") is not None
         if type(value) is str and self._text is not None and not (asks or served.observed):
             try:
                 return self._text(_write(value), _write(identifier))
             except ValueError:  # half of a surrogate pair
                 pass
         end = partial(outcome, value, error)
-        if not (asks or served.observed or isinstance(value, InputRequired)):
+        if not (asks or served.observed or isinstance(value, UnfinishedResult)):
             response = self._respond(identifier, end)
             if response is not None:
                 return response
-        context = context or self._context_of(served.context())
-        return with_input(context, self._tool.result_of(end, self._results))
+        context = context or self._dispatcher.new_context(served.context())
+        return self._dispatcher.result_of(context, self._tool.result_of(end, self._results))
 
     def _respond(self, identifier: RequestId, end: Callable[[], Awaitable[Any]]) -> bytes | None:
         """The encoded response to a call; `None` if building the result suspends or raises."""

@@ -19,7 +19,8 @@ from . import signatures
 from .content import expect
 from .context import Context
 from .decorators import Function
-from .dispatcher import Dispatcher, with_input
+from .dispatcher import Dispatcher
+from .server import ServerKernel
 from .signatures import local_names
 
 MOST_VALUES = 100
@@ -121,10 +122,12 @@ def _strings(value: Any, label: str) -> Iterable[str]:
     return strings
 
 
-class CompletionDecorator:
+class CompletionDecorator(ServerKernel):
     """The decorator of completions; a base of `Server`."""
 
-    _dispatcher: Dispatcher
+    def _use_options(self, options: dict[str, Any]) -> None:
+        self._dispatcher.add_item_handlers(ITEM_HANDLERS)
+        super()._use_options(options)
 
     def completion(
         self, *, argument: str, prompt: str | None = None, template: str | None = None
@@ -177,7 +180,7 @@ async def _complete(dispatcher: Dispatcher, request: RequestContext) -> Any:
     others: Any = getattr(getattr(params, "context", None), "arguments", None)
     context = dispatcher.context_of(request)
     value: str = params.argument.value
-    return await with_input(context, completer.complete(value, others or None, context))
+    return await dispatcher.result_of(context, completer.complete(value, others or None, context))
 
 
 ITEM_HANDLERS = {"completion/complete": _complete}

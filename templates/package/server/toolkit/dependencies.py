@@ -37,6 +37,7 @@ import msgspec
 
 from .context import Context
 from .dispatcher import Dispatcher
+from .server import ServerKernel
 from .signatures import (
     Injector,
     injector_of,
@@ -397,10 +398,8 @@ def Depends(function: Callable[..., Any]) -> Any:  # noqa: N802 - annotations na
     return Dependency(function)
 
 
-class Overriding:
+class Overriding(ServerKernel):
     """The replacement of dependencies; a base of `Server`."""
-
-    _dispatcher: Dispatcher
 
     def override(
         self, function: Callable[..., Any], replacement: Callable[..., Any]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypedDict, runtime_checkable
 
 from ..._wire import is_many
 from .content import expect
+from .dispatcher import Hooks
+from .server import ServerKernel
 
 KEY_BYTES = 16
 """Least length of a key."""
@@ -105,6 +107,39 @@ class ServerKeys:
         """Take a key, unless this server was given keys."""
         if self._is_own:
             self._ring, self._is_own = MemoryKeyRing(key), False
+
+
+class KeyOptions(TypedDict, total=False):
+    """The keys of a server.
+
+    Attributes:
+        state_key: Key for signing request states and for sealing sessions into their ids, at least
+            16 bytes; or several keys, of which the first signs and seals and all are accepted; or a
+            `KeyRing`. The default is a random key per process, so that retries have to reach the
+            same process. Set it if several processes serve together.
+    """
+
+    state_key: StateKey | None
+
+
+class KeyedServer(ServerKernel):
+    """A server that has keys."""
+
+    def _use_options(self, options: dict[str, Any]) -> None:
+        server_keys(self._dispatcher.hooks, options)
+        super()._use_options(options)
+
+
+def server_keys(hooks: Hooks, options: dict[str, Any]) -> ServerKeys:
+    """The keys of a server, made of its option `state_key` if there are none yet.
+
+    Raises:
+        TypeError: A key is not bytes.
+        ValueError: There is no key, or a key is too short.
+    """
+    if not isinstance(hooks.keys, ServerKeys):
+        hooks.keys = ServerKeys(options.pop("state_key", None))
+    return hooks.keys
 
 
 def _checked_keys(key: bytes | Sequence[bytes]) -> tuple[bytes, ...]:

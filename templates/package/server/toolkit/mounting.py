@@ -56,7 +56,8 @@ def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Non
     own.mounts.append(mount)
     server.mounted_on.append(own)
     for each in server.all_servers():
-        each.settings.signer.adopt_keys(own.settings.signer)
+        if each.hooks.keys is not None:
+            each.hooks.keys.adopt_keys(own.hooks.keys)
     server.method_followers.append(methods)
     methods.refresh()
     for follower in followers:
@@ -78,7 +79,7 @@ def _new_mount(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Mount
     if any(each.server is server and each.prefix == prefix for each in mounts):
         raise ValueError(f"server {server.name!r} is mounted already with prefix {prefix!r}")
     for revision in server.revisions.values():
-        overrides = server.settings.overrides
+        overrides = server.overrides
         for name in () if overrides is None else overrides.requests(revision):
             if revision.client_requests[name].items is not None:
                 raise ValueError(
@@ -274,7 +275,7 @@ class _MethodFollower:
 
     def refresh(self) -> None:
         own, server = self._own, self._mount.server
-        own.add_item_handlers(server.items)
+        own.add_item_handlers(server.hooks.items)
         about_items = own.item_handlers.keys() & server.handlers.keys()
         changes = {RESOURCE_UPDATED}
         if server.is_open and own.settings.list_changed:

@@ -6,15 +6,17 @@ Only packages of such a draft have this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ..._wire import ValidationError, convert, error_text
 from ...facts import Method, Revision
 from ...foreign_text import safe_repr
-from ...protocol.lifecycle import DISCOVER, INITIALIZE, Description
+from ...protocol.lifecycle import Description
+from ...protocol.states import DISCOVER, INITIALIZE
 from ...revisions import REVISIONS
 from .dispatcher import Dispatcher
 from .registry import ITEM_LISTS, NO_CACHING, ItemList, Registry
+from .server import ServerKernel
 
 
 def expect_described(describe: Callable[[Revision], Description]) -> None:
@@ -100,6 +102,28 @@ class CheckedDispatcher(Dispatcher):
             registry.remove(next(reversed(registry.items)))
             raise
         super()._list_changed(row)
+
+
+class CheckingServer(ServerKernel):
+    """A server that checks itself and what is registered.
+
+    Raises:
+        TypeError: A revision requires a member of the server's description that nothing sets.
+    """
+
+    _dispatcher_class = CheckedDispatcher
+    # As of `CheckedDispatcher`.
+    _item_options: ClassVar[Mapping[str, Mapping[str, str]]] = {}
+    _unset: ClassVar[Mapping[str, Collection[str]]] = {}
+    _unlisted: ClassVar[Mapping[str, Collection[str]]] = {}
+
+    def _use_options(self, options: dict[str, Any]) -> None:
+        dispatcher = self._dispatcher
+        dispatcher.item_options = self._item_options
+        if isinstance(dispatcher, CheckedDispatcher):
+            dispatcher.unset, dispatcher.absent = self._unset, self._unlisted
+        super()._use_options(options)
+        expect_described(self.describe)
 
 
 def _expect_fit(result: Any, revision: Revision, method: Method | None, what: str) -> None:

@@ -14,7 +14,7 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...protocol import jsonrpc
-from .item_kinds import find_resource
+from .dispatcher import FindResource
 from .registry import ItemRegistries, Registry
 
 _NO_SCOPES: frozenset[str] = frozenset()
@@ -57,11 +57,18 @@ class RequiredScopes:
     Args:
         registries: The items of a server.
         methods: Scopes of its custom methods.
+        find_resource: Finds the resource of a URI; `None` if the server has none.
     """
 
-    def __init__(self, registries: ItemRegistries, methods: Mapping[str, frozenset[str]]) -> None:
+    def __init__(
+        self,
+        registries: ItemRegistries,
+        methods: Mapping[str, frozenset[str]],
+        find_resource: FindResource | None,
+    ) -> None:
         self._tools, self._resources, self._templates, self._prompts = registries
         self._methods = methods
+        self._find_resource = find_resource
 
     def of(self, message: jsonrpc.Message) -> Collection[str]:
         """The scopes that a message needs."""
@@ -94,10 +101,10 @@ class RequiredScopes:
                 return ()
 
     def _of_resource(self, uri: str) -> frozenset[str]:
-        if not (self._resources.items or self._templates.items):
+        if self._find_resource is None or not (self._resources.items or self._templates.items):
             return _NO_SCOPES
         try:
-            resource, _ = find_resource(uri, self._resources.items, self._templates.items)
+            resource, _ = self._find_resource(uri, self._resources.items, self._templates.items)
         except ProtocolError:
             return _NO_SCOPES
         scopes: frozenset[str] = resource.scopes

@@ -46,6 +46,7 @@ from .client_features.multi_round_trip import (
     check_params,
     mismatch,
 )
+from .client_features.questions import asking_context
 from .context import Context
 
 _logger = logging.getLogger(__name__)
@@ -151,7 +152,8 @@ class TaskCall:
         await self._tasks.store_start(self, record)
         self.record = record
         self.scope.deadline = anyio.current_time() + record.expires - time.time()
-        self.context.questions = _TaskQuestions(self, self.context.multi_round_trip())
+        context = asking_context(self.context)
+        context.questions = _TaskQuestions(self, context.multi_round_trip())
         if self.related is not None:
             self.context.request_context = TaskContext(self.request, self)
         self.settled.set()

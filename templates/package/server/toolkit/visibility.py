@@ -17,6 +17,7 @@ from ...errors import LocalProtocolError, McpError
 from ...protocol.connection import Connection
 from ...runtime.request_context import RequestContext
 from .registry import Item, ItemRegistries, Registered, checked_tags
+from .server import ServerKernel
 from .session_values import connection_of_session
 
 _MOST_RULES = 100  # of one session
@@ -24,6 +25,32 @@ _VISIBILITY = "visibility in a session"
 _SCOPES_INSTEAD = 'give the items scopes, and the server forbidden_items="hidden"'
 
 _logger = logging.getLogger(__name__)
+
+
+class ServerVisibility(ServerKernel):
+    """A server that hides items and shows them again."""
+
+    def _use_options(self, options: dict[str, Any]) -> None:
+        self._dispatcher.shares.append(VisibilityRules(self._dispatcher.registries).share)
+        super()._use_options(options)
+
+    def disable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Hide items that are registered: they are not listed, and unknown to requests.
+
+        Clients that are connected are notified. Items that are registered later are enabled.
+
+        Args:
+            names: Names of tools and prompts, URIs of resources and resource templates.
+            tags: Items with one of these tags.
+
+        Raises:
+            LookupError: A name or tag fits nothing; nothing was changed.
+        """
+        switch_items(self._dispatcher.registries, names, tags, enabled=False)
+
+    def enable(self, *names: str, tags: Collection[str] = ()) -> None:
+        """Show items again that were hidden by `disable`; arguments and errors are the same."""
+        switch_items(self._dispatcher.registries, names, tags, enabled=True)
 
 
 class SessionVisibility:

@@ -1,4 +1,4 @@
-"""HTTP requests on asyncio, by aiohttp.
+"""HTTP requests on asyncio, by aiohttp; `http_libraries` has the reason for two libraries.
 
 aiohttp is an extra, imported when a channel is created.
 """
@@ -16,7 +16,7 @@ import errno
 import os
 import socket
 import ssl
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -86,17 +86,27 @@ class AiohttpLibrary:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
-    def send(
+    async def send(
         self, method: str, url: str, fields: Mapping[str, str], body: bytes | None
-    ) -> Awaitable[aiohttp.ClientResponse]:
+    ) -> Response:
         """See `Library.send`."""
         session = self._session or self._open_session()
         target = self._targets.get(url) or self._add_target(url)
         if target.fields:
             fields = {**fields, **target.fields}
-        if body is not None and len(body) > PART:
-            return self._send_large(session, method, target, fields, body)
-        return session.request(method, target.url, headers=fields, data=body, **target.options)
+        try:
+            if body is not None and len(body) > PART:
+                response = await self._send_large(session, method, target, fields, body)
+            else:
+                response = await session.request(
+                    method, target.url, headers=fields, data=body, **target.options
+                )
+        except Exception as error:
+            translated = self.error(error, url)
+            if translated is None:
+                raise
+            raise translated from error
+        return _AiohttpResponse(self, response, url)
 
     async def _send_large(
         self,
@@ -115,12 +125,8 @@ class AiohttpLibrary:
             )
         raise TimeoutError(f"no more of the request was accepted within {self._silence:g} s")
 
-    def response(self, response: aiohttp.ClientResponse, url: str) -> Response:
-        """See `Library.response`."""
-        return _AiohttpResponse(self, response, url)
-
     def error(self, error: Exception, url: str) -> McpError | None:
-        """See `Library.error`."""
+        """The error of this package for an error of aiohttp; `None` for other exceptions."""
         library = self._aiohttp
         match error:
             case library.ConnectionTimeoutError():

@@ -156,14 +156,7 @@ class HttpRequests:
             every = fields if self._make_fields is None else await self._with_user_fields(fields)
             if authorizer is not None and (token := await authorizer.fields(method, url)):
                 every = {**every, **token}
-            try:
-                response = library.response(await library.send(method, url, every, body), url)
-            except Exception as error:
-                translated = library.error(error, url)
-                if translated is None:
-                    raise
-                hides = isinstance(translated, LocalProtocolError)
-                raise translated from (None if hides else error)
+            response = await library.send(method, url, every, body)
             if coding := response.header("content-encoding"):
                 await self._check_coding(response, coding)
             if authorizer is not None:

@@ -15,7 +15,7 @@ from mcpgen_runtime import Context
 from mcpgen_runtime.server import planned_calls
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.asgi_client import Http, asgi, fields_of
 from package.wire import HANDSHAKE, LISTEN, STREAMABLE, encode_message, request
 

@@ -27,8 +27,8 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from mcpgen_runtime.server.asgi.app import AsgiApplication
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.context import Context
-from mcpgen_runtime.server.toolkit.server import Server
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.processes import PACKAGE_ROOT
 from package.server.asgi.web import Web
@@ -458,7 +458,7 @@ def test_the_application_needs_none_of_the_packages_of_the_extra(tmp_path: Path)
 import sys
 sys.modules.update(dict.fromkeys(["starlette", "uvicorn", "httpx2", "httptools"]))
 import asyncio
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 server = Server("alone")
 app = server.asgi(sse_path="/sse")
 sent = []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.asgi_client import asgi, fields_of
 from package.asgi_stream import Reply
 from package.rules import revisions_holding

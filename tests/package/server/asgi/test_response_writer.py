@@ -26,9 +26,8 @@ from mcpgen_runtime.server.asgi.request import HttpRequest
 from mcpgen_runtime.server.asgi.response_writer import PostResponse, SseResponse, until_disconnect
 from mcpgen_runtime.server.asgi.session_endpoint import SessionEndpoint
 from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.chosen import Server, new_connection
 from mcpgen_runtime.server.serving import Service
-from mcpgen_runtime.server.toolkit.features import new_connection
-from mcpgen_runtime.server.toolkit.server import Server
 from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
 from package.wire import SESSIONS

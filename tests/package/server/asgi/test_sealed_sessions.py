@@ -44,8 +44,8 @@ from mcpgen_runtime.server.asgi.sealed_sessions import (
 )
 from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
 from mcpgen_runtime.server.asgi.used_ids import MemoryUsedIds, UsedIds
+from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
-from mcpgen_runtime.server.toolkit.features import new_connection
 from mcpgen_runtime.server.toolkit.key_ring import KEY_BYTES
 from package.asgi_client import SESSION, Http, asgi
 from package.asgi_wire import Wire

@@ -22,8 +22,8 @@ from mcpgen_runtime.server.asgi.request import HttpRequest, RequestBodies
 from mcpgen_runtime.server.asgi.response_writer import SseResponse
 from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpOptions, ServerHttpSettings
 from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel, SseEndpoints
+from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
-from mcpgen_runtime.server.toolkit.features import new_connection
 from package.asgi_client import Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
 from package.rules import revisions_holding

@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from mcpgen_runtime import connect
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.asgi_client import asgi
 from package.rules import revisions_holding
 from package.wire import initialize

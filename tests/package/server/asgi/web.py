@@ -12,10 +12,9 @@ from mcpgen_runtime.errors import MissingCapabilityError
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.asgi.settings import ServerHttpOptions, ServerHttpSettings
+from mcpgen_runtime.server.chosen import Server, new_connection
 from mcpgen_runtime.server.serving import Service
 from mcpgen_runtime.server.toolkit.context import Context
-from mcpgen_runtime.server.toolkit.features import new_connection
-from mcpgen_runtime.server.toolkit.server import Server
 
 UNICODE = "memo://\u00fcn\u00efcode"
 """A resource whose name is beyond ASCII."""

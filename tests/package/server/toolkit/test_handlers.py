@@ -10,7 +10,7 @@ import pytest
 from mcpgen_runtime._wire import convert
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.respondent import refusal_code
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, speaking_to
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from mcpgen_runtime.errors import MissingExtraError
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import (
     Annotations,
     Audio,
@@ -17,7 +18,6 @@ from mcpgen_runtime.server.toolkit.content import (
     Image,
     Message,
 )
-from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import PER_REQUEST, speaking_to
 from requirements import EVERY_REVISION
 

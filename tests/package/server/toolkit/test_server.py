@@ -15,8 +15,8 @@ import pytest
 
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.revisions import REVISIONS
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import Icon
-from mcpgen_runtime.server.toolkit.server import Server
 from package.stdio_process import PATHS
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, initialize, request, speaking_to
 

@@ -15,8 +15,8 @@ import pytest
 
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.protocol.handshake import RESOURCES, URI_CHARACTERS
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.serving import AnnouncementQueue
-from mcpgen_runtime.server.toolkit.server import Server
 from mcpgen_runtime.transports.memory import memory_pair
 from package.wire import (
     ACKNOWLEDGED,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.errors import ProtocolError, ToolError
-from mcpgen_runtime.server.toolkit.server import Server
+from mcpgen_runtime.server.chosen import Server
 from package.wire import ALL, facts, speaking_to
 
 AS_ERROR = [name for name in ALL if facts(name).behaviour.bad_tool_arguments == "error"]

@@ -12,6 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 import pytest
 
+from mcpgen_runtime.server.chosen import Server
 from mcpgen_runtime.server.toolkit.content import (
     Annotations,
     Audio,
@@ -26,7 +27,6 @@ from mcpgen_runtime.server.toolkit.content import (
     ToolResult,
 )
 from mcpgen_runtime.server.toolkit.context import Context
-from mcpgen_runtime.server.toolkit.server import Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]

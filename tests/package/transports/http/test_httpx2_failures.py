@@ -173,8 +173,7 @@ async def test_a_request_has_the_codings_and_follows_no_redirect(
         auth=("client", "secret"),
     ) as client:
         library = Httpx2Library(client, auth, 1, 1)
-        sent = await library.send("POST", "http://host.example/a", {"X-Own": "1"}, b"{}")
-        response = library.response(sent, URL)
+        response = await library.send("POST", URL, {"X-Own": "1"}, b"{}")
         assert (response.status, response.reason, response.url) == (302, "Found", URL)
         assert (response.header("location"), response.header("none")) == ("/b", None)
         parts: list[bytes] = []
@@ -218,7 +217,7 @@ async def test_an_exception_of_the_reader_passes_unchanged() -> None:
     sizes: list[int] = []
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(answer)) as client:
         library = Httpx2Library(client, None, 1, 1)
-        response = library.response(await library.send("POST", URL, {}, b"{}"), URL)
+        response = await library.send("POST", URL, {}, b"{}")
         with pytest.raises(KeyError, match="enough"):
             await response.each_part(take)
     assert sizes == [65536, 65536]

@@ -23,11 +23,9 @@ import base64
 import os
 import struct
 import time
-import types
-import typing
 import weakref
 from collections.abc import Collection, Mapping
-from typing import Any, Union
+from typing import Any
 
 import msgspec
 
@@ -43,7 +41,8 @@ from ....foreign_text import WEB_SCHEMES, safe_repr
 from ....protocol.lifecycle import missing_capability
 from ....runtime.pending_requests import PendingRequests
 from ....runtime.request_context import RequestContext
-from ..key_ring import ServerKeys, StateKey
+from ..content import UnfinishedResult
+from ..key_ring import ServerKeys
 
 ELICITATION_COMPLETE = "notifications/elicitation/complete"
 URL_ELICITATION_REQUIRED = -32042
@@ -67,7 +66,7 @@ class InputPending(BaseException):
     """
 
 
-class InputRequired:
+class InputRequired(UnfinishedResult):
     """A result that asks the client to send the request again with answers.
 
     The retry has the answers in `Context.input_responses` and the state in
@@ -113,16 +112,6 @@ class InputRequired:
             path = missing_capability(row, input_request.get("params"), request.peer_capabilities)
             if path is not None:
                 raise MissingCapabilityError(path, row.name)
-
-
-def without_input_required(annotation: Any) -> Any:
-    """A return annotation without `InputRequired`; `Any` if it was nothing else."""
-    if annotation is InputRequired:
-        return Any
-    if typing.get_origin(annotation) in (Union, types.UnionType):
-        parts = [part for part in typing.get_args(annotation) if part is not InputRequired]
-        return Union[tuple(parts)]  # noqa: UP007 - the members are known at run time only
-    return annotation
 
 
 class URLElicitation(msgspec.Struct, frozen=True):
@@ -223,26 +212,25 @@ class OpenURLElicitations:
         return True
 
 
-class RequestStateSigner(ServerKeys):
-    """Signs and verifies the request states of one server.
+class RequestStateSigner:
+    """Signs and verifies the request states of one server, with the keys of that server.
 
     Args:
         name: The server's name; servers with another name refuse the state, even with one key.
-        key: Keys for signatures; `None` makes a random one, which neither other processes nor a
-            restarted one have, so that these refuse the state.
+        keys: The keys for signatures. A process with another random key refuses the state.
         seconds: How long a state is valid.
 
     Raises:
-        TypeError: A key is not bytes, or `seconds` is not a number.
-        ValueError: There is no key, a key is too short, or `seconds` is not positive.
+        TypeError: `seconds` is not a number.
+        ValueError: `seconds` is not positive.
     """
 
-    def __init__(self, name: str, key: StateKey | None, seconds: float) -> None:
+    def __init__(self, name: str, keys: ServerKeys, seconds: float) -> None:
         if type(seconds) not in (float, int):
             raise TypeError(f"state_seconds: expected a number, got {seconds!r}")
         if not seconds > 0:
             raise ValueError(f"state_seconds: expected more than 0, got {seconds!r}")
-        super().__init__(key)
+        self._keys = keys
         self._name = name
         self._seconds = seconds
 
@@ -259,7 +247,7 @@ class RequestStateSigner(ServerKeys):
         """
         head = _HEAD.pack(time.time() + self._seconds, _digest(binding))
         body = _base64(head + payload)
-        signed = f"{body}.{self._signature(self.keys()[0], body, owner)}"
+        signed = f"{body}.{self._signature(self._keys.keys()[0], body, owner)}"
         if len(signed) > STATE_LIMIT:
             raise InternalError(
                 f"the state of the request takes {len(signed)} characters, "
@@ -276,7 +264,7 @@ class RequestStateSigner(ServerKeys):
         """
         body, _, signature = signed.partition(".")
         if len(signed) > STATE_LIMIT or not self._is_valid(body, signature, owner):
-            advice = "" if self.shared_keys() else _KEY_ADVICE
+            advice = "" if self._keys.shared_keys() else _KEY_ADVICE
             raise InvalidParamsError(
                 f"requestState: expected one that this server gave, unaltered{advice}"
             )
@@ -291,7 +279,8 @@ class RequestStateSigner(ServerKeys):
     def _is_valid(self, body: str, signature: str, owner: bytes) -> bool:
         """Compare with the signatures of all keys, so that the time does not reveal the key."""
         received = signature.encode("utf-8", "surrogatepass")
-        expected = [self._signature(key, body, owner).encode() for key in self.keys()]
+        keys = self._keys.keys()
+        expected = [self._signature(key, body, owner).encode() for key in keys]
         matches = [_is_same(each, received) for each in expected]
         return any(matches)
 

@@ -7,19 +7,24 @@ Source: client/elicitation, client/sampling, client/roots; basic/patterns/mrtr (
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast, overload
 
 from ....foreign_text import WEB_SCHEMES
+from ....runtime.concurrency import check_own_failure
 from ....runtime.request_context import RequestContext
+from ..context import Context
+from ..key_ring import server_keys
+from ..server import ServerKernel
 from .input_required import (
+    InputRequired,
     OpenURLElicitations,
     RequestStateSigner,
     URLElicitationRequiredError,
 )
 
 if TYPE_CHECKING:
-    from ....other_sdks import NoOptions
+    from ....absence import NoOptions
     from .elicitation import Accepted, Cancelled, Declined
     from .multi_round_trip import MultiRoundTrip, Question
     from .sampling_and_roots import (
@@ -37,6 +42,92 @@ _T2 = TypeVar("_T2")
 _T3 = TypeVar("_T3")
 
 
+class ElicitationOptions(TypedDict, total=False):
+    """Options of a server whose handlers ask the client.
+
+    Attributes:
+        state_seconds: How long a request state is valid, which limits the time for answers;
+            1800 by default.
+    """
+
+    state_seconds: float
+
+
+class ElicitingServer(ServerKernel):
+    """A server whose handlers ask the client."""
+
+    def _use_options(self, options: dict[str, Any]) -> None:
+        hooks = self._dispatcher.hooks
+        keys, seconds = server_keys(hooks, options), options.pop("state_seconds", 1800.0)
+        hooks.round_trips = ServerRoundTrips(RequestStateSigner(self.name, keys, seconds))
+        super()._use_options(options)
+
+    async def elicitation_complete(self, elicitation_id: str) -> bool:
+        """Notify the client that a URL elicitation is complete.
+
+        Has to run in the event loop that serves the client.
+
+        Returns:
+            Whether the elicitation was open. Revisions without elicitation ids have no open ones.
+
+        Source: client/elicitation#completion-notifications-for-url-mode-elicitation.
+        """
+        for each in self._dispatcher.all_servers():
+            round_trips = each.hooks.round_trips
+            if isinstance(round_trips, ServerRoundTrips) and (
+                await round_trips.url_elicitations.complete(elicitation_id)
+            ):
+                return True
+        return False
+
+
+class ServerRoundTrips:
+    """The questions of the handlers of one server.
+
+    Args:
+        signer: Signs and verifies request states.
+
+    Attributes:
+        signer: As passed.
+        url_elicitations: The open URL elicitations.
+    """
+
+    def __init__(self, signer: RequestStateSigner) -> None:
+        self.signer = signer
+        self.url_elicitations = OpenURLElicitations()
+
+    def check(self, context: Context[Any]) -> None:
+        """See `RoundTrips`."""
+        asking_context(context).multi_round_trip()
+
+    async def result(self, context: Context[Any], handler: Coroutine[Any, Any, Any]) -> Any:
+        """See `RoundTrips`.
+
+        An open question overrides the handler's own result and errors: the handler runs again
+        later.
+        """
+        asking = asking_context(context)
+        try:
+            result = await handler
+        except URLElicitationRequiredError as error:
+            return asking.url_elicitation_result(error)
+        except BaseException as error:
+            if asking.questions is None or not asking.questions.is_pending:
+                raise
+            await check_own_failure(error)
+            return asking.questions.pending_result()
+        if asking.questions is not None and asking.questions.is_pending:
+            return asking.questions.pending_result()
+        if isinstance(result, InputRequired):
+            return asking.multi_round_trip().explicit_result(result)
+        return result
+
+
+def asking_context(context: Context[Any]) -> ClientQuestions:
+    """A context of this package, all of which can ask the client."""
+    return cast("ClientQuestions", context)  # a base of each class of contexts
+
+
 class ClientQuestions:
     """The part of a `Context` that asks the client.
 
@@ -50,19 +141,16 @@ class ClientQuestions:
         questions: Questions and answers of the request; `None` before the first question.
     """
 
-    __slots__ = ("_signer", "_url_elicitations", "questions", "request_context")
-
     request_context: RequestContext
-    questions: MultiRoundTrip | None
-    _signer: RequestStateSigner
-    _url_elicitations: OpenURLElicitations
+    questions: MultiRoundTrip | None = None
+    _round_trips: ServerRoundTrips
 
     def multi_round_trip(self) -> MultiRoundTrip:
         """The questions and answers of the request, created if there are none yet."""
         if self.questions is None:
             from .multi_round_trip import MultiRoundTrip  # few servers need it
 
-            self.questions = MultiRoundTrip(self.request_context, self._signer)
+            self.questions = MultiRoundTrip(self.request_context, self._round_trips.signer)
         return self.questions
 
     @property
@@ -181,8 +269,9 @@ class ClientQuestions:
         """
         from . import elicitation
 
+        open_elicitations = self._round_trips.url_elicitations
         question = elicitation.url_question(
-            message, url, elicitation_id, self.request_context, self._url_elicitations, schemes
+            message, url, elicitation_id, self.request_context, open_elicitations, schemes
         )
 
         def read(wire: Any) -> Accepted[None] | Declined | Cancelled:
@@ -333,7 +422,10 @@ class ClientQuestions:
         from . import elicitation
 
         return elicitation.required_result(
-            error, self.request_context, self.multi_round_trip(), self._url_elicitations
+            error,
+            self.request_context,
+            self.multi_round_trip(),
+            self._round_trips.url_elicitations,
         )
 
 

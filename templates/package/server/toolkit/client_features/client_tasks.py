@@ -78,8 +78,6 @@ class TaskQuestions(ClientQuestions):
         RemoteProtocolError: The client answered without a task.
     """
 
-    __slots__ = ()
-
     @overload
     async def elicit(
         self, message: str, form: type[_T], **options: Unpack[Waiting]
@@ -184,13 +182,10 @@ class _AsTask(ClientQuestions):
         task: Params of the task, such as `ttl`; `True` for none.
     """
 
-    __slots__ = ("_task",)
-
     def __init__(self, context: ClientQuestions, task: bool | Mapping[str, Any]) -> None:
         self.request_context = context.request_context
         self.questions = context.multi_round_trip()
-        self._signer = context._signer
-        self._url_elicitations = context._url_elicitations
+        self._round_trips = context._round_trips
         self._task: Mapping[str, Any] = {} if isinstance(task, bool) else task
 
     async def _ask(

@@ -10,6 +10,7 @@ import pytest
 from mcpgen_runtime import Server
 from mcpgen_runtime.errors import InternalError, InvalidParamsError
 from mcpgen_runtime.server.toolkit.client_features.input_required import RequestStateSigner
+from mcpgen_runtime.server.toolkit.key_ring import ServerKeys
 from requirements import EVERY_REVISION
 
 KEY, OTHER, THIRD = bytes(16), bytes(range(32)), b"x" * 16
@@ -17,7 +18,7 @@ PAYLOAD = '{"state": "\u00e9\\n"}'.encode()
 
 
 def signer(*keys: bytes, name: str = "s", seconds: float = 60.0) -> RequestStateSigner:
-    return RequestStateSigner(name, keys or (KEY,), seconds)
+    return RequestStateSigner(name, ServerKeys(keys or (KEY,)), seconds)
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, len(PAYLOAD), 1000])

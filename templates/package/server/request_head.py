@@ -42,6 +42,17 @@ def current_request() -> RequestHead | None:
     return None if received is None else RequestHead(received)
 
 
+class HttpContext:
+    """The HTTP request of a context; a base of `Context`."""
+
+    __slots__ = ()
+
+    @property
+    def http_request(self) -> RequestHead | None:
+        """The HTTP request: headers, query, cookies and client; `None` over other transports."""
+        return current_request()
+
+
 class HeaderFields(Mapping[str, str]):
     """Header fields by case-insensitive name; repeated fields are joined by commas.
 

@@ -1,0 +1,28 @@
+"""Tasks in the engine that the processes of a server share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ..toolkit.server import ServerKernel
+
+if TYPE_CHECKING:
+    from ..shared.worker import SharedWorker
+
+
+class SharedTaskServer(ServerKernel):
+    """A server whose tasks are in the engine that its processes share, if they share one."""
+
+    def _use_options(self, options: dict[str, Any]) -> None:
+        self._dispatcher.shares.append(_share_tasks)
+        super()._use_options(options)
+
+
+def _share_tasks(worker: SharedWorker) -> None:
+    state = worker.state
+    if state.engine is not None and state.tasks is None:
+        from ..shared.redis_tasks import RedisTaskStore  # few servers have an engine
+
+        worker.state = replace(state, tasks=RedisTaskStore(state.engine))

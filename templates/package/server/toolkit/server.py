@@ -1,0 +1,191 @@
+"""The kernel of a server: its settings, and the dispatcher of its requests.
+
+`decorators` register functions, `dispatcher` handles requests with them, `hosting` serves and runs
+the server. A feature is a class that derives from the kernel and is a base of `Server`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, Unpack
+
+from ...facts import Revision
+from ...json_schema import VALIDATION_SECONDS
+from ...protocol.lifecycle import CAPABILITY, Description
+from ...protocol.request_meta import check_extensions
+from ...runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
+from ...runtime.request_context import RequestContext
+from .. import serving
+from .content import Icon, present_members, wire_of
+from .context import Context
+from .decorators import Decorators
+from .dispatcher import Dispatcher, ForbiddenItems, Hooks, ServerSettings
+from .hosting import Hosting
+from .registry import Cacheable, CacheHint, cache_hints
+from .tools import SchemaForm
+
+if TYPE_CHECKING:
+    from ..chosen import ServerOptions
+
+Lifespan: TypeAlias = Callable[[Any], AbstractAsyncContextManager[Any]]
+
+
+class ServerKernel(Decorators, Hosting):
+    """An MCP server.
+
+    Args:
+        name: Its name, for programs.
+        version: Its version.
+        title: Its name for display.
+        description: A description of the server.
+        website_url: A web page about the server.
+        icons: Images for user interfaces.
+        instructions: How to use it, for the model.
+        page_size: Most items in one result of a list request; `None` for all.
+        list_changed: Whether clients are notified when tools, resources or prompts change.
+        logging: Whether `Context.log` and its variants send messages.
+        coerce: Whether a text in a tool's arguments is converted where its function expects another
+            type, since models send `"5"` for a number and `"[1]"` for a list.
+        additional_properties: With `False`, input schemas of tools that are made from signatures
+            and OpenAPI documents have `additionalProperties: false`. Some clients fail to read
+            that; unknown arguments are refused either way.
+        schemas: How schemas of signatures and OpenAPI documents have their definitions: `inline`,
+            in place of each reference, as several clients drop `$defs`; `refs`, by references,
+            which is shorter where one is used often. Recursive definitions stay references.
+        show_errors: Whether results contain the text of a tool's unexpected exception; by default
+            only the log does. The text of a `ToolError` is always sent.
+        lifespan: Returns a context manager that is entered once per client, over HTTP once for all
+            clients; the value that it yields is `Context.state`.
+        capabilities: Further capabilities to declare, such as `{"experimental": {...}}`.
+        cache: Cache hints of lists and of the server's description: one hint for all, or one for
+            each of `tools`, `prompts`, `resources`, `templates` and `discover`.
+        drain: Seconds that open requests may take after the client has disconnected.
+        validation_seconds: Time limit for validating the arguments of a tool, and then its result,
+            against a user-defined JSON Schema. Other calls are not blocked meanwhile.
+        forbidden_items: What becomes of tools, resources and prompts whose scopes a principal
+            lacks. `listed`: they are listed, and using one is refused, over HTTP by 403 with its
+            scopes, so that a client can ask for them. `hidden`: they look as if they did not exist;
+            lists with such items are private.
+        max_concurrent_requests: Most waiting handlers of one client, over standard streams and
+            custom channels; over HTTP `Limits` apply. At the limit no further message is read
+            until a handler ends; while a handler waits for a response of the client, further
+            requests are refused.
+        options: Options of features; see the bases of `ServerOptions`.
+
+    Raises:
+        TypeError: An argument is unknown, or an icon is malformed.
+        ValueError: The name is empty, a limit is not positive, or the form
+            of schemas or the identifier of an extension is invalid.
+    """
+
+    _dispatcher_class: ClassVar[type[Dispatcher]] = Dispatcher
+    _context_class: ClassVar[type[Context[Any]]] = Context
+
+    def __init__(
+        self,
+        name: str,
+        version: str = "0",
+        *,
+        title: str | None = None,
+        description: str | None = None,
+        website_url: str | None = None,
+        icons: Sequence[Icon] = (),
+        instructions: str | None = None,
+        page_size: int | None = None,
+        list_changed: bool = True,
+        logging: bool = True,
+        coerce: bool = True,
+        additional_properties: Literal[False] | None = None,
+        schemas: SchemaForm = "inline",
+        show_errors: bool = False,
+        lifespan: Lifespan | None = None,
+        capabilities: Mapping[str, Any] | None = None,
+        cache: CacheHint | Mapping[Cacheable, CacheHint] | None = None,
+        drain: float = 5.0,
+        validation_seconds: float = VALIDATION_SECONDS,
+        forbidden_items: ForbiddenItems = "listed",
+        max_concurrent_requests: int = CONCURRENT_REQUESTS,
+        **options: Unpack[ServerOptions],
+    ) -> None:
+        check_concurrent_requests(max_concurrent_requests)
+        if capabilities and CAPABILITY in capabilities:
+            check_extensions(capabilities, self.revisions.newest().facts)
+        self._drain = drain
+        self._max_concurrent_requests = max_concurrent_requests
+        settings = ServerSettings(
+            info=present_members(
+                name=name,
+                title=title,
+                version=version,
+                description=description,
+                websiteUrl=website_url,
+                icons=[wire_of(icon, Icon, "icons") for icon in icons] or None,
+            ),
+            instructions=instructions,
+            page_size=page_size,
+            list_changed=list_changed,
+            logging=logging,
+            coerce=coerce,
+            additional_properties=additional_properties,
+            schemas=schemas,
+            show_errors=show_errors,
+            capabilities=dict(capabilities or {}),
+            cache=cache_hints(cache),
+            validation_seconds=validation_seconds,
+            forbidden_items=forbidden_items,
+        )
+        self._announcer = serving.Announcer()
+        hooks = Hooks(context=self._context_class)
+        dispatcher = self._dispatcher_class(settings, self._announcer, self.revisions, hooks)
+        super().__init__(dispatcher)
+        if lifespan is not None:
+            dispatcher.lifespan = partial(lifespan, self)
+        handlers_of = type(self).handle, type(self).notified
+        if handlers_of != (ServerKernel.handle, ServerKernel.notified):  # overridden
+            dispatcher.application = self
+        self._use_options(rest := {**options})
+        if rest:
+            from ...absence import keyword_error  # for the error only
+
+            raise keyword_error("Server", rest, self._absent)
+
+    def _use_options(self, options: dict[str, Any]) -> None:
+        """Take the options of features out of those of the server, and add hooks to the dispatcher.
+
+        The base of a feature overrides it, and calls that of the next base.
+        """
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            from ...absence import attribute_error  # for the error only
+
+            raise attribute_error(self, name, self._absent)
+
+    def __repr__(self) -> str:
+        count = len(self._announcer)
+        clients = f"{count} client{'' if count == 1 else 's'}"
+        return f"<{type(self).__name__} {self.name} {self.info['version']}, {clients}>"
+
+    @property
+    def instructions(self) -> str | None:
+        """How to use the server, for the model."""
+        return self._dispatcher.settings.instructions
+
+    def describe(self, revision: Revision) -> Description:
+        """Name, capabilities and instructions of the server in a revision."""
+        return self._dispatcher.describe(revision)
+
+    def capabilities(self, revision: Revision) -> Mapping[str, Any]:
+        """The capabilities that the server declares in a revision, as wire object."""
+        return self.describe(revision).capabilities
+
+    def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any]:
+        """The result of a request; a subclass that overrides it sees all requests first."""
+        return self._dispatcher.handle(context)
+
+    async def notified(self, context: RequestContext) -> None:
+        """Handle a notification; may be overridden like `handle`."""
+        await self._dispatcher.notified(context)
