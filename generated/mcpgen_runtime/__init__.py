@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("27dbd21c1a35423b",)
+_INTERFACES = ("06e1e7a8f64a16fc",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

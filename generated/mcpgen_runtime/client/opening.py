@@ -165,7 +165,8 @@ class Opening:
     def _check_options(self, kind: TargetKind | None) -> None:
         own = frozenset[str]() if kind is None else kind.options
         for other in self.chosen.kinds:
-            wrong = [name for name in sorted(other.options - own) if self.options.get(name)]
+            given = sorted((other.options - own) & self.options.keys())
+            wrong = [name for name in given if self.options[name] not in (None, False)]
             if wrong:
                 raise TypeError(f"{self.call}: {', '.join(wrong)}: only for {other.expected}")
 
