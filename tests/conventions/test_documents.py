@@ -34,6 +34,7 @@ from mcpgen_runtime import (
     testing,
 )
 from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
+from mcpgen_runtime.server.chosen import ServerOptions
 from mcpgen_runtime.testing import Pair
 
 README_LINES = range(120, 161)
@@ -246,7 +247,8 @@ CALLED: dict[str, Callable[..., Any]] = {
     "client.listen": Client.listen,
     "client.call_tool": Client.call_tool,
 }
-OPTIONS_OF_HTTP = {field.name for field in dataclasses.fields(mcpgen_runtime.ServerHttpSettings)}
+OPTIONS = {field.name for field in dataclasses.fields(mcpgen_runtime.ServerHttpSettings)}
+OPTIONS |= ServerOptions.__optional_keys__
 
 
 def calls_in(source: str) -> Iterator[ast.Call]:
@@ -268,7 +270,7 @@ def test_calls_in_documents_use_keywords_that_exist() -> None:
         for call in calls_in(source):
             function = CALLED[ast.unparse(call.func)]
             parameters = inspect.signature(function).parameters
-            known = parameters.keys() | (OPTIONS_OF_HTTP if "options" in parameters else set())
+            known = parameters.keys() | (OPTIONS if "options" in parameters else set())
             named = {str(keyword.arg) for keyword in call.keywords}
             wrong += [(place, name) for name in sorted(named - known)]
     assert wrong == []

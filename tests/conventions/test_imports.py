@@ -50,7 +50,7 @@ PACKAGE_LAYERS: Layers = (
     ("revision_facts",),
     ("command_masking",),
     ("errors", "channel", "facts", "_wire", "_decoding", "_extra_members"),
-    ("json_schema", "other_sdks", "values", "yaml_text"),
+    ("json_schema", "values", "yaml_text"),
     ("apps", "skills", "server_card", "tool_results"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),
     ("protocol", "framing"),
@@ -60,6 +60,7 @@ PACKAGE_LAYERS: Layers = (
     ("runtime",),
     ("client", "revision.client", "revision.client_sync", "server", "revision.server"),
     ("testing", "inspector", "proxy"),
+    ("server.chosen", "server.serve_command"),
     ("__init__",),
     ("__main__",),
 )
@@ -92,8 +93,19 @@ def module_of(path: Path, tree: Path) -> tuple[str, ...]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
+CHOSEN = "chosen"
+"""A page that lists bases and options: kernels read the options in it, for type checkers alone."""
+
+
 def imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
     """Modules of the same package that a file imports, wherever in the file."""
+    kernel = module_of(path, tree)[1:-1] and not path.name.startswith(CHOSEN)
+    for module in every_import_of(path, tree):
+        if not (kernel and module[-1] == CHOSEN):
+            yield module
+
+
+def every_import_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
     here = module_of(path, tree)
     package = here if path.name == "__init__.py" else here[:-1]
     for node in ast.walk(tree_of(path)):
@@ -169,7 +181,9 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
 
 
 def drawn_name(module: tuple[str, ...]) -> str:
-    """The name that the document draws a module by: its room's."""
+    """The name that the document draws a module by: its room's, or its own."""
+    if module[1:] in ((CHOSEN,), ("serve_command",)):
+        return module[1]
     return module[0] if module else "__init__"
 
 

@@ -25,7 +25,7 @@ from decoding.instances import Instances
 from decoding.leniency import ROWS, Reading, as_read
 from mcpgen import names, schema
 from mcpgen.json_types import is_array, is_object
-from mcpgen.model import parts, schema_facts, schema_sources
+from mcpgen.model import choice, schema_facts, schema_sources
 from mcpgen.package import build_request, pipeline
 from mcpgen.render import models
 from mcpgen.schema import docs, facts
@@ -157,7 +157,7 @@ def judged_tasks(_: Path) -> Judged:
         "pkg",
         schema_sources.by_name((revision,)),
         extensions=(file,),
-        selection=parts.selection(("types",)),
+        selection=choice.selection(("types",)),
     )
     name = f"{names.folder(revision)}/{file.module}"
     text = pipeline.build(request, form=dict)[f"{name}/models.py"]

@@ -9,7 +9,7 @@ from functools import cache
 
 from generator.selections import NAMES, spec_of
 from mcpgen.model import runtime
-from mcpgen.model.parts import selection
+from mcpgen.model.choice import selection
 from mcpgen.render import tree
 
 _SELF = ("self", "cls")

@@ -10,7 +10,7 @@ import pytest
 
 from mcpgen import schema
 from mcpgen.model import spec
-from mcpgen.model.parts import selection
+from mcpgen.model.choice import selection
 from mcpgen.package import pipeline
 from mcpgen.render import tree
 from mcpgen.render.formatting import format_modules

@@ -12,7 +12,7 @@ from generator.test_fitting import definitions_of, save_schema
 from mcpgen import schema
 from mcpgen.errors import OutputError, UsageError
 from mcpgen.model import exports, extension_files, schema_sources
-from mcpgen.model.parts import selection
+from mcpgen.model.choice import selection
 from mcpgen.model.schema_sources import Source
 from mcpgen.package import build_request, commands, manifest
 

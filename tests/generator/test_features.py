@@ -22,13 +22,8 @@ from generator.selections import (
 )
 from mcpgen.errors import UsageError
 from mcpgen.model import exports, parts
-from mcpgen.model.parts import (
-    FEATURES,
-    changed_features,
-    features,
-    selection,
-    short_words,
-)
+from mcpgen.model.choice import changed_features, selection, short_words
+from mcpgen.model.parts import FEATURES, features
 from mcpgen.package import manifest
 
 NAMES = tuple(each.name for each in FEATURES)
@@ -215,28 +210,20 @@ for name in sys.argv[2].split(","):
         except (AttributeError, ImportError) as error:
             errors.append(f"{type(error).__name__}: {error}")
 server = pkg.Server("one")
-for member in sys.argv[3].split(","):
+context = object.__new__(pkg.Context)
+for owner, members in ((server, sys.argv[3]), (context, sys.argv[4])):
+    for member in members.split(","):
+        assert not hasattr(type(owner), member) and member not in dir(owner), member
+        try:
+            getattr(owner, member)
+        except AttributeError as error:
+            errors.append(str(error))
+for call in sys.argv[5].split(","):
+    function, keyword = call.split(".")
     try:
-        getattr(server, member)()
-    except AttributeError as error:
+        {"Server": pkg.Server, "tool": server.tool}[function]("a", **{keyword: True})
+    except TypeError as error:
         errors.append(str(error))
-for member in sys.argv[4].split(","):
-    try:
-        getattr(pkg.Context, member)("text")
-    except AttributeError as error:
-        errors.append(str(error))
-try:
-    server.tool("a", visibility=["app"])
-except TypeError as error:
-    errors.append(str(error))
-try:
-    pkg.Server("one", discovery="search")
-except TypeError as error:
-    errors.append(str(error))
-try:
-    pkg.Server("one", subscribe=True)
-except TypeError as error:
-    errors.append(str(error))
 try:
     server.tool("a", input_schema={"type": "object", "minProperties": 1})(lambda **arguments: "")
 except pkg.MissingExtraError as error:
@@ -261,11 +248,16 @@ print(*errors, sep="\\n")
 def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     folder = write_package(render_selection("all", "all", (NEWEST,), features=NONE), tmp_path)
     missing = exports.missing_names(features(selection(features=NONE), [spec_of(NEWEST).facts]))
-    members = {member: each.name for each in FEATURES for member in each.server_members}
-    of_context = {member: each.name for each in FEATURES for member in each.context_members}
+    none = features(selection(features=NONE), [spec_of(NEWEST).facts])
+    members, of_context = none.absent_members("server"), none.absent_members("context")
+    options = {
+        option: feature
+        for option, feature in none.absent_options.items()
+        if option.startswith(("Server.", "tool.")) and feature != "schemas"
+    }
     command = [sys.executable, "-I", "-c", USES_EACH, str(folder), ",".join(missing)]
     done = subprocess.run(
-        [*command, ",".join(members), ",".join(of_context)],
+        [*command, ",".join(members), ",".join(of_context), ",".join(options)],
         capture_output=True,
         text=True,
         check=False,
@@ -274,8 +266,8 @@ def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     told = done.stdout.splitlines()
     expected = [of for of in missing.values() for _ in range(2)]
-    expected += [*members.values(), *of_context.values()]
-    expected += ["apps", "discovery", "resources", "schemas", "restart", "groups", "auth"]
+    expected += [*members.values(), *of_context.values(), *options.values()]
+    expected += ["schemas", "restart", "groups", "auth"]
     assert len(told) == len(expected)
     for line, feature in zip(told, expected, strict=True):
         assert line.endswith(
@@ -301,7 +293,7 @@ def test_ways_to_share_sessions_that_were_not_chosen_are_errors(
 import sys
 sys.path.insert(0, {str(folder)!r})
 import pkg
-pkg.Server("a", state_key=b"k" * 32).asgi({option})
+pkg.Server("a").asgi({option})
 """
     done = subprocess.run(
         [sys.executable, "-I", "-c", code],

@@ -37,7 +37,7 @@ def test_names_come_in_the_order_of_import_sorters() -> None:
         "kind", "kind", "Literal['a'] | Sequence[Mapping[str, Any]]", False, True, ""
     )
     names = imports.of_session(Messages((call(optional),), ()))
-    assert names.abc == "Mapping"
+    assert names.abc == "Mapping, Sequence"
     assert names.typing == "TYPE_CHECKING, Any, Literal"
     assert names.wire == "UNSET, UnsetType"
     assert names.models == "models"

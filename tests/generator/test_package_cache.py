@@ -18,7 +18,7 @@ from generator.command_line import run
 from generator.test_fitting import definitions_of, save_schema
 from mcpgen import cache, paths, schema
 from mcpgen.model import schema_sources
-from mcpgen.model.parts import selection
+from mcpgen.model.choice import selection
 from mcpgen.package import package_cache
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.render import models

@@ -37,7 +37,7 @@ CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & 
         "server/asgi/endpoints.py",
         "server/toolkit/server.py",
     ),
-    "transports/http/transports.py",
+    *("client/opening_peer.py", "protocol/negotiation.py", "transports/http/transports.py"),
 }
 """Modules that depend on the parts of the package, and on no schema."""
 HEADER = """\
@@ -87,7 +87,7 @@ def test_modules_independent_of_the_schema_are_copied() -> None:
 
 def test_a_revision_has_a_folder_of_its_own() -> None:
     own = {path for path in RENDERED if path.startswith("r2030")}
-    modules = ("__init__", "client", "client_sync", "methods", "models", "server")
+    modules = ("__init__", "client", "methods", "models", "server")
     assert own == {f"{folder(REVISION)}/{name}.py" for name in modules}
 
 

@@ -18,7 +18,6 @@ UNUSED: Mapping[str, str] = {
     "json_schema/checks.py": "schemas that a user writes",
     "json_schema/inlining.py": "schemas of nested types",
     "models.py": "names of types, for annotations",
-    "other_sdks.py": "types of keywords",
     "server/toolkit/argument_errors.py": "arguments that are wrong",
 }
 """Modules of the package that it does not import, each with what does."""

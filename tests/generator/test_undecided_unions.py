@@ -13,7 +13,7 @@ import pytest
 from generator.schemas import COUNT, TEXT, obj
 from mcpgen import schema
 from mcpgen.model import schema_sources
-from mcpgen.model.parts import selection
+from mcpgen.model.choice import selection
 from mcpgen.package import build_request, output, pipeline
 
 NAMES = [row.name for row in schema.revisions()]

@@ -13,7 +13,8 @@ from conftest import ROOT
 from documents import examples
 from generator.command_line import run
 from generator.selections import NEWEST
-from mcpgen.model.parts import FEATURES, whole_features
+from mcpgen.model.choice import whole_features
+from mcpgen.model.parts import FEATURES
 from mcpgen.package.used_features import chosen_words, uses_in
 
 SERVER = "from pkg import *\nserver = Server('a')\n"
@@ -52,6 +53,8 @@ USES = {
     # Options.
     "from pkg import Server as S\nS('a', discovery='search')": "discovery",
     SERVER + "@server.tool(ui='a')\ndef a(): ...": "apps",
+    "from pkg import Server\nServer('a', state_key=b'k')": "elicitation",
+    "from pkg import KeyRing, Server\nServer('a', state_key=b'k')": "scaling",
     SERVER + "@server.tool(input_schema={})\ndef a(): ...": "schemas",
     SERVER + "server.asgi(shared='redis://a')": "shared",
     "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart",
@@ -272,7 +275,7 @@ CLIENTS: dict[str, tuple[set[str], str]] = {
 
 
 @pytest.mark.parametrize(("name", "expected"), CLIENTS.items())
-def test_a_client_runs_with_the_features_that_it_and_its_server_use(
+def test_a_client_runs_with_features_that_it_and_its_server_use(
     name: str, expected: tuple[set[str], str], tmp_path: Path
 ) -> None:
     features, output = expected

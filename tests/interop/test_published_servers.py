@@ -23,7 +23,7 @@ import pytest
 
 from conftest import ROOT
 from interop.processes import ENVIRONMENT, HERE
-from mcpgen.model.parts import whole_features
+from mcpgen.model.choice import whole_features
 
 pytestmark = pytest.mark.interop
 

@@ -57,7 +57,7 @@ def ask(end: End, method: str, **how: Any) -> list[dict[str, Any]]:
 
 def answer_request(end: End, id: RequestId) -> dict[str, Any]:
     """Send an end a request that its application answers, and return the response."""
-    method = ASKED[end.connection.role]
+    method = ASKED[end.connection.state.role]
     assert ask(end, method, id=id) == []
     message = end.connection.respond(id, RESULTS[method])
     assert message is not None

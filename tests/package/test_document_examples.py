@@ -19,7 +19,7 @@ import pytest
 import mcpgen_runtime
 from documents import ROOT, Block, examples, outputs, prose_of, snippets
 from generator.selections import spec_of
-from mcpgen.model import parts
+from mcpgen.model import choice
 from mcpgen.render import tree
 from mcpgen_runtime import ClientHandlers, Server, connect, testing
 from mcpgen_runtime.errors import HttpStatusError, RemoteError
@@ -166,7 +166,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(text, "utf-8")
     package = Path(mcpgen_runtime.__file__).parent
     shutil.copytree(package, folder / "pkg")  # and what was compiled
-    types_only = parts.selection(("types",), ())
+    types_only = choice.selection(("types",), ())
     files = tree.render_package([spec_of("2025-06-18")], "acme_types", types_only)
     for path, text in files.items():
         place = folder / "acme_types" / path

@@ -30,8 +30,8 @@ from mcpgen_runtime import (
     sdk_names,
 )
 from mcpgen_runtime.absence import NOT_EXPORTED
-from mcpgen_runtime.apps import ToolOptions
 from mcpgen_runtime.client.chosen import ConnectOptions
+from mcpgen_runtime.server.chosen import ServerOptions, ToolOptions
 from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
 from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
 from mcpgen_runtime.server.toolkit.tools import _warn_of_hidden_text
@@ -323,11 +323,8 @@ def test_every_alternative_exists() -> None:
         *(Timeouts, ClientLimits, mcpgen_runtime.Protected, CacheHint),
     )
     keywords = {name for call in calls for name in inspect.signature(call).parameters}
-    keywords |= (
-        ConnectOptions.__optional_keys__
-        | ServerHttpOptions.__optional_keys__
-        | ToolOptions.__optional_keys__
-    )
+    for options in (ConnectOptions, ServerHttpOptions, ServerOptions, ToolOptions):
+        keywords |= options.__optional_keys__
     assert set(re.findall(r"\b(\w+)=", TEXTS)) <= keywords
 
 

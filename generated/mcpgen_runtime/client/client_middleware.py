@@ -144,7 +144,7 @@ class ClientMiddlewareChain:
 
         def send_request(message: ClientRequest) -> Awaitable[Any]:
             keywords = {**send.keywords, "meta": message.meta or None}
-            sent.append(peer.connection.next_request_id)
+            sent.append(peer.connection.state.outbound.next_id)
             result: Awaitable[Any] = send.func(message.method, message.params, **keywords)
             return result
 

@@ -302,7 +302,7 @@ class RequestPipeline:
         """
         row = self._row(method)
         try:
-            result = self.peer.connection.decode_result(row, encode(wire))
+            result = self.peer.connection.result_decoder(row)(encode(wire))
         except UNREADABLE as error:
             raise RemoteProtocolError(f"{method}: result: {error_text(error)}") from None
         if any(hasattr(result, member) for member in ("task", "task_id", "input_requests")):
@@ -517,7 +517,7 @@ class RequestPipeline:
             return None
         await anyio.lowlevel.checkpoint()
         try:
-            return self.peer.connection.decode_result(row, encoded)
+            return self.peer.connection.result_decoder(row)(encoded)
         except UNREADABLE:  # nested too deeply to be decoded at this depth of the stack
             return None
 
@@ -542,7 +542,7 @@ class RequestPipeline:
         try:
             await self.state.output_schemas.check(tool, result, left)
         except RemoteProtocolError as error:
-            if not self.connection.stray_results:
+            if not self.connection.state.outbound.strays:
                 raise
             raise RemoteProtocolError(f"{error}; {_MIXED}") from None
 

@@ -20,8 +20,7 @@ from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from . import jsonrpc
 from .connection import Connection
-from .initialization import Step
-from .lifecycle import Description, Session, with_extensions
+from .lifecycle import Description, Session, Step, with_extensions
 from .negotiation import first_step
 from .receiver import (
     Event,
@@ -29,7 +28,6 @@ from .receiver import (
     NotificationReceived,
     Opened,
     OpenFailed,
-    Receiver,
     RequestFailed,
     ResponseReceived,
     Send,
@@ -38,41 +36,6 @@ from .request_meta import MetaCache, with_meta
 from .requests import ConnectionState, OutboundRequest, notification
 from .results import extra_result_decoder, result_decoder
 from .states import INITIALIZE, INITIALIZED
-
-
-class ClientReceiver(Receiver):
-    """Turns a server's messages into events."""
-
-    def result_decoder(self, method: Method) -> Callable[[bytes | Raw], Any]:
-        """The decoder for results of a method."""
-        return (extra_result_decoder if self._state.extra else result_decoder)(method)
-
-    def _receive_request(self, message: jsonrpc.Request) -> list[Event]:
-        revision = self._session_revision()
-        if not revision.server_requests:
-            return [
-                Ignored(f"request {safe_text(message.method)} from a server of {revision.name}")
-            ]
-        return super()._receive_request(message)
-
-    def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
-        """Some servers print log lines to their output; these get no response."""
-        return message.id is None or not self._session_revision().server_requests
-
-    def _may_belong_to(self, stream: Any) -> bool:
-        """Whether an id is that of an open subscription stream; `True` and `1.0` are not `1`."""
-        request = self._state.outbound.get(stream) if type(stream) in (int, str) else None
-        return (
-            request is not None and request.method.name == request.revision.facts.behaviour.listen
-        )
-
-    def _handle_cancelled(self, event: NotificationReceived) -> list[Event]:
-        identifier = event.params.request_id
-        if self._may_belong_to(identifier):
-            self._state.outbound.pop(identifier)
-            error = RequestCancelledError("the server ended the subscription")
-            return [RequestFailed(identifier, error)]
-        return super()._handle_cancelled(event)
 
 
 class ClientConnection(Connection):
@@ -100,7 +63,7 @@ class ClientConnection(Connection):
     ) -> None:
         meta = MetaCache()
         state = ConnectionState("client", revisions, describe, extensions or {}, meta, extra)
-        super().__init__(state, ClientReceiver(state))
+        super().__init__(state)
         self.step: Step | None = None
         self.first_step: Step | None = None
         self._step_id: RequestId | None = None
@@ -235,3 +198,34 @@ class ClientConnection(Connection):
     def _end_negotiation(self) -> None:
         self.step = self._step_id = None
         self._steps.clear()
+
+    def result_decoder(self, method: Method) -> Callable[[bytes | Raw], Any]:
+        """The decoder for results of a method."""
+        return (extra_result_decoder if self._state.extra else result_decoder)(method)
+
+    def _receive_request(self, message: jsonrpc.Request) -> list[Event]:
+        revision = self._session_revision()
+        if not revision.server_requests:
+            return [
+                Ignored(f"request {safe_text(message.method)} from a server of {revision.name}")
+            ]
+        return super()._receive_request(message)
+
+    def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
+        """Some servers print log lines to their output; these get no response."""
+        return message.id is None or not self._session_revision().server_requests
+
+    def _may_belong_to(self, stream: Any) -> bool:
+        """Whether an id is that of an open subscription stream; `True` and `1.0` are not `1`."""
+        request = self._state.outbound.get(stream) if type(stream) in (int, str) else None
+        return (
+            request is not None and request.method.name == request.revision.facts.behaviour.listen
+        )
+
+    def _handle_cancelled(self, event: NotificationReceived) -> list[Event]:
+        identifier = event.params.request_id
+        if self._may_belong_to(identifier):
+            self._state.outbound.pop(identifier)
+            error = RequestCancelledError("the server ended the subscription")
+            return [RequestFailed(identifier, error)]
+        return super()._handle_cancelled(event)

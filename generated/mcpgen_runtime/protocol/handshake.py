@@ -17,7 +17,7 @@ from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from .connection import Connection
 from .lifecycle import Description, RequestMetadata, Session, sent_capabilities, with_extensions
-from .receiver import Event, Ignored, NotificationReceived, Receiver, RequestReceived
+from .receiver import Event, Ignored, NotificationReceived, RequestReceived
 from .request_meta import NO_META, MetaCache
 from .requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, ConnectionState
 from .states import INITIALIZE, INITIALIZED, PING, SERVER_MOVES, State, Trigger, trigger_of
@@ -35,8 +35,8 @@ SERVER_INFO = "serverInfo"
 """Member of the results of `initialize` and `server/discover`."""
 
 
-class HandshakeReceiver(Receiver):
-    """Turns the messages of a client into events; each belongs to a session."""
+class HandshakeConnection(Connection):
+    """The protocol of a server, for one client, in revisions with a handshake."""
 
     @classmethod
     def own_requests(cls) -> frozenset[str]:
@@ -140,10 +140,6 @@ class HandshakeReceiver(Receiver):
         "logging/setLevel": _set_level,
     }
 
-
-class HandshakeConnection(Connection):
-    """The protocol of a server, for one client, in revisions with a handshake."""
-
     def is_subscribed(self, uri: str) -> bool:
         """Whether the client subscribed to a resource."""
         session = self._state.session
@@ -202,7 +198,7 @@ def handshake_connection(
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
     """
     state = ConnectionState("server", revisions, describe, extensions, MetaCache())
-    return HandshakeConnection(state, HandshakeReceiver(state))
+    return HandshakeConnection(state)
 
 
 def check_subscriptions(uris: Collection[str]) -> None:

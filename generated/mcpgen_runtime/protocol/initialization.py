@@ -7,51 +7,23 @@ Source: basic/lifecycle (to 2025-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec import Raw
 
-from .._wire import ValidationError, convert, is_object, to_builtins
-from ..errors import McpError, RemoteError, RemoteProtocolError, RevisionError
+from .._wire import to_builtins
+from ..errors import McpError, RemoteProtocolError, RevisionError
 from ..facts import Revision, Revisions
-from .lifecycle import Description, Session, newest_common, optional_member, sent_capabilities
+from .lifecycle import (
+    Describe,
+    Session,
+    named_revisions,
+    newest_common,
+    optional_member,
+    sent_capabilities,
+)
 from .states import INITIALIZE
-
-Describe = Callable[[Revision], Description]
-"""Returns the client's implementation info and capabilities for a revision."""
-
-
-class Step(Protocol):
-    """One request of version negotiation, and the steps that may follow; see `states`.
-
-    Attributes:
-        method: The wire name of the request.
-        revision: The revision that the request is written in.
-    """
-
-    method: str
-    revision: Revision
-
-    def params(self) -> Mapping[str, Any]:
-        """The params of the request, without `_meta`."""
-        ...
-
-    def receive_result(self, result: Any, raw: Raw) -> Session | Step:
-        """The session that a result opens, or the next step.
-
-        Raises:
-            RevisionError: No revision in common.
-        """
-        ...
-
-    def receive_error(self, error: McpError | None) -> Step:
-        """The next step after an error, or after no response (`None`).
-
-        Raises:
-            McpError: There is none: the error itself, or a `RevisionError`.
-        """
-        ...
 
 
 class Initialization:
@@ -112,23 +84,9 @@ class Initialization:
         if not offered:
             raise error or RemoteProtocolError("initialize: no answer")
         self._tried.add(self.revision.name)
-        revision = newest_common(self._revisions, untried(offered, self._tried))
+        revision = newest_common(self._revisions, offered, self._tried)
         if revision is None:
             text = "no revision in common"
             raise RevisionError(text, tuple(self._revisions), offered) from error
         self.revision = revision
         return self
-
-
-def named_revisions(error: McpError | None) -> tuple[str, ...]:
-    """The supported revisions that an error of the server lists; none if it has no such list."""
-    data = error.data if isinstance(error, RemoteError) else None
-    try:
-        return tuple(convert(data.get("supported") if is_object(data) else None, list[str]))
-    except ValidationError:
-        return ()
-
-
-def untried(offered: tuple[str, ...], tried: set[str]) -> tuple[str, ...]:
-    """The revisions of a server that the client has not tried yet."""
-    return tuple(name for name in offered if name not in tried)

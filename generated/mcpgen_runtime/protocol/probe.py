@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from ..errors import McpError
 from ..facts import Lifecycle, Revision, Revisions
-from .discovery import Discovery
-from .initialization import Describe, Initialization, Step, untried
-from .lifecycle import newest_common
+from .initialization import Initialization
+from .lifecycle import Describe, Step, newest_common
+from .server_discovery import ServerDiscovery
 
 
-class Probe(Discovery):
+class Probe(ServerDiscovery):
     """Asks the server for its revisions; `initialize` follows if that fails.
 
     Args:
@@ -38,7 +38,7 @@ class Probe(Discovery):
         return Initialization(self.handshakes, self._describe)
 
     def _newest_untried(self, offered: tuple[str, ...]) -> Revision | None:
-        return newest_common(self._all, untried(offered, self._tried))
+        return newest_common(self._all, offered, self._tried)
 
     def _in_revision(self, revision: Revision) -> Step:
         if revision.lifecycle is Lifecycle.HANDSHAKE:
@@ -56,4 +56,4 @@ def first_step(revisions: Revisions, describe: Describe) -> Step:
     )
     if modern and handshakes:
         return Probe(revisions, describe)
-    return Discovery(modern, describe) if modern else Initialization(handshakes, describe)
+    return ServerDiscovery(modern, describe) if modern else Initialization(handshakes, describe)

@@ -188,7 +188,7 @@ _MOST_ADMITTED = 200  # a proxy admits custom methods under any name
 
 
 class Receiver:
-    """Turns the peer's messages into events; each side has a class derived from it."""
+    """The receiving half of a `Connection`: turns the peer's messages into events."""
 
     def __init__(self, state: ConnectionState) -> None:
         self._state = state
@@ -198,8 +198,16 @@ class Receiver:
         """The decoder for results of a method."""
         return decoder(method.result)
 
-    def receive(self, data: bytes, now: float) -> list[Event]:
-        """Receive one message, or a batch of messages in a revision with batches."""
+    def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
+        """Receive one message, or a batch of messages in a revision with batches.
+
+        Args:
+            data: The whole message, without frame.
+            now: The current time, on the clock that `Connection.request` was given.
+
+        Returns:
+            The events, in order. Never raises on what the peer sent.
+        """
         session = self._state.session
         batching = session is not None and session.revision.batching and jsonrpc.is_batch(data)
         messages: Sequence[jsonrpc.Message]
@@ -213,7 +221,7 @@ class Receiver:
             return self.receive_batch(messages, now)
         return self.receive_message(messages[0], now)
 
-    def receive_batch(self, messages: Sequence[jsonrpc.Message], now: float) -> list[Event]:
+    def receive_batch(self, messages: Sequence[jsonrpc.Message], now: float = 0.0) -> list[Event]:
         """Receive the parsed messages of a batch."""
         return [event for each in messages for event in self._receive_from_batch(each, now)]
 
@@ -229,7 +237,13 @@ class Receiver:
         return self._receive_invalid(jsonrpc.InvalidMessage(None, error, True, response=True))
 
     def stream_closed(self, identifier: RequestId) -> list[Event]:
-        """The peer closed the stream of its request, which cancels it in some revisions."""
+        """The peer closed the stream for the response to its request.
+
+        Returns:
+            The cancellation, in revisions where closing the stream cancels the request.
+
+        Source: basic/transports/streamable-http#cancellation (2026-07-28).
+        """
         request = self._state.inbound.get(identifier)
         if request is None or request.revision.facts.http.cancellation != "close":
             return []
@@ -240,7 +254,7 @@ class Receiver:
         """Remove an inbound request, which gets no response."""
         del self._state.inbound[identifier]
 
-    def receive_message(self, message: jsonrpc.Message, now: float) -> list[Event]:
+    def receive_message(self, message: jsonrpc.Message, now: float = 0.0) -> list[Event]:
         """Receive one parsed message."""
         match message:
             case jsonrpc.Request():

@@ -36,7 +36,7 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Revisions, members_of
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .handshake import SERVER_INFO, HandshakeConnection, HandshakeReceiver, check_subscriptions
+from .handshake import SERVER_INFO, HandshakeConnection, check_subscriptions
 from .lifecycle import (
     Admit,
     Description,
@@ -179,35 +179,39 @@ class ServerMeta(MetaCache):
         self.reader = RequestMetaReader(revisions)
 
 
-class ServerReceiver(HandshakeReceiver):
-    """Turns a client's messages into events.
+class ServerConnection(HandshakeConnection):
+    """The protocol of a server, for one client.
 
     Args:
-        state: The state that both directions share.
-        reader: Reads the `_meta` of requests.
+        revisions: The revisions to speak.
+        describe: The server's implementation info and capabilities, by revision.
+        extensions: Methods besides those of the revisions, by wire name; both sides may send them.
+        meta: `_meta` shared with other connections of the same server; a new cache by default.
         admit: Selects the subjects of a subscription that the server reports; see `Admit`.
         on_subscription: Called with the URIs of the resources that a new stream subscribes to.
-
-    Attributes:
-        streams: The subscription streams.
     """
 
     def __init__(
         self,
-        state: ConnectionState,
-        reader: RequestMetaReader,
-        admit: Admit | None,
-        on_subscription: OnSubscription | None,
+        revisions: Revisions,
+        describe: Callable[[Revision], Description],
+        extensions: Mapping[str, Method] | None = None,
+        meta: ServerMeta | None = None,
+        *,
+        admit: Admit | None = None,
+        on_subscription: OnSubscription | None = None,
     ) -> None:
+        meta = meta or ServerMeta(revisions)
+        state = ConnectionState("server", revisions, describe, extensions or {}, meta)
         super().__init__(state)
-        self.streams = SubscriptionStreams()
-        self._reader = reader
+        self._streams = SubscriptionStreams()
+        self._reader = meta.reader
         self._admit = admit
         self._on_subscription = on_subscription
 
     def _drop(self, identifier: RequestId) -> None:
         super()._drop(identifier)
-        self.streams.close(identifier)
+        self._streams.close(identifier)
 
     def _read_metadata(
         self, message: jsonrpc.Request
@@ -272,10 +276,10 @@ class ServerReceiver(HandshakeReceiver):
 
     def _listen(self, event: RequestReceived) -> list[Event]:
         """Open a subscription stream and acknowledge its filter."""
-        if len(self.streams) >= STREAMS:
+        if len(self._streams) >= STREAMS:
             raise InvalidParamsError(f"expected at most {STREAMS} subscription streams at once")
         added_uris = set(event.params.notifications.resource_subscriptions or ())
-        check_subscriptions([*self.streams.uris(), *added_uris])
+        check_subscriptions([*self._streams.uris(), *added_uris])
         revision = event.revision
         requested = to_builtins(event.params.notifications)
         own = self._state.own_capabilities(revision)
@@ -283,7 +287,7 @@ class ServerReceiver(HandshakeReceiver):
         added = self._admit_subjects(event, own)
         if self._on_subscription is not None and (uris := accepted.get(SUBSCRIBED_URIS)):
             self._on_subscription(uris)
-        self.streams.open(event.id, {**accepted, **added}, revision.facts)
+        self._streams.open(event.id, {**accepted, **added}, revision.facts)
         self._state.inbound[event.id].silence()
         key = revision.facts.meta.subscription_id
         params = {"_meta": {key: event.id} if key else {}, "notifications": accepted}
@@ -304,36 +308,6 @@ class ServerReceiver(HandshakeReceiver):
         requested = accepted_of_extensions(event.raw_params, event.revision, own, peer)
         admitted = {member: list(admit(name, each)) for name, member, each in requested}
         return {member: subjects for member, subjects in admitted.items() if subjects}
-
-
-class ServerConnection(HandshakeConnection):
-    """The protocol of a server, for one client.
-
-    Args:
-        revisions: The revisions to speak.
-        describe: The server's implementation info and capabilities, by revision.
-        extensions: Methods besides those of the revisions, by wire name; both sides may send them.
-        meta: `_meta` shared with other connections of the same server; a new cache by default.
-        admit: Selects the subjects of a subscription that the server reports; see `Admit`.
-        on_subscription: Called with the URIs of the resources that a new stream subscribes to.
-    """
-
-    def __init__(
-        self,
-        revisions: Revisions,
-        describe: Callable[[Revision], Description],
-        extensions: Mapping[str, Method] | None = None,
-        meta: ServerMeta | None = None,
-        *,
-        admit: Admit | None = None,
-        on_subscription: OnSubscription | None = None,
-    ) -> None:
-        meta = meta or ServerMeta(revisions)
-        state = ConnectionState("server", revisions, describe, extensions or {}, meta)
-        receiver = ServerReceiver(state, meta.reader, admit, on_subscription)
-        super().__init__(state, receiver)
-        self._streams = receiver.streams
-        self._reader = meta.reader
 
     def repeated_metadata(self, meta: bytes) -> RequestMetadata | None:
         """The metadata of the last request, if `meta` is its `_meta`; `None` otherwise."""

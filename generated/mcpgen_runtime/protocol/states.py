@@ -11,8 +11,8 @@ A server without a handshake has no state: revision and capabilities are read fr
 each request. A server of both lifecycles decides so for each request; a request without `_meta`
 belongs to the session.
 
-A client moves through the steps of version negotiation (`initialization`, `discovery`, `probe`);
-each step sends one request, and its result or its failure leads to the next step:
+A client moves through the steps of version negotiation (`initialization`, `server_discovery`,
+`probe`). Each step sends one request, and its result or its failure leads to the next step:
 
     server/discover  result, a revision in common           -> open
                      per-request revision offered           -> server/discover, in that revision

@@ -302,7 +302,7 @@ class PendingRequests:
             reads_result=reads_result,
         )
         self._add(identifier, waiter)
-        deadline = self.connection.deadline(identifier) if timed else None
+        deadline = self.connection.state.outbound.deadline(identifier) if timed else None
         self.timed += timed
         try:
             if deadline is not None:
@@ -315,7 +315,10 @@ class PendingRequests:
                     raise
                 await waiter.wait()
             if not waiter.settled:
-                at_limit = limit is not None and self.connection.deadline(identifier) == now + limit
+                at_limit = (
+                    limit is not None
+                    and self.connection.state.outbound.deadline(identifier) == now + limit
+                )
                 raise RequestTimeoutError(name, (limit if at_limit else timeout) or 0.0)
         finally:
             self.timed -= timed
@@ -397,7 +400,7 @@ class PendingRequests:
         """Pass on a progress report, and move the deadline."""
         waiter = self._waiters.get(report.id)
         if isinstance(waiter, Waiter):
-            deadline = self.connection.deadline(report.id)
+            deadline = self.connection.state.outbound.deadline(report.id)
             if waiter.scope is not None and deadline is not None:
                 waiter.scope.deadline = deadline
             waiter.deliver(report.progress, report.total, report.message)

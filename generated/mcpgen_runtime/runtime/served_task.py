@@ -102,7 +102,7 @@ class TaskContext(RequestContext):
         more = {"total": total, "message": message}
         params |= {name: each for name, each in more.items() if each is not None}
         params["_meta"] = self._task.meta()
-        role, related = self.peer.connection.role, self._task.related_request_id
+        role, related = self.peer.connection.state.role, self._task.related_request_id
         await self.peer.send(notification(role, self.revision, PROGRESS, params, related))
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:

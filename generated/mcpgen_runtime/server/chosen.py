@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, TypedDict
 from ..protocol.server_connection import ServerConnection
 from ..apps import UiToolOptions
 from ..proxy.proxying_server import ProxyingServer
-from .features.direct import DirectServer
-from .features.discovery import DiscoveryOptions, DiscoveryServer
-from .features.middleware import MiddlewareOptions, MiddlewareServer
-from .features.migration import MigratingServer
-from .features.mount import MountingServer
-from .features.openapi import OpenApiServer
-from .features.param_headers import ParamHeaderServer
-from .features.shared_tasks import SharedTaskServer
-from .features.skills import SkillServer
-from .features.task_tools import TaskToolOptions, TaskToolServer
-from .features.variants import VariantServer
+from .features.direct_server import DirectServer
+from .features.discovery_server import DiscoveryOptions, DiscoveryServer
+from .features.from_openapi import OpenApiServer
+from .features.middleware_server import MiddlewareOptions, MiddlewareServer
+from .features.migrating_server import MigratingServer
+from .features.mounting_server import MountingServer
+from .features.param_header_server import ParamHeaderServer
+from .features.shared_task_server import SharedTaskServer
+from .features.skill_server import SkillServer
+from .features.task_tool_server import TaskToolOptions, TaskToolServer
+from .features.variant_server import VariantServer
 from .request_head import HttpContext
 from .toolkit.app_decorators import AppServer
 from .toolkit.client_features.client_tasks import TaskQuestions

@@ -462,9 +462,8 @@ class PackageSpec:
     @property
     def sync_imports(self) -> Imports:
         """Imports of the module of the blocking client class."""
-        of_all = () if self.sole else (self.api.calls,)
         of_group = (self.api.group,) if "groups" in self.has.chosen else ()
-        return imports.of_connect_sync((*of_all, *of_group), self.api.handled)
+        return imports.of_connect_sync((self.api.calls, *of_group), self.api.handled)
 
     @property
     def session_imports(self) -> Imports:

@@ -18,7 +18,8 @@ from mcpgen import paths
 from mcpgen.console import Console, count_of
 from mcpgen.errors import OutputError, UsageError, safe_text
 from mcpgen.model import runtime, schema_sources
-from mcpgen.model.parts import NONE, USED, changed_features, selection, whole_features
+from mcpgen.model.choice import changed_features, selection, whole_features
+from mcpgen.model.parts import NONE, USED
 from mcpgen.model.schema_sources import Source
 from mcpgen.names import folder
 from mcpgen.package import build_request, manifest, output, overrides

@@ -21,7 +21,8 @@ from mcpgen.errors import ManifestError, UsageError
 from mcpgen.input_files import read_json
 from mcpgen.json_types import is_object
 from mcpgen.model import runtime
-from mcpgen.model.parts import EVERYTHING, Selection, selection
+from mcpgen.model.choice import selection
+from mcpgen.model.parts import EVERYTHING, Selection
 from mcpgen.model.runtime import Runtime
 from mcpgen.names import Library
 from mcpgen.toml_records import Place, convert

@@ -17,7 +17,8 @@ from mcpgen import paths
 from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_array, is_object
-from mcpgen.model.parts import NONE, USED, changed_features, selection
+from mcpgen.model.choice import changed_features, selection
+from mcpgen.model.parts import NONE, USED
 from mcpgen.toml_records import MAX_BYTES, Place, convert, parse_toml
 
 FILE = "pyproject.toml"

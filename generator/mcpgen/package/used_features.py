@@ -149,7 +149,24 @@ def uses_in(texts: Mapping[str, str], package: str) -> tuple[Use, ...]:
             program.add(path, text)
     for module in program.modules:
         uses.update(_Reader(module).uses())
-    return tuple(sorted(uses, key=lambda use: (use.path, use.line, use.feature, use.code)))
+    needed = _without_alternatives(uses)
+    return tuple(sorted(needed, key=lambda use: (use.path, use.line, use.feature, use.code)))
+
+
+def _without_alternatives(uses: Iterable[Use]) -> Iterator[Use]:
+    """Yield the uses, and of an option that several features have, one that has to be chosen.
+
+    That is the first of the features, unless others that have the option are used elsewhere.
+    """
+    places: dict[tuple[str, int, str], set[str]] = defaultdict(set)
+    for use in uses:
+        places[use.path, use.line, use.code].add(use.feature)
+    used = {feature for own in places.values() if len(own) == 1 for feature in own}
+    order = [each.name for each in FEATURES]
+    for (path, line, code), features in places.items():
+        if code.endswith("=)") and len(features) > 1:
+            features = features & used or {min(features, key=order.index)}
+        yield from (Use(feature, path, line, code) for feature in features)
 
 
 def _commands(path: str, text: str, package: str) -> Iterator[Use]:

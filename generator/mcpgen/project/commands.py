@@ -16,7 +16,7 @@ from mcpgen.console import Console, count_of
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.literals import Code
 from mcpgen.model import schema_sources
-from mcpgen.model.parts import selection, short_words
+from mcpgen.model.choice import selection, short_words
 from mcpgen.model.schema_queries import properties
 from mcpgen.package import commands, package_cache
 from mcpgen.package import directory as directories

@@ -114,9 +114,9 @@ class Callbacks:
             level: The lowest level to ask for with each request, unless a level is set already.
         """
         self._log.append(callback)
-        if self._connection.log_level is None:
+        if self._connection.state.log_level is None:
             self._level = level
-            self._connection.ask_for_logs(level)
+            self._connection.state.log_level = level
 
     def add_progress(self, callback: Callback) -> None:
         """Register a callback for the progress of all requests."""
@@ -151,8 +151,8 @@ class Callbacks:
     def remove_log(self, callback: Callback) -> None:
         """Remove a callback for log messages."""
         self._log.remove(callback)
-        if not self._log and self._level == self._connection.log_level:
-            self._connection.ask_for_logs(None)  # as before the first registration
+        if not self._log and self._level == self._connection.state.log_level:
+            self._connection.state.log_level = None  # as before the first registration
             self._level = None
 
 

@@ -25,7 +25,7 @@ from ..runtime.tracing import trace_channel
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
 from .client_peer import ClientPeer
-from .negotiation import OpeningPeer
+from .opening_peer import OpeningPeer
 
 Session = TypeVar("Session")
 

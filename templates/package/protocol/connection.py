@@ -6,7 +6,7 @@ the session, or by the revision that the request states in its `_meta`. Revision
 message that is in none of them is refused or ignored.
 
     received bytes --> Receiver           --> events
-    calls          --> Connection         --> OutgoingMessage   both work on one ConnectionState
+    calls          --> Connection         --> OutgoingMessage   a Connection is a Receiver
 
 `client_connection` adds version negotiation, `server_connection` handshake and subscriptions.
 
@@ -17,7 +17,7 @@ Source: basic/index, basic/lifecycle, basic/versioning; basic/utilities or basic
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -25,12 +25,11 @@ from msgspec import Raw
 from .._wire import UNWRITABLE, ValidationError, error_text
 from ..channel import OutgoingMessage, RequestId
 from ..errors import LocalProtocolError, McpError, MethodNotFoundError, ProtocolError
-from ..facts import Method, Revision, Role
+from ..facts import Revision
 from ..foreign_text import safe_repr
 from . import jsonrpc
-from .jsonrpc import Message
 from .lifecycle import RequestMetadata, Session, is_declared
-from .receiver import Event, Ignored, Receiver, RequestFailed, RequestReceived
+from .receiver import Event, Ignored, Receiver, RequestFailed
 from .request_meta import NO_META, with_meta
 from .requests import (
     CANCELLED,
@@ -51,22 +50,17 @@ from .requests import (
 from .states import State
 
 
-class Connection:
+class Connection(Receiver):
     """The protocol of one side of a connection; each side has a class derived from it.
 
     Args:
-        state: The state that both directions share.
-        receiver: Turns received messages into events.
+        state: The session, and the open requests of both sides.
     """
 
-    def __init__(self, state: ConnectionState, receiver: Receiver) -> None:
-        self._state = state
-        self._receiver = receiver
-
     @property
-    def role(self) -> Role:
-        """The role of this side."""
-        return self._state.role
+    def state(self) -> ConnectionState:
+        """The session, and the open requests of both sides."""
+        return self._state
 
     @property
     def session(self) -> Session | None:
@@ -77,48 +71,6 @@ class Connection:
     def revision(self) -> Revision:
         """The agreed revision, or the newest one while none is agreed."""
         return self._state.revision
-
-    @property
-    def open_requests(self) -> int:
-        """Number of requests of this side without response."""
-        return len(self._state.outbound)
-
-    @property
-    def inbound_requests(self) -> tuple[RequestId, ...]:
-        """Ids of the peer's requests without response."""
-        return tuple(self._state.inbound)
-
-    @property
-    def stray_results(self) -> int:
-        """Number of results that belonged to no open request of this side."""
-        return self._state.outbound.strays
-
-    @property
-    def outbound_requests(self) -> tuple[RequestId, ...]:
-        """Ids of the requests of this side without response."""
-        return self._state.outbound.ids()
-
-    @property
-    def next_request_id(self) -> RequestId:
-        """The id of the next request of this side."""
-        return self._state.outbound.next_id
-
-    @property
-    def log_level(self) -> str | None:
-        """The least level of the log messages that requests ask for; `None` for no log messages."""
-        return self._state.log_level
-
-    def ask_for_logs(self, level: str | None) -> None:
-        """Ask for log messages from `level` on in each request, where a revision has that."""
-        self._state.log_level = level
-
-    def check_answerable(self, name: str) -> None:
-        """Check that the peer's response to a request of this side would reach this connection.
-
-        Raises:
-            LocalProtocolError: It would not, since the session lasts for one message.
-        """
-        self._state.check_answerable(name)
 
     def request(
         self,
@@ -244,14 +196,6 @@ class Connection:
             self._state.outbound.pop(identifier)
             return None
         return self.cancel(identifier)
-
-    def decode_result(self, method: Method, data: bytes) -> Any:
-        """Decode the JSON of a result of a method, as if it had been received.
-
-        Raises:
-            UNREADABLE: The JSON is not a result of the method.
-        """
-        return self._receiver.result_decoder(method)(data)
 
     def progress(
         self,
@@ -389,18 +333,6 @@ class Connection:
         """End all subscription streams; returns the messages to send."""
         return []
 
-    def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
-        """Receive one message.
-
-        Args:
-            data: The whole message, without frame.
-            now: The current time, on the clock that `request` was given.
-
-        Returns:
-            The events, in order. Never raises on what the peer sent.
-        """
-        return self._receiver.receive(data, now)
-
     def ready_session(self, identifier: RequestId) -> Session | None:
         """The session, if it is ready for a request and no request with this id is open."""
         session, inbound = self._state.session, self._state.inbound
@@ -416,32 +348,6 @@ class Connection:
         """The metadata of the last request, if `meta` is its `_meta`; `None` in sessions."""
         return None
 
-    def register(self, request: RequestReceived, stated: RequestMetadata) -> None:
-        """Add a request that was read without this connection to the open requests of the peer."""
-        self._receiver.register(request, stated)
-
-    def receive_message(self, message: Message, now: float = 0.0) -> list[Event]:
-        """Receive one message that `jsonrpc.parse` returned; see `receive`."""
-        return self._receiver.receive_message(message, now)
-
-    def receive_batch(self, messages: Sequence[Message], now: float = 0.0) -> list[Event]:
-        """Receive the messages that `jsonrpc.parse_batch` returned; see `receive`."""
-        return self._receiver.receive_batch(messages, now)
-
-    def unreadable(self, error: ProtocolError) -> list[Event]:
-        """Receive a frame that could not be read as a message."""
-        return self._receiver.unreadable(error)
-
-    def stream_closed(self, identifier: RequestId) -> list[Event]:
-        """The peer closed the stream for the response to its request.
-
-        Returns:
-            The cancellation, in revisions where closing the stream cancels the request.
-
-        Source: basic/transports/streamable-http#cancellation (2026-07-28).
-        """
-        return self._receiver.stream_closed(identifier)
-
     def request_lost(self, identifier: RequestId, error: McpError) -> list[Event]:
         """The transport reports that a request of this side gets no response, and the error."""
         if self._state.outbound.pop(identifier) is None:
@@ -456,19 +362,6 @@ class Connection:
         """
         self._state.inbound.clear()
         return self._state.outbound.drain()
-
-    def deadline(self, identifier: RequestId) -> float | None:
-        """The time at which a request of this side is lost; progress may move it."""
-        request = self._state.outbound.get(identifier)
-        return None if request is None else request.deadline
-
-    def next_deadline(self) -> float | None:
-        """The earliest deadline of the requests of this side."""
-        return self._state.outbound.next_deadline()
-
-    def expired(self, now: float) -> list[RequestId]:
-        """The requests of this side whose deadline has passed; they stay open until `cancel`."""
-        return self._state.outbound.expired(now)
 
     def _notify_progress(self, params: Mapping[str, Any]) -> list[OutgoingMessage]:
         """Report progress of the request with the token in some params."""

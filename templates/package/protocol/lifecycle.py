@@ -1,4 +1,4 @@
-"""What two peers agree on, for a session or for one request, and the capabilities among it.
+"""The agreement of two peers, for a session or for one request, and its capabilities.
 
 A message may only be sent to a peer that declared its capability. Some params require a part of a
 capability: a mode of elicitation, tools for sampling. This holds for requests and for input
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
@@ -22,13 +22,14 @@ from .._wire import (
     UNSET,
     UNWRITABLE,
     Raw,
+    ValidationError,
     convert,
     encode,
     error_text,
     is_object,
     to_builtins,
 )
-from ..errors import LocalProtocolError
+from ..errors import LocalProtocolError, McpError, RemoteError
 from ..facts import Method, Revision, Revisions
 from .states import State
 
@@ -119,10 +120,57 @@ def is_declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     return here is not False and here is not None
 
 
-def newest_common(own: Revisions, offered: tuple[str, ...]) -> Revision | None:
-    """The newest revision that both sides support."""
-    common = [name for name in own if name in offered]
+Describe: TypeAlias = Callable[[Revision], Description]
+"""Returns the client's implementation info and capabilities for a revision."""
+
+
+class Step(Protocol):
+    """One request of version negotiation, and the steps that may follow; see `states`.
+
+    Attributes:
+        method: The wire name of the request.
+        revision: The revision that the request is written in.
+    """
+
+    method: str
+    revision: Revision
+
+    def params(self) -> Mapping[str, Any]:
+        """The params of the request, without `_meta`."""
+        ...
+
+    def receive_result(self, result: Any, raw: Raw) -> Session | Step:
+        """The session that a result opens, or the next step.
+
+        Raises:
+            RevisionError: No revision in common.
+        """
+        ...
+
+    def receive_error(self, error: McpError | None) -> Step:
+        """The next step after an error, or after no response (`None`).
+
+        Raises:
+            McpError: There is none: the error itself, or a `RevisionError`.
+        """
+        ...
+
+
+def newest_common(
+    own: Revisions, offered: tuple[str, ...], tried: Collection[str] = ()
+) -> Revision | None:
+    """The newest revision that both sides support, and that was not tried yet."""
+    common = [name for name in own if name in offered and name not in tried]
     return own[max(common)] if common else None
+
+
+def named_revisions(error: McpError | None) -> tuple[str, ...]:
+    """The supported revisions that an error of the server lists; none if it has no such list."""
+    data = error.data if isinstance(error, RemoteError) else None
+    try:
+        return tuple(convert(data.get("supported") if is_object(data) else None, list[str]))
+    except ValidationError:
+        return ()
 
 
 Path: TypeAlias = tuple[str, ...]

@@ -210,13 +210,18 @@ class OutboundRequests:
         self._open.clear()
         return identifiers
 
+    def deadline(self, identifier: RequestId) -> float | None:
+        """The time at which a request is lost; progress may move it."""
+        request = self._open.get(identifier)
+        return None if request is None else request.deadline
+
     def next_deadline(self) -> float | None:
         """The earliest deadline among the open requests."""
         deadlines = [each.deadline for each in self._open.values() if each.deadline is not None]
         return min(deadlines, default=None)
 
     def expired(self, now: float) -> list[RequestId]:
-        """The requests whose deadline has passed."""
+        """The requests whose deadline has passed; they stay open until they are cancelled."""
         return [
             identifier
             for identifier, request in self._open.items()

@@ -300,7 +300,7 @@ class Peer:
     async def _has_room(self, event: RequestReceived | NotificationReceived) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
         while not self._may_start():
-            if self._stalled or self.connection.open_requests:
+            if self._stalled or len(self.connection.state.outbound):
                 await self._refuse(event)
                 return False
             self._room = anyio.Event()
@@ -369,7 +369,7 @@ class Peer:
     def _settle(self, data: bytes) -> bool:
         """Settle a request of this side when its result arrives; `_read` handles other messages."""
         connection = self.connection
-        if connection.session is None or not connection.open_requests:
+        if connection.session is None or not len(connection.state.outbound):
             return False
         if self._events or self._room is not None:  # messages before this one are not handled yet
             return False

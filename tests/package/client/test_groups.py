@@ -32,7 +32,7 @@ from mcpgen_runtime.errors import (
     RemoteError,
     ToolResultError,
 )
-from package.client.blocking_stubs import members_of
+from package.blocking_stubs import members_of
 from package.client.test_model_tools import APIS, model_call, model_result, schemas
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER

@@ -14,7 +14,7 @@ import pytest
 
 from mcpgen_runtime.client.async_client import Client
 from mcpgen_runtime.client.base import ClientApplication
-from mcpgen_runtime.client.chosen import Application
+from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.client.connect import open_session
 from mcpgen_runtime.errors import InvalidParamsError, RemoteError
@@ -215,7 +215,7 @@ async def connect_mirroring(revision: str, *answers: Mapping[str, Any]) -> Async
     """A client whose transport has headers, of a server that gives these answers."""
     server = ScriptedServer(revision, answers)
     identity = Identity({"name": "tester", "version": "1"}, {})
-    application = Application(None, identity)
+    application = ChosenApplication(None, identity)
     application.server_state.param_headers.mirrored = True
     opening = nullcontext(server)
     revisions = REVISIONS.only(revision)

@@ -52,7 +52,7 @@ def deadline_after(end: Any, id: RequestId, now: float) -> float | None:
     params = {"progressToken": id, "progress": now}
     message = {"jsonrpc": "2.0", "method": PROGRESS, "params": params}
     end.connection.receive(encode_message(message), now)
-    deadline: float | None = end.connection.deadline(id)
+    deadline: float | None = end.connection.state.outbound.deadline(id)
     return deadline
 
 
@@ -71,13 +71,17 @@ def test_a_request_is_lost_after_its_timeout_and_at_its_limit(
     revision: str, role: Role, how: dict[str, float], deadline: float | None
 ) -> None:
     end, id = begin_request(revision, role, **how)
-    assert end.connection.deadline(id) == end.connection.next_deadline() == deadline
+    assert (
+        end.connection.state.outbound.deadline(id)
+        == end.connection.state.outbound.next_deadline()
+        == deadline
+    )
     if deadline is not None:
-        assert end.connection.expired(deadline - 0.001) == []
-        assert end.connection.expired(deadline) == [id]
+        assert end.connection.state.outbound.expired(deadline - 0.001) == []
+        assert end.connection.state.outbound.expired(deadline) == [id]
     assert end.connection.cancel(id) is not None
-    assert end.connection.deadline(id) is None
-    assert end.connection.expired(1e9) == []
+    assert end.connection.state.outbound.deadline(id) is None
+    assert end.connection.state.outbound.expired(1e9) == []
 
 
 @pytest.mark.parametrize(("revision", "role"), ASKING)
@@ -101,10 +105,10 @@ def test_the_next_deadline_is_the_earliest_of_all(revision: str, role: Role) -> 
     end, id = begin_request(revision, role, timeout=10)
     method = "tools/list" if role == "client" else "roots/list"
     second, _ = end.connection.request(method, timeout=2, now=100.0)
-    assert end.connection.next_deadline() == 102.0
-    assert end.connection.expired(110.0) == [id, second]
+    assert end.connection.state.outbound.next_deadline() == 102.0
+    assert end.connection.state.outbound.expired(110.0) == [id, second]
     end.connection.cancel(second)
-    assert end.connection.next_deadline() == 110.0
+    assert end.connection.state.outbound.next_deadline() == 110.0
 
 
 @pytest.mark.requirement("cancellation.client-signals", "cancellation.stdio-notification")
@@ -206,7 +210,7 @@ async def test_an_answer_in_time_leaves_nothing_behind(revision: str) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer)
             assert text_of(await client.call_tool("quick", timeout=LATER)) == "done"
-        assert client._peer.connection.next_deadline() is None
+        assert client._peer.connection.state.outbound.next_deadline() is None
     assert len(server.heard) == 1
 
 

@@ -134,9 +134,9 @@ def test_a_client_of_another_revision_takes_no_answer_in_a_batch(revision: str) 
     id = client.ask("tools/list")["id"]
     answer = {"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]}
     assert client.say([answer]) == []
-    assert client.connection.open_requests == 1
+    assert len(client.connection.state.outbound) == 1
     client.say(answer)
-    assert client.connection.open_requests == 0
+    assert len(client.connection.state.outbound) == 0
 
 
 @pytest.mark.requirement("jsonrpc.batch-no-initialize", "jsonrpc.batch-removed")
@@ -158,7 +158,7 @@ def test_a_batch_of_too_many_messages_is_refused_as_a_whole(revision: str, part:
     (refused,) = server.say([part] * (BATCH_MESSAGES + 1))
     assert refused["error"]["code"] == -32600
     assert str(BATCH_MESSAGES) in refused["error"]["message"]
-    assert server.connection.inbound_requests == ()
+    assert tuple(server.connection.state.inbound) == ()
     pings = [request(revision, "ping", id=id) for id in range(BATCH_MESSAGES)]
     assert len(server.say(pings)) == BATCH_MESSAGES
 

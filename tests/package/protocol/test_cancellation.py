@@ -121,7 +121,7 @@ def test_a_server_goes_on_with_initialize_though_it_is_cancelled(revision: str) 
 def test_the_peer_can_not_cancel_a_request_that_we_sent(revision: str, role: Role) -> None:
     end, id = begin_request(revision, role)
     assert end.say(cancelled_notification(id)) == []
-    assert end.connection.open_requests == 1
+    assert len(end.connection.state.outbound) == 1
     assert end.connection.cancel(id) is not None
 
 
@@ -137,7 +137,7 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     end.events.clear()
     assert end.say(cancelled_notification(id, reason="late")) == []
     assert list(end.events) == [CancelReceived(id, "late")]
-    assert end.connection.inbound_requests == ("other",)
+    assert tuple(end.connection.state.inbound) == ("other",)
     assert end.connection.respond(id, RESULTS[ASKED[role]]) is None
     assert end.connection.fail(id, InternalError("too late")) is None
     assert end.connection.respond("other", RESULTS[ASKED[role]]) is not None
@@ -151,7 +151,7 @@ def test_the_end_of_a_stream_cancels_where_the_revision_says_so(revision: str, r
     assert end.connection.stream_closed(8) == []
     ended = end.connection.stream_closed(7)
     assert ended == ([CancelReceived(7, "its stream was closed")] if closes else [])
-    assert end.connection.inbound_requests == (() if closes else (7,))
+    assert tuple(end.connection.state.inbound) == (() if closes else (7,))
 
 
 @pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")
@@ -193,12 +193,12 @@ def test_a_cancellation_that_fits_nothing_is_ignored(
     end = end_of(revision, role)
     if (revision, role) in answering_ends(IN_PROGRESS):
         ask(end, ASKED[role], id=7)
-    served = end.connection.inbound_requests
+    served = tuple(end.connection.state.inbound)
     end.events.clear()
     message = {"jsonrpc": "2.0", "method": CANCELLED}
     assert end.say(message if params is None else {**message, "params": params}) == []
     assert [type(event) for event in end.events] == [Ignored]
-    assert end.connection.inbound_requests == served
+    assert tuple(end.connection.state.inbound) == served
 
 
 @pytest.mark.requirement("cancellation.late-response-ignored")
@@ -229,7 +229,7 @@ def test_a_server_can_end_a_subscription_and_no_other_request(revision: str) -> 
     assert isinstance(event, RequestFailed)
     assert event.id == listen["id"]
     assert isinstance(event.error, RequestCancelledError)
-    assert client.connection.open_requests == 1
+    assert len(client.connection.state.outbound) == 1
 
 
 @pytest.mark.requirement("cancellation.server-only-for-listen")

@@ -183,24 +183,24 @@ def test_ids_and_deadlines_of_requests_count_from_the_start() -> None:
     assert (fresh.strays, fresh.next_id) == (0, 1)
     for revision in REVISIONS:
         connection = ClientEnd(revision).connection
-        assert connection.stray_results == 0
-        upcoming = connection.next_request_id
+        assert connection.state.outbound.strays == 0
+        upcoming = connection.state.outbound.next_id
         identifier, _ = connection.request("tools/list", timeout=5.0)
         assert identifier == upcoming
-        assert connection.deadline(identifier) == 5.0
+        assert connection.state.outbound.deadline(identifier) == 5.0
         second, _ = connection.request("tools/list", timeout=7.0, limit=6.0, now=1.0)
         assert isinstance(identifier, int)
         assert second == identifier + 1
-        assert connection.deadline(second) == 7.0
-        assert connection.expired(5.0) == [identifier]
-        assert connection.next_deadline() == 5.0
+        assert connection.state.outbound.deadline(second) == 7.0
+        assert connection.state.outbound.expired(5.0) == [identifier]
+        assert connection.state.outbound.next_deadline() == 5.0
 
 
 def test_a_result_for_no_request_is_counted() -> None:
     client = ClientEnd(HANDSHAKE[-1])
     for count in (1, 2):
         client.say({"jsonrpc": "2.0", "id": 99, "result": {}})
-        assert client.connection.stray_results == count
+        assert client.connection.state.outbound.strays == count
 
 
 def test_a_lost_request_fails_once() -> None:
@@ -219,7 +219,7 @@ def test_a_closed_connection_has_no_open_requests(revision: str) -> None:
     server.ask("tools/list", id=1)
     assert server.connection.is_open(1)
     server.connection.closed()
-    assert server.connection.inbound_requests == ()
+    assert tuple(server.connection.state.inbound) == ()
     assert server.connection.respond(1, RESULTS["tools/list"]) is None
 
 
@@ -230,7 +230,7 @@ def test_closing_a_stream_cancels_once(revision: str) -> None:
     by_stream = REVISIONS[revision].facts.http.cancellation == "close"
     message = connection.cancel_by_stream(id)
     assert (message is None) is by_stream
-    assert connection.open_requests == 0
+    assert len(connection.state.outbound) == 0
 
 
 @pytest.mark.parametrize("value", [5, "x", [1]], ids=repr)

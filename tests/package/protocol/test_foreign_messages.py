@@ -153,11 +153,11 @@ def others_of(revision: str) -> Iterator[dict[str, Any]]:
 def is_usable(end: End) -> bool:
     """Whether an end answers a ping, and serves nothing that it did not hand on."""
     assert end.revision is not None
-    if end.connection.role == "client" and not REVISIONS[end.revision].server_requests:
+    if end.connection.state.role == "client" and not REVISIONS[end.revision].server_requests:
         return True
     (pong,) = end.say(request(end.revision, "ping", id="after"))
     has_ping = "ping" in REVISIONS[end.revision].client_requests
-    return ("result" in pong) == has_ping and "after" not in end.connection.inbound_requests
+    return ("result" in pong) == has_ping and "after" not in tuple(end.connection.state.inbound)
 
 
 @pytest.mark.parametrize(("revision", "role"), BOTH)
@@ -167,7 +167,7 @@ def test_a_message_nested_to_the_recursion_limit_fails_alone(revision: str, role
         for depth in depths():
             for deep in nested_texts(depth):
                 end.connection.receive(with_deep(message, deep))
-                for identifier in end.connection.inbound_requests:
+                for identifier in tuple(end.connection.state.inbound):
                     end.connection.fail(identifier, ProtocolError("enough"))
         assert is_usable(end), message
 
@@ -185,7 +185,7 @@ def test_an_answer_of_maximal_depth_fails_its_call_alone(revision: str) -> None:
                 (event,) = client.events
                 if isinstance(event, UnmatchedResponse):  # nobody can tell which answer it was
                     client.connection.cancel(asked["id"])
-                assert client.connection.open_requests == 0
+                assert len(client.connection.state.outbound) == 0
 
 
 @pytest.mark.parametrize("revision", [NEWEST, SESSION])
@@ -453,7 +453,7 @@ def test_an_id_has_a_greatest_length_and_is_not_repeated_beyond(revision: str) -
         assert ("id" in refused) == (not omitted)
         assert refused.get("id") is None
         assert refused["error"]["code"] == -32600
-    assert server.connection.inbound_requests == ()
+    assert tuple(server.connection.state.inbound) == ()
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE)

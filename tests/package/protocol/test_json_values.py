@@ -164,7 +164,7 @@ async def test_a_call_with_arguments_that_are_no_json_is_not_sent(
             with pytest.raises(LocalProtocolError, match=r"^tools/call: .*no JSON form"):
                 await call
         assert len(record.sent) == before
-        assert client._peer.connection.open_requests == 0
+        assert len(client._peer.connection.state.outbound) == 0
         assert (await client.call_tool("good")).content[0].text == "good"
 
 
@@ -245,7 +245,7 @@ async def test_a_call_with_an_argument_of_another_kind_says_so(
             assert isinstance(failure, McpError | TypeError | ValueError | None)
             assert not isinstance(failure, msgspec.MsgspecError | UnicodeError)
             assert failure is None or 0 < len(str(failure)) < 2000
-        assert client._peer.connection.open_requests == 0
+        assert len(client._peer.connection.state.outbound) == 0
         assert (await client.call_tool("good")).content[0].text == "good"
 
 

@@ -188,11 +188,11 @@ def test_params_that_the_revision_does_not_have_are_never_sent(revision: str, ro
         for member in PARAMS.get(name, {}):
             with pytest.raises(LocalProtocolError, match=rf"^{name}: params: "):
                 connection.request(name, {**PARAMS[name], member: 5.5})
-    before = connection.open_requests
+    before = len(connection.state.outbound)
     method = "tools/call" if role == "client" else "sampling/createMessage"
     with pytest.raises(LocalProtocolError, match="missing required field"):
         connection.request(method)
-    assert connection.open_requests == before
+    assert len(connection.state.outbound) == before
     for unchecked in ({**PARAMS[method], "x": 5}, Raw(b'{"x":5}')):  # more members, raw JSON
         assert b'"x":5' in connection.request(method, unchecked)[1].data
 
@@ -257,7 +257,7 @@ def test_ids_that_differ_in_type_alone_get_their_own_answers(revision: str, role
         message = end.connection.respond(id, RESULTS[method])
         assert message is not None
         assert json.loads(message.data)["id"] == id
-    assert end.connection.inbound_requests == ()
+    assert tuple(end.connection.state.inbound) == ()
 
 
 @pytest.mark.requirement("jsonrpc.response-same-id")
@@ -267,9 +267,9 @@ def test_a_response_with_another_id_is_no_answer(revision: str) -> None:
     id = client.ask("tools/list")["id"]
     for wrong in (f"{id}.0", f" {id}", f"0{id}x", float(id) + 0.5, None, [id], -id):
         client.say({"jsonrpc": "2.0", "id": wrong, "result": RESULTS["tools/list"]})
-        assert client.connection.open_requests == 1
+        assert len(client.connection.state.outbound) == 1
     client.say({"jsonrpc": "2.0", "id": id, "result": RESULTS["tools/list"]})
-    assert client.connection.open_requests == 0
+    assert len(client.connection.state.outbound) == 0
 
 
 @pytest.mark.requirement("jsonrpc.response-same-id")
@@ -287,7 +287,7 @@ def test_a_request_fails_whose_id_comes_back_as_a_text(
     assert isinstance(event, RequestFailed)
     text = f"tools/list: expected {id} as id of the response, came '{id}'"
     assert (event.id, str(event.error)) == (id, text)
-    assert client.connection.open_requests == 0
+    assert len(client.connection.state.outbound) == 0
 
 
 @pytest.mark.requirement("jsonrpc.response-exactly-one", "jsonrpc.result-object")
@@ -324,7 +324,7 @@ def test_a_malformed_response_fails_its_call(
     (failed,) = end.events
     assert isinstance(failed, RequestFailed)
     assert isinstance(failed.error, RemoteProtocolError)
-    assert end.connection.open_requests == 0
+    assert len(end.connection.state.outbound) == 0
 
 
 @pytest.mark.requirement("jsonrpc.result-object", revisions=EVERY_REVISION)

@@ -74,10 +74,10 @@ def test_dollar_notifications_are_ignored(
     else:
         calls = [end.ask("tools/call", PARAMS["tools/call"], progress=True) for _ in range(3)]
         assert 3 in [call["id"] for call in calls]
-    served, open_requests = end.connection.inbound_requests, end.connection.open_requests
+    served, open_requests = tuple(end.connection.state.inbound), len(end.connection.state.outbound)
     assert end.say({"jsonrpc": "2.0", "method": method, "params": params}) == []
     assert not any(isinstance(event, ProgressReceived) for event in end.events)
-    assert (end.connection.inbound_requests, end.connection.open_requests) == (
+    assert (tuple(end.connection.state.inbound), len(end.connection.state.outbound)) == (
         served,
         open_requests,
     )
@@ -91,7 +91,7 @@ def test_a_dollar_notification_with_an_id_is_an_unknown_request(revision: str, r
     ask(end, ASKED[role], id=3)
     (answer,) = ask(end, "$/cancelRequest", params={"id": 3}, id=8)
     assert (answer["id"], answer["error"]["code"]) == (8, -32601)
-    assert end.connection.inbound_requests == (3,)
+    assert tuple(end.connection.state.inbound) == (3,)
 
 
 @pytest.mark.requirement("seed-compat.dollar-cancel-request", "seed-compat.dollar-progress")
@@ -126,7 +126,7 @@ def test_an_odd_code_fails_its_call_and_no_other(revision: str, code: int, metho
     assert (event.error.code, event.error.message, event.error.data) == (code, "why", [1])
     assert event.error.method == method
     assert event.error.resource_not_found is ((method, code) == ("resources/read", -32002))
-    assert client.connection.open_requests == 2
+    assert len(client.connection.state.outbound) == 2
     for id in (ids[0], ids[2]):
         assert isinstance(answer_with(client, id, result=RESULTS[method]), ResponseReceived)
 
@@ -147,7 +147,7 @@ def test_whatever_answers_a_cancelled_call_comes_too_late(
     client = ClientEnd(revision)
     id = client.ask("tools/call", PARAMS["tools/call"])["id"]
     assert client.connection.cancel(id) is not None
-    assert client.connection.open_requests == 0
+    assert len(client.connection.state.outbound) == 0
     assert isinstance(answer_with(client, id, **late), Ignored)
     assert still_works(client)
 
@@ -241,7 +241,7 @@ def test_empty_params_are_the_same_as_none(revision: str, role: Role) -> None:
         for name, row in known.notifications_from(peer).items():
             if not row.params_required:
                 end.say({"jsonrpc": "2.0", "method": name, **more})
-        outcomes.append(("served", end.connection.inbound_requests))
+        outcomes.append(("served", tuple(end.connection.state.inbound)))
         outcomes.append(("told", [type(event).__name__ for event in end.events]))
     half = len(outcomes) // 2
     assert outcomes[:half] == outcomes[half:]
@@ -283,18 +283,18 @@ def test_an_answer_to_no_request_settles_nothing(
     end = end_of(revision, role)
     if isinstance(end, ClientEnd):
         end.ask("tools/call", PARAMS["tools/call"])
-    before = end.connection.open_requests
+    before = len(end.connection.state.outbound)
     end.events.clear()
     assert end.say({"jsonrpc": "2.0", **message}) == []
     (event,) = end.events
     if before:
         assert isinstance(event, UnmatchedResponse)
-        assert event.ids == end.connection.outbound_requests
+        assert event.ids == end.connection.state.outbound.ids()
     else:
         assert isinstance(event, Ignored)
     if "error" in message:
         assert str(message["error"]["code"]) in event.reason
-    assert end.connection.open_requests == before
+    assert len(end.connection.state.outbound) == before
     assert still_works(end)
 
 
@@ -319,7 +319,7 @@ def test_a_wrong_version_is_answered_only_if_there_is_an_id(
     (answer,) = end.say({**version, "id": 4, "method": ASKED[role]})
     assert (answer["id"], answer["error"]["code"]) == (4, -32600)
     assert end.say({**version, "method": "x"}) == []
-    assert end.connection.inbound_requests == ()
+    assert tuple(end.connection.state.inbound) == ()
 
 
 @pytest.mark.requirement("seed-compat.extra-result-members", "jsonrpc.open-objects")

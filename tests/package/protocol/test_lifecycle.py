@@ -280,7 +280,7 @@ def test_a_session_ends_without_a_word(revision: str, role: Role) -> None:
     end = end_of(revision, role)
     id, _ = end.connection.request("ping")
     assert end.connection.closed() == [id]
-    assert end.connection.open_requests == 0
+    assert len(end.connection.state.outbound) == 0
     (answer,) = end.say(request(revision, "shutdown", id=1)) or [{}]
     assert answer["error"]["code"] == -32601
 

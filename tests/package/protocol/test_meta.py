@@ -90,7 +90,7 @@ def test_a_key_of_no_valid_form_is_never_sent(revision: str, role: Role, key: st
     connection = end_of(revision, role).connection
     with pytest.raises(LocalProtocolError, match="_meta key"):
         connection.request("ping" if role == "server" else "tools/list", meta={key: 1})
-    assert connection.open_requests == 0
+    assert len(connection.state.outbound) == 0
 
 
 @pytest.mark.requirement("meta.reserved-prefix-2025-06-18")
@@ -219,7 +219,7 @@ def test_a_request_has_a_progress_token_if_progress_is_wanted(revision: str, rol
         meta = pair.sent(role)[-1]["params"].get("_meta", {})
         assert ("progressToken" in meta) is progress
         assert (server.progress(id, 1) is not None) is progress
-    assert asker.open_requests == 2
+    assert len(asker.state.outbound) == 2
 
 
 @pytest.mark.requirement("meta.schema-reserved-names")

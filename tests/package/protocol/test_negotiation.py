@@ -68,7 +68,7 @@ class Newcomer:
         return isinstance(self.connection.step, Probe)
 
     def without_probe(self) -> list[str] | None:
-        """What it would offer without a probe, if the probe may be to blame."""
+        """The revisions to offer without a probe, if the probe may be to blame."""
         step = self.connection.first_step
         return list(step.handshakes) if isinstance(step, Probe) else None
 

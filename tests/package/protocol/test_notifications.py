@@ -118,7 +118,7 @@ def test_no_notification_has_an_id(revision: str) -> None:
         client.connection.cancel(client.connection.request("tools/list")[0], "no more"),
     ]
     for connection in (server.connection, client.connection):
-        for name in REVISIONS[revision].notifications_from(connection.role):
+        for name in REVISIONS[revision].notifications_from(connection.state.role):
             if name in PARAMS:
                 sent += connection.notify(name, PARAMS[name])
     messages = [json.loads(message.data) for message in sent if message is not None]

@@ -155,7 +155,7 @@ def test_a_cancellation_states_its_reason_if_there_is_one(
     expected = {"requestId": id} if reason is None else {"requestId": id, "reason": reason}
     assert params_of(connection.cancel(id, reason)) == expected
     assert connection.cancel(id) is None
-    assert connection.open_requests == 0
+    assert len(connection.state.outbound) == 0
 
 
 @pytest.mark.parametrize("revision", ALL)
@@ -178,8 +178,8 @@ def test_the_deadline_of_a_request_is_counted_from_now(
     connection = ClientEnd(revision).connection
     how: dict[str, Any] = dict(limits)
     id, _ = connection.request("tools/list", **how)
-    assert connection.deadline(id) == deadline
-    assert connection.outbound_requests == (id,)
+    assert connection.state.outbound.deadline(id) == deadline
+    assert connection.state.outbound.ids() == (id,)
 
 
 @pytest.mark.parametrize("revision", ALL)
@@ -192,7 +192,7 @@ def test_params_that_are_no_object_are_refused_before_sending(revision: str) -> 
     ):
         with pytest.raises(LocalProtocolError, match=text):
             connection.request("tools/list", params)
-    assert connection.open_requests == 0
+    assert len(connection.state.outbound) == 0
 
 
 def listen(server: ServerEnd, id: Any, **wanted: Any) -> None:
@@ -220,7 +220,7 @@ def test_streams_end_with_a_result_and_a_cancellation(revision: str) -> None:
     assert [params_of(each) for each in messages[1::2]] == [{"requestId": 1}, {"requestId": "b"}]
     assert connection.close_streams() == []
     assert connection.subscribed_uris() == set()
-    assert connection.inbound_requests == ()
+    assert tuple(connection.state.inbound) == ()
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
@@ -331,7 +331,7 @@ def test_a_closed_stream_cancels_as_its_revision_says(revision: str) -> None:
     id, _ = connection.request("tools/list")
     message = connection.cancel_by_stream(id)
     assert (message is None) is (revision in PER_REQUEST)
-    assert connection.open_requests == 0
+    assert len(connection.state.outbound) == 0
     assert connection.cancel_by_stream(id) is None
 
 
@@ -349,7 +349,7 @@ def test_progress_of_a_client_counts_from_moment_zero_by_default(revision: str) 
         deadlines = []
         for now in ((2.0,), ()):
             receive(*now)
-            deadlines.append(connection.deadline(id))
+            deadlines.append(connection.state.outbound.deadline(id))
         assert deadlines == [7.0, 5.0]
 
 

@@ -51,7 +51,7 @@ def test_ping_does_not_wait_for_what_is_inbound_requests(revision: str, role: Ro
     for id in range(3):
         assert ask(end, ASKED[role], id=id) == []
     assert ask(end, "ping", id=9) == [{"jsonrpc": "2.0", "id": 9, "result": {}}]
-    assert end.connection.inbound_requests == (0, 1, 2)
+    assert tuple(end.connection.state.inbound) == (0, 1, 2)
 
 
 @pytest.mark.anyio

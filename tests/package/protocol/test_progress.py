@@ -355,7 +355,7 @@ async def test_nothing_is_kept_of_calls_that_are_over(revision: str) -> None:
     async with live(counter(), revision) as (client, _):
         for _ in range(100):
             await client.call_tool("count", {"to": 1}, on_progress=lambda *news: None)
-        assert client._peer.connection.open_requests == 0
+        assert len(client._peer.connection.state.outbound) == 0
 
 
 @pytest.mark.requirement("progress.either-side")

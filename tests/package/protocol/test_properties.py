@@ -46,7 +46,7 @@ def test_ten_thousand_requests_have_distinct_ids_and_keep_none(revision: str) ->
         seen.add(id)
         client.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
     assert len(seen) == 10_000
-    assert client.connection.open_requests == 0
+    assert len(client.connection.state.outbound) == 0
 
 
 Step = tuple[str, int]
@@ -93,7 +93,7 @@ class Wire:
 
     def finish(self) -> None:
         """Answer and deliver all there is."""
-        while any(self.under_way.values()) or self.server.inbound_requests:
+        while any(self.under_way.values()) or self.server.state.inbound:
             for direction in self.under_way:
                 while self.under_way[direction]:
                     self._deliver(direction)
@@ -134,8 +134,8 @@ def test_each_request_settles_once_however_messages_cross(revision: str, steps: 
         wire.step(what, number)
     wire.finish()
     assert wire.settled == dict.fromkeys(wire.asked, 1)
-    assert wire.client.open_requests == 0
-    assert wire.server.inbound_requests == ()
+    assert len(wire.client.state.outbound) == 0
+    assert not wire.server.state.inbound
 
 
 async def work(ctx: RequestContext) -> Any:
@@ -193,7 +193,7 @@ def test_a_thousand_calls_aborted_at_any_moment_each_settle_once(
                     text_of(await client.call_tool("work", {"n": -1, "steps": 0, "fails": False}))
                     == "-1"
                 )
-            assert client._peer.connection.open_requests == 0
+            assert len(client._peer.connection.state.outbound) == 0
 
     anyio.run(main, backend=backend)
     assert {n: len(endings) for n, endings in outcomes.items()} == dict.fromkeys(outcomes, 1)
@@ -272,8 +272,8 @@ def test_no_message_whatever_it_is_raises_or_ends_the_session(
         end.say(message)
     if role == "client":
         end.say({"jsonrpc": "2.0", "id": id, "error": {"code": 1, "message": "no"}})
-        assert end.connection.open_requests == 0
+        assert len(end.connection.state.outbound) == 0
     else:
-        known = set(end.connection.inbound_requests)
+        known = set(end.connection.state.inbound)
         ask(end, "tools/list", id="after all that")
-        assert set(end.connection.inbound_requests) == known | {"after all that"}
+        assert set(end.connection.state.inbound) == known | {"after all that"}

@@ -82,12 +82,12 @@ def test_results_have_no_extra_members_by_default(revision: str) -> None:
 def test_progress_extends_a_timeout_from_moment_zero_by_default(revision: str) -> None:
     client = ClientEnd(revision)
     id, _ = client.connection.request("tools/list", now=0.0, timeout=5.0, progress=True)
-    assert client.connection.deadline(id) == 5.0
+    assert client.connection.state.outbound.deadline(id) == 5.0
     data = encode_message(notification("notifications/progress", progressToken=id, progress=0.5))
     assert client.connection.receive(data, 2.0) == [ProgressReceived(id, 0.5, None, None)]
-    assert client.connection.deadline(id) == 7.0
+    assert client.connection.state.outbound.deadline(id) == 7.0
     client.connection.receive(data)
-    assert client.connection.deadline(id) == 5.0
+    assert client.connection.state.outbound.deadline(id) == 5.0
 
 
 @modern
@@ -125,11 +125,11 @@ def test_a_message_about_nothing_open_is_dropped_with_a_reason(
     revision: str, message: dict[str, Any], reason: str
 ) -> None:
     client = ClientEnd(revision)
-    strays = client.connection.stray_results
+    strays = client.connection.state.outbound.strays
     (event,) = client.connection.receive(encode_message({"jsonrpc": "2.0", **message}))
     assert isinstance(event, Ignored)
     assert event.reason.startswith(reason)
-    assert client.connection.stray_results - strays == ("result" in message)
+    assert client.connection.state.outbound.strays - strays == ("result" in message)
 
 
 @every
@@ -154,7 +154,7 @@ def test_a_response_that_is_no_result_fails_its_request(
     assert event.id == id
     assert type(event.error) is error
     assert "tools/list" in str(event.error)
-    assert client.connection.open_requests == 0
+    assert len(client.connection.state.outbound) == 0
     if isinstance(event.error, RemoteError):
         failure = event.error
         assert (failure.code, failure.message, failure.data) == (-32000, "busy", [1])
@@ -203,7 +203,7 @@ def test_a_request_of_a_session_outlives_its_stream(revision: str) -> None:
 
 def opened_by(connection: ClientConnection, **answer: Any) -> list[Any]:
     """The events of the answer to the open request of the negotiation."""
-    (id,) = connection.outbound_requests
+    (id,) = connection.state.outbound.ids()
     return connection.receive(encode_message({"jsonrpc": "2.0", "id": id, **answer}))
 
 
@@ -233,7 +233,7 @@ def test_each_message_of_an_opening_is_marked_as_such(answer: dict[str, Any]) ->
     assert confirmation == Send(confirmation.message, opens=True)
     assert confirmation.message.method == "notifications/initialized"
     assert opened == Opened(REVISIONS[HANDSHAKE[-1]])
-    assert connection.outbound_requests == ()
+    assert connection.state.outbound.ids() == ()
     assert connection.first_step is None
     id, _ = connection.request("ping")
     answered = connection.receive(encode_message({"jsonrpc": "2.0", "id": id, "result": {}}))
@@ -258,7 +258,7 @@ def test_a_probe_that_is_answered_late_takes_the_handshake_back() -> None:
     result = {**DISCOVERED, "supportedVersions": [PER_REQUEST[-1]]}
     late = encode_message({"jsonrpc": "2.0", "id": probe.id, "result": result})
     assert connection.receive(late) == [Opened(REVISIONS[PER_REQUEST[-1]])]
-    assert connection.outbound_requests == ()
+    assert connection.state.outbound.ids() == ()
     stray = {"jsonrpc": "2.0", "id": following.message.id, "result": shook_hands(HANDSHAKE[-1])}
     (event,) = connection.receive(encode_message(stray))
     assert isinstance(event, Ignored)
@@ -272,7 +272,7 @@ def test_after_a_handshake_no_answer_to_the_probe_is_expected() -> None:
     connection.receive(
         encode_message({"jsonrpc": "2.0", "id": following.message.id, "result": result})
     )
-    assert connection.outbound_requests == ()
+    assert connection.state.outbound.ids() == ()
     late = encode_message({"jsonrpc": "2.0", "id": probe.id, "error": UNKNOWN})
     text = f"error -32601 about {probe.id}: unknown, which is no open request any more"
     assert connection.receive(late) == [Ignored(text)]
@@ -282,9 +282,9 @@ def test_after_a_handshake_no_answer_to_the_probe_is_expected() -> None:
 def test_requests_of_a_replaced_server_are_no_longer_open(revision: str) -> None:
     client = ClientEnd(revision)
     client.say(request(revision, "roots/list", id=1))
-    inbound = [client.connection.inbound_requests]
+    inbound = [tuple(client.connection.state.inbound)]
     client.connection.peer_replaced()
-    assert [*inbound, client.connection.inbound_requests] == [(1,), ()]
+    assert [*inbound, tuple(client.connection.state.inbound)] == [(1,), ()]
     again = client.connection.with_same_revision()
     assert again.session is None
     message = again.open()
@@ -359,7 +359,7 @@ def test_a_result_without_json_form_is_refused(revision: str) -> None:
         server.connection.respond(1, result)
     with pytest.raises(InternalError, match="tools/list: expected an object as result, got 5"):
         server.connection.respond(1, 5)
-    assert server.connection.inbound_requests == (1,)
+    assert tuple(server.connection.state.inbound) == (1,)
 
 
 @sessions
@@ -376,7 +376,7 @@ def test_a_connection_that_ended_has_no_open_requests(revision: str) -> None:
     client = ClientEnd(revision)
     id = client.ask("tools/list")["id"]
     ended = [client.connection.closed() for _ in range(2)]
-    assert (ended, client.connection.open_requests) == ([[id], []], 0)
+    assert (ended, len(client.connection.state.outbound)) == ([[id], []], 0)
 
 
 @pytest.mark.parametrize("failure", [RemoteProtocolError("no"), ConnectionClosedError("gone")])
@@ -385,6 +385,6 @@ def test_a_negotiation_that_fails_ends_with_its_error(failure: McpError) -> None
     first = connection.open()
     assert connection.opening_refused(None, failure) == [OpenFailed(failure)]
     assert connection.opening_refused(first.id, failure) == [OpenFailed(failure)]
-    assert connection.outbound_requests == ()
+    assert connection.state.outbound.ids() == ()
     ignored = Ignored(f"{first.id}, which is no open request: {failure}")
     assert connection.opening_refused(first.id, failure) == [ignored]

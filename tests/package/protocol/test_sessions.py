@@ -69,7 +69,7 @@ def test_a_session_follows_limited_resources(revision: str, uris: list[str], all
         with pytest.raises(InvalidParamsError, match="at most 1000 resources to follow, with 2621"):
             check_subscriptions(uris)
         assert event["error"]["code"] == -32602
-    assert connection.open_requests == 0
+    assert len(connection.state.outbound) == 0
 
 
 def test_before_a_session_there_is_nothing_to_report() -> None:

@@ -294,7 +294,7 @@ def test_an_answer_from_a_client_is_not_taken_for_one(revision: str, answer: Any
     server.events.clear()
     assert server.say({"jsonrpc": "2.0", "id": 1, **answer}) == []
     assert [type(event) for event in server.events] == [Ignored]
-    assert server.connection.inbound_requests == (1,)
+    assert tuple(server.connection.state.inbound) == (1,)
 
 
 @pytest.mark.requirement("custom-transport.directions", "stdio.server-sends-no-requests")

@@ -38,7 +38,7 @@ from ..._wire import UNREADABLE
 from ...facts import Method, Revision
 from ...protocol import jsonrpc
 from ...protocol.connection import Connection
-from ...protocol.handshake import FOLLOWING, HandshakeReceiver
+from ...protocol.handshake import FOLLOWING, HandshakeConnection
 from ...protocol.lifecycle import Description, RequestMetadata, is_declared
 from ...protocol.request_meta import NO_META, MetaCache, lacks_meta
 from ...protocol.requests import encode_response
@@ -68,7 +68,7 @@ Running: TypeAlias = Coroutine[Any, Any, CallEnd]
 """The handler of a request."""
 
 
-_STATEFUL = FOLLOWING | HandshakeReceiver.own_requests() | {DISCOVER}
+_STATEFUL = FOLLOWING | HandshakeConnection.own_requests() | {DISCOVER}
 """Requests that change or read the state of a connection."""
 
 

@@ -220,7 +220,7 @@ class SessionPost:
                 handled.set()
 
             tasks.start_soon(handle_others)
-            being_served = self._session.peer.connection.inbound_requests
+            being_served = tuple(self._session.peer.connection.state.inbound)
             async with anyio.create_task_group() as serving:
                 for request in self._requests:
                     if request.id in being_served:  # and not cancelled by the same batch

@@ -131,7 +131,7 @@ class StatelessEndpoint:
             if isinstance(event, RequestReceived):
                 call = _Call(self._calls, self._background, peer, event.id, response)
                 await self._serve(call, event, scope)
-            elif isinstance(event, Send) and connection.inbound_requests:
+            elif isinstance(event, Send) and connection.state.inbound:
                 await self._listen(peer, message, event.message, request, receive, response)
             else:
                 await peer.handle(event)

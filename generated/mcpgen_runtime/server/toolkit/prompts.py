@@ -178,7 +178,7 @@ class PromptDecorator(ServerKernel):
         """
         own_name = None if callable(name) else name
         own, rest = split_options(self._dispatcher, "prompt", others)
-        check_others(rest, "prompt")
+        check_others(rest, "server.prompt")
         required = checked_scopes(scopes)
         members = own | wire_members(title, description, icons, meta)
         names = local_names(inspect.currentframe())

@@ -22,7 +22,7 @@ from ...runtime.request_context import RequestContext
 from .. import serving
 from .content import Icon, present_members, wire_of
 from .context import Context
-from .decorators import Decorators
+from .decorators import Decorators, check_others
 from .dispatcher import Dispatcher, ForbiddenItems, Hooks, ServerSettings
 from .hosting import Hosting
 from .registry import Cacheable, CacheHint, cache_hints
@@ -116,15 +116,10 @@ class ServerKernel(Decorators, Hosting):
             check_extensions(capabilities, self.revisions.newest().facts)
         self._drain = drain
         self._max_concurrent_requests = max_concurrent_requests
+        pictures = [wire_of(icon, Icon, "icons") for icon in icons] or None
+        about = {"description": description, "websiteUrl": website_url, "icons": pictures}
         settings = ServerSettings(
-            info=present_members(
-                name=name,
-                title=title,
-                version=version,
-                description=description,
-                websiteUrl=website_url,
-                icons=[wire_of(icon, Icon, "icons") for icon in icons] or None,
-            ),
+            info=present_members(name=name, title=title, version=version, **about),
             instructions=instructions,
             page_size=page_size,
             list_changed=list_changed,
@@ -148,10 +143,7 @@ class ServerKernel(Decorators, Hosting):
         if handlers_of != (ServerKernel.handle, ServerKernel.notified):  # overridden
             dispatcher.application = self
         self._use_options(rest := {**options})
-        if rest:
-            from ...absence import keyword_error  # for the error only
-
-            raise keyword_error("Server", rest, self._absent)
+        check_others(rest, "Server", self._absent)
 
     def _use_options(self, options: dict[str, Any]) -> None:
         """Take the options of features out of those of the server, and add hooks to the dispatcher.

@@ -101,7 +101,12 @@ class StreamableHttp:
         is_request = message.kind == "request"
         seconds = math.inf if is_request else endpoint.timeouts.accept
         with self._posts.within(seconds, message.method, endpoint.url):
-            session, response = await self._post(message)
+            session = self._session_of(message)
+            fields = endpoint.fields(message, session)
+            try:
+                response = await endpoint.requests.open("POST", endpoint.url, fields, message.data)
+            except (ResponseLostError, HttpStatusError) as error:
+                session, response = await self._post_again(message, session, error)
             if is_request:
                 await self._receive_response(message, session, response)
                 return
@@ -120,9 +125,20 @@ class StreamableHttp:
         for stream in self._streams.values():
             stream.scope.cancel()
 
-    async def _post(self, message: OutgoingMessage) -> tuple[ServerSessionState | None, Response]:
-        """Post a message; returns its session, if it has one, and the response."""
-        return None, await self._endpoint.post(message, None)
+    # With sessions, `SessionHttp` overrides these.
+
+    def _session_of(self, message: OutgoingMessage) -> ServerSessionState | None:
+        """The session that a message belongs to."""
+        return None
+
+    async def _post_again(
+        self,
+        message: OutgoingMessage,
+        session: ServerSessionState | None,
+        error: ResponseLostError | HttpStatusError,
+    ) -> tuple[ServerSessionState | None, Response]:
+        """Post a message again that failed, or raise the error."""
+        raise error
 
     def _accepted(self, message: OutgoingMessage, session: ServerSessionState | None) -> None:
         """Called when the server has accepted a message that is not a request."""

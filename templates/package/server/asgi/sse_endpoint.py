@@ -130,7 +130,7 @@ class _Client(msgspec.Struct):
     @property
     def pending(self) -> int:
         """Estimated number of the client's requests without response."""
-        return self.channel.waiting + len(self.queue.peer.connection.inbound_requests)
+        return self.channel.waiting + len(self.queue.peer.connection.state.inbound)
 
 
 class _CountingApplication:

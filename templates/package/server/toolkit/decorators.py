@@ -155,7 +155,7 @@ class Decorators:
         hints = wire_of(annotations, ToolAnnotations, "annotations") if annotations else None
         members = own | wire_members(title, description, icons, meta, hints)
         runner = self._use_tool_options(rest, members)
-        check_others(rest, "tool", self._absent)
+        check_others(rest, "server.tool", self._absent)
         names = local_names(inspect.currentframe())
 
         def register(function: Function) -> Function:
@@ -244,11 +244,9 @@ def split_options(
     return own, {name: value for name, value in options.items() if name not in names}
 
 
-def check_others(
-    others: Mapping[str, object], decorator: str, absent: Mapping[str, str] = {}
-) -> None:
-    """Raise `TypeError` if there are unknown options; see `Decorators._absent`."""
+def check_others(others: Mapping[str, object], call: str, absent: Mapping[str, str] = {}) -> None:
+    """Raise `TypeError` if there are unknown options of a call; see `Decorators._absent`."""
     if others:
         from ...absence import keyword_error  # for the error only
 
-        raise keyword_error(f"server.{decorator}", others, absent)
+        raise keyword_error(call, others, absent)

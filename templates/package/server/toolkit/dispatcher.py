@@ -187,7 +187,7 @@ class SharedKeys(Protocol):
 
 
 class Hooks(msgspec.Struct, kw_only=True):
-    """What the features of a server add to its dispatcher, or to a proxy in the place of that.
+    """The additions of features to the dispatcher of a server, or to a proxy in its place.
 
     Attributes:
         context: The class of the contexts of requests.

@@ -307,7 +307,7 @@ class ResourceDecorator(ServerKernel):
         if callable(uri):
             raise TypeError('expected @server.resource("scheme://path"), got @server.resource')
         own, rest = split_options(self._dispatcher, "resource", others)
-        check_others(rest, "resource")
+        check_others(rest, "server.resource")
         required = checked_scopes(scopes)
         if required and cache.scope != "private":
             cache = CacheHint(cache.ttl_ms, "private")

@@ -167,9 +167,17 @@ class HttpChannel(Channel):
             raise ConnectionClosedError("the connection is closed")
         deadline: float | None = None
         while True:
-            refusal = await self._post(message, deadline is not None)
-            if refusal is None:
+            await self._transport.open()
+            await self._take_place(message, was_refused=deadline is not None)
+            try:
+                await self._transport.send(message)
                 return
+            except HttpStatusError as error:
+                refusal = error
+                self._leave_place(message, refusal)
+            except BaseException:
+                self._leave_place(message)
+                raise
             now, pause = anyio.current_time(), self._pause_after(refusal)
             deadline = now + self._timeouts.refused if deadline is None else deadline
             if refusal.begun is not False or now + pause > deadline:
@@ -179,33 +187,26 @@ class HttpChannel(Channel):
         if not await self._fall_back(message, refusal):
             await self._handle_refusal(message, refusal)
 
-    async def _post(self, message: OutgoingMessage, was_refused: bool) -> HttpStatusError | None:
-        """Post a message once, as soon as there is a place for it; returns the refusal, if any."""
-        places, identifier, limit = self._open_requests, message.id, self._timeouts.refused
+    async def _take_place(self, message: OutgoingMessage, *, was_refused: bool) -> None:
+        """Wait until there is a place for a message among the open requests."""
+        if message.id is not None and _takes_place(message):
+            # A probe that waits so is not silent: the server has said when to come back.
+            with pause_limits() if was_refused else nullcontext():
+                await self._open_requests.enter(message.id, was_refused=was_refused)
+
+    def _leave_place(
+        self, message: OutgoingMessage, refusal: HttpStatusError | None = None
+    ) -> None:
+        """Free the place of a message that was not sent; with fewer places while a server waits."""
+        places, identifier = self._open_requests, message.id
         if identifier is None or not _takes_place(message):
-            await self._transport.open()
-            try:
-                await self._transport.send(message)
-            except HttpStatusError as refusal:
-                return refusal
-            return None
-        # A probe that waits so is not silent: the server has said when to come back.
-        with pause_limits() if was_refused else nullcontext():
-            await places.enter(identifier, was_refused=was_refused)
-        try:
-            await self._transport.open()
-            await self._transport.send(message)
-        except HttpStatusError as refusal:
-            pause = self._pause_after(refusal)
-            if refusal.is_outage and refusal.retry_after is not None and pause <= limit:
-                places.refuse(identifier, pause)
-            else:
-                places.leave(identifier)
-            return refusal
-        except BaseException:
+            return
+        pause = 0.0 if refusal is None else self._pause_after(refusal)
+        is_busy = refusal is not None and refusal.is_outage and refusal.retry_after is not None
+        if is_busy and pause <= self._timeouts.refused:
+            places.refuse(identifier, pause)
+        else:
             places.leave(identifier)
-            raise
-        return None
 
     def _pause_after(self, refusal: HttpStatusError) -> float:
         """Seconds until a refused message may be posted again."""

@@ -242,21 +242,25 @@ class SessionHttp(StreamableHttp):
         await super().end()
         await self._sessions.end()
 
-    async def _post(self, message: OutgoingMessage) -> tuple[ServerSessionState | None, Response]:
-        session = None if message.method == INITIALIZE else self._sessions.current
-        try:
+    def _session_of(self, message: OutgoingMessage) -> ServerSessionState | None:
+        return None if message.method == INITIALIZE else self._sessions.current
+
+    async def _post_again(
+        self,
+        message: OutgoingMessage,
+        session: ServerSessionState | None,
+        error: ResponseLostError | HttpStatusError,
+    ) -> tuple[ServerSessionState | None, Response]:
+        if _may_repeat(message, error):
             return session, await self._endpoint.post(message, session)
-        except (ResponseLostError, HttpStatusError) as error:
-            if _may_repeat(message, error):
-                return session, await self._endpoint.post(message, session)
-            if session is None or not _is_lost(session, error):
-                raise
+        if session is None or not _is_lost(session, error):
+            raise error
         session = await self._sessions.replace_session(session)
         try:
             return session, await self._endpoint.post(message, session)
-        except HttpStatusError as error:
-            if session.is_lost(error.status):
-                raise self._sessions.lost_twice_error() from error
+        except HttpStatusError as again:
+            if session.is_lost(again.status):
+                raise self._sessions.lost_twice_error() from again
             raise
 
     def _accepted(self, message: OutgoingMessage, session: ServerSessionState | None) -> None:

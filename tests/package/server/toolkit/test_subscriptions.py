@@ -82,7 +82,7 @@ def test_without_a_proper_filter_there_is_no_subscription(revision: str, params:
     server = ServerEnd(revision)
     (answer,) = server.ask(LISTEN, params)
     assert answer["error"]["code"] == -32602
-    assert server.connection.inbound_requests == ()
+    assert tuple(server.connection.state.inbound) == ()
     assert changes(server, CHANGED["toolsListChanged"]) == []
 
 
@@ -108,7 +108,7 @@ def test_absent_and_false_members_are_not_subscribed_to(
     server, said = open_subscription(revision, wanted)
     assert said[0]["params"]["notifications"] == {}
     assert [changes(server, method) for method in CHANGED.values()] == [[], [], []]
-    assert server.connection.inbound_requests == ("s",)
+    assert tuple(server.connection.state.inbound) == ("s",)
 
 
 @pytest.mark.requirement("subscriptions.only-requested-resources")
@@ -142,7 +142,7 @@ def test_unsupported_subscriptions_are_omitted_without_an_error(
     wanted = {**ALL_LISTS, "resourceSubscriptions": ["memo://a"]}
     server, said = open_subscription(revision, wanted, capabilities=capabilities)
     assert said[0]["params"]["notifications"] == agreed
-    assert server.connection.inbound_requests == ("s",)
+    assert tuple(server.connection.state.inbound) == ("s",)
 
 
 @pytest.mark.requirement("subscriptions.one-copy-per-subscription", "subscriptions.concurrent")
@@ -164,7 +164,7 @@ def test_a_cancelled_subscription_is_silent_and_the_others_go_on(revision: str) 
     server.ask(LISTEN, {"notifications": ALL_LISTS}, id="b")
     said = server.say({"jsonrpc": "2.0", "method": CANCELLED, "params": {"requestId": "a"}})
     assert said == []
-    assert server.connection.inbound_requests == ("b",)
+    assert tuple(server.connection.state.inbound) == ("b",)
     sent = server.connection.notify(CHANGED["toolsListChanged"])
     assert [send.related_request_id for send in sent] == ["b"]
     assert [send.related_request_id for send in server.connection.close_streams()] == ["b", "b"]
@@ -189,7 +189,7 @@ def test_a_server_ends_its_subscriptions_with_a_result_each(revision: str) -> No
         assert result["result"]["_meta"][tag(revision)] == id
         assert set(result["result"]) == {"resultType", "_meta"}
     assert said == []
-    assert server.connection.inbound_requests == ()
+    assert tuple(server.connection.state.inbound) == ()
     assert changes(server, CHANGED["toolsListChanged"]) == []
     assert server.connection.close_streams() == []
 
@@ -248,7 +248,7 @@ def test_a_stream_follows_only_so_many_resources(revision: str, uris: list[str])
     server, said = open_subscription(revision, {"resourceSubscriptions": uris})
     assert said[0]["error"]["code"] == -32602
     assert str(RESOURCES) in said[0]["error"]["message"]
-    assert server.connection.inbound_requests == ()
+    assert tuple(server.connection.state.inbound) == ()
     _, said = open_subscription(revision, {"resourceSubscriptions": uris[:-1] * 2})
     assert said[0]["method"] == ACKNOWLEDGED
 

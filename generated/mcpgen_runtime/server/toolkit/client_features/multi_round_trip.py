@@ -273,7 +273,7 @@ def askable_method(
     """
     revision = request.revision
     row = revision.server_requests.get(method) or revision.input_requests.get(method)
-    request.peer.connection.check_answerable(method)
+    request.peer.connection.state.check_answerable(method)
     path = (
         (capability,) if row is None else missing_capability(row, params, request.peer_capabilities)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Unpack
 
+from ..toolkit.decorators import check_others
 from ..toolkit.server import ServerKernel
 
 if TYPE_CHECKING:
@@ -40,10 +41,7 @@ class MountingServer(ServerKernel):
         """
         from ..toolkit.mounting import mount_server  # few servers have others mounted
 
-        if others:
-            from ...absence import keyword_error  # for the error only
-
-            raise keyword_error("server.mount", others)
+        check_others(others, "server.mount")
         kind: type = type(server)
         if not issubclass(kind, ServerKernel):
             from ...absence import call_error  # for the error only

@@ -1,0 +1,173 @@
+"""The words of command-line options that choose parts, transports and features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mcpgen.errors import UsageError
+from mcpgen.model.parts import (
+    ALL,
+    FEATURES,
+    NONE,
+    PARTS,
+    PEERS,
+    TRANSPORTS,
+    Selection,
+    brought_features,
+)
+from mcpgen.model.runtime import RUNTIMES, Runtime
+from mcpgen.names import LIBRARIES, Library
+
+
+def selection(
+    parts: Sequence[str] = (),
+    transports: Sequence[str] = (),
+    models: str = "",
+    features: Sequence[str] = (),
+    runtime: str = "",
+) -> Selection:
+    """Make a selection from the words of command-line options.
+
+    Args:
+        parts: Names, or several with commas between them; none for all.
+        transports: Likewise.
+        models: The library, msgspec unless it is named.
+        features: Names, or several with commas between them, which are added to the default ones;
+            `all` or `none` to start from these; names with the prefix `-` to remove.
+        runtime: The form, vendored unless it is named.
+
+    Raises:
+        UsageError: A name is unknown, or the names contradict each other.
+    """
+    chosen = Selection(
+        _parse_choice("--parts", parts, PARTS),
+        _parse_choice("--transport", transports, TRANSPORTS),
+        _library(models),
+        _feature_names(features),
+        _form(runtime),
+    )
+    named = {name.removeprefix("+") for name in _split(features)}
+    for feature in FEATURES:
+        lacks_server = "server" in feature.parts and not {ALL, "server"} & {*chosen.parts}
+        if feature.is_default and feature.name in named and lacks_server:
+            raise UsageError(f"--features: {feature.name} needs server in the package")
+    peers = {ALL, *PEERS}.intersection(chosen.parts)
+    if not peers and all(name[0] == "-" for name in chosen.features):
+        chosen = replace(chosen, features=(ALL,))  # there are none for types alone
+    if chosen.transports != (ALL,) and not peers:
+        raise UsageError(
+            "expected --transport with the parts client, server or all, got it with"
+            f" {', '.join(chosen.parts)}, which opens no connection"
+        )
+    return chosen
+
+
+def changed_features(before: Sequence[str], words: Sequence[str]) -> tuple[str, ...]:
+    """Apply words of `update --features` to the features of a package.
+
+    Args:
+        before: Its features, as in `Selection`.
+        words: Names that replace the features, or names with the prefix `+` or `-` each.
+
+    Raises:
+        UsageError: Only some words have a prefix.
+    """
+    names = _split(words)
+    signed = [name for name in names if name[:1] in _SIGNS]
+    if not signed:
+        return tuple(names or before)
+    if len(signed) != len(names):
+        raise UsageError(f"--features: expected + or - before each name, got {', '.join(names)}")
+    return (*before, *names)
+
+
+_SIGNS = ("+", "-")
+
+
+def _split(words: Sequence[str]) -> list[str]:
+    return [name.strip() for word in words for name in word.split(",")]
+
+
+def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
+    """The features of a selection, from words: `all`, `none`, and names, which may have a sign.
+
+    The words start from the default features, from `all` or from `none`. Of two words for a
+    feature, the second counts.
+
+    Raises:
+        UsageError: A name is unknown, or a removed feature is included by another one.
+    """
+    names = _split(words)
+    chosen = _named_features(names)
+    brought = brought_features(chosen)
+    for name in brought - chosen:
+        if f"-{name}" in names:
+            others = ", ".join(sorted(each for each in chosen if name in brought_features({each})))
+            raise UsageError(f"--features: {name} comes with {others}, got -{name}")
+    bases = {ALL, NONE}.intersection(names)
+    added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
+    left_out = [each for each in FEATURES if each.name not in chosen | brought]
+    removed = [f"-{each.name}" for each in left_out if each.is_default or bases == {ALL}]
+    return (*([ALL] if bases == {ALL} else added), *removed)
+
+
+def _named_features(names: Sequence[str]) -> set[str]:
+    """The features that words choose, without those that these include.
+
+    Raises:
+        UsageError: A name is unknown.
+    """
+    bases = {ALL, NONE}.intersection(names)
+    if len(bases) > 1:
+        raise UsageError(f"--features: expected {ALL} or {NONE}, got both")
+    is_chosen = {each.name: bases == {ALL} or (each.is_default and not bases) for each in FEATURES}
+    for name in names:
+        feature = name[1:] if name[:1] in _SIGNS else name
+        if feature in is_chosen:
+            is_chosen[feature] = name[0] != "-"
+        elif name not in bases:
+            known = f"{', '.join(is_chosen)}, {ALL} or {NONE}"
+            raise UsageError(f"--features: expected {known}, got {name!r}")
+    return {name for name, present in is_chosen.items() if present}
+
+
+def whole_features(words: Sequence[str]) -> frozenset[str]:
+    """The features that words choose, with those that these include.
+
+    Raises:
+        UsageError: A name is unknown.
+    """
+    chosen = _named_features(_split(words))
+    return frozenset(chosen | brought_features(chosen))
+
+
+def short_words(names: Sequence[str]) -> tuple[str, ...]:
+    """The fewest words for the features of a selection, as a user writes them."""
+    kept = [each.name for each in FEATURES if each.is_default and f"-{each.name}" not in names]
+    from_none = (NONE, *kept, *(name for name in names if name[0] != "-"))
+    return tuple(names) if ALL in names else min(tuple(names), from_none, key=len)
+
+
+def _parse_choice(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    names = _split(words)
+    for name in names:
+        if name not in (*known, ALL):
+            raise UsageError(f"{option}: expected {', '.join(known)} or {ALL}, got {name!r}")
+    if not names or ALL in names:
+        return (ALL,)
+    return tuple(name for name in known if name in names)
+
+
+def _library(word: str) -> Library:
+    for known in LIBRARIES:
+        if word in (known, ""):
+            return known
+    raise UsageError(f"--models: expected {' or '.join(LIBRARIES)}, got {word!r}")
+
+
+def _form(word: str) -> Runtime:
+    for known in RUNTIMES:
+        if word in (known, ""):
+            return known
+    raise UsageError(f"--runtime: expected {' or '.join(RUNTIMES)}, got {word!r}")
