@@ -182,7 +182,7 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
 
 def drawn_name(module: tuple[str, ...]) -> str:
     """The name that the document draws a module by: its room's, or its own."""
-    if module[1:] in ((CHOSEN,), ("serve_command",)):
+    if module in (("server", CHOSEN), ("server", "serve_command")):
         return module[1]
     return module[0] if module else "__init__"
 

@@ -29,6 +29,7 @@ RENDERED = sorted(
         if "extension" not in path.parts
     }
     - {"server/server_session.py"}  # of several revisions
+    - {f"{folder(REVISION)}/client_sync.{suffix}" for suffix in ("py", "pyi")}
     | {f"{folder(REVISION)}/models.py"}
 )
 CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & {

@@ -118,7 +118,7 @@ class ClientCalls:
         Source: server/utilities/logging (2026-07-28).
         """
         for requests in self._pipelines():
-            requests.connection.ask_for_logs(level)
+            requests.connection.state.log_level = level
 
 
 class ClientBase(ClientCalls):

@@ -71,7 +71,7 @@ class TargetKind(NamedTuple):
 
 
 class Connecting(NamedTuple):
-    """What the features and the transports of a package add to `connect`.
+    """The additions of features and transports to `connect`.
 
     Attributes:
         application: The class of a client's application.
@@ -98,7 +98,7 @@ class Opening:
         revisions: The revisions to offer.
         handlers: Handlers of the server's messages; `None` for none.
         options: The options.
-        chosen: What the package adds to `connect`.
+        chosen: The additions of the package to `connect`.
     """
 
     call: str

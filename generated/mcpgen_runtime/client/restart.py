@@ -60,7 +60,7 @@ class RestartOptions(TypedDict, total=False):
 
 
 def restarting(application: ClientApplication) -> Callable[..., RestartingChannel] | None:
-    """What makes the channel to a process that is restarted; `None` if it is not."""
+    """The maker of the channel to a process that is restarted; `None` for no restarts."""
     restart = application.settings.options.get("restart")
     if not restart:
         return None
@@ -180,7 +180,7 @@ class RestartingChannel(Channel):
         peer.peer_replaced()
         self._lost.extend(
             RequestLost(identifier, ResponseLostError(f"{error}; the process is started again"))
-            for identifier in peer.connection.outbound_requests
+            for identifier in peer.connection.state.outbound.ids()
             if identifier not in self._sending
         )
 

@@ -8,7 +8,7 @@ from ..client.base import Handlers
 from ..client.chosen import ConnectOptions
 from ..client.connect import Target
 from ..client.sync import Backend, SyncClient as BlockingClient
-from ..client.sync_base import SyncGroupCalls, SyncCalls, SyncTaskHandle
+from ..client.sync_base import SyncCalls, SyncGroupCalls, SyncTaskHandle
 from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
 from ..runtime.stubs import HandlersBase, Value

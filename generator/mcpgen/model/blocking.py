@@ -27,7 +27,7 @@ _OF_FEATURES = {
 """By feature: the module and the class with the methods that it adds."""
 _OF_FEATURES_ALONE = {
     "skills": ("skill_calls.py", "SkillCalls"),
-    "tasks": ("task_calls.py", "ResumingCalls"),
+    "tasks": ("resumed_tasks.py", "ResumingCalls"),
 }
 """By feature, likewise: the methods of clients of one server only."""
 _WITHOUT = frozenset(

@@ -334,7 +334,7 @@ FEATURES = (
                 "server.toolkit.client_features.client_tasks.TaskQuestions",
                 "tasks+mutual+server",
             ),
-            Base("Client", "client.task_calls.ResumingCalls"),
+            Base("Client", "client.resumed_tasks.ResumingCalls"),
             Base("ChosenApplication", "client.served_tasks.TaskApplication", _MUTUAL_CLIENT),
             Base("ConnectOptions", "client.served_tasks.TaskOptions", _MUTUAL_CLIENT),
         ),

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ..runtime.task_handle import TaskHandle
 
 
-class TaskCalls:
+class ResumingCalls:
     """Adds `task` to a client of one server."""
 
     _requests: Any  # sends the requests of the client
