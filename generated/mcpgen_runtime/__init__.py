@@ -82,7 +82,7 @@ _NAMES = {
     ),
     ".client.client_middleware": ("ClientNext", "ClientRequest"),
     ".runtime.task_handle": ("TaskHandle", "TaskUpdate"),
-    ".client.sync_task_handle": ("SyncTaskHandle",),
+    ".client.sync_base": ("SyncTaskHandle",),
     ".client.client_settings": (
         "Caching",
         "ClientLimits",
@@ -94,8 +94,7 @@ _NAMES = {
     ".client.served_tasks": ("ClientTasks",),
     ".client.card_reader": ("read_server_card",),
     ".client.sync": ("SyncStartedCall",),
-    ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync"),
-    ".client.sync_group": ("SyncClientGroup",),
+    ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync", "SyncClientGroup"),
     ".errors": (
         "AbsentMethodError",
         "AuthorizationError",
