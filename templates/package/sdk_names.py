@@ -375,17 +375,6 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
         "server": "target=",
         "url": "target=",
     },
-    "client.call_tool": {
-        "allow_claimed": "client.request(method, params)",
-        "allow_input_required": _HANDLERS,
-        "input_responses": _HANDLERS,
-        "progress_callback": "on_progress=",
-        "progress_handler": "on_progress=",
-        "raise_on_error": "returns=, which raises ToolFailedError; without it see result.is_error",
-        "read_timeout_seconds": "timeout=",
-        "request_state": _HANDLERS,
-        "version": "meta=, or a name for each version",
-    },
 }
 """Alternatives by function and keyword."""
 

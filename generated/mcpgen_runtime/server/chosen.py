@@ -7,8 +7,7 @@ Each feature is a base of the classes that it adds members or options to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
-
+from typing import TYPE_CHECKING
 from ..protocol.server_connection import ServerConnection
 from ..apps import UiToolOptions
 from ..proxy.proxying_server import ProxyingServer
