@@ -62,7 +62,7 @@ from .client.listen import (
 )
 from .client.client_middleware import ClientNext as ClientNext, ClientRequest as ClientRequest
 from .runtime.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
-from .client.sync_task_handle import SyncTaskHandle as SyncTaskHandle
+from .client.sync_base import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import (
     Caching as Caching,
     ClientLimits as ClientLimits,
@@ -78,8 +78,8 @@ from .client.sync_client import (
     SyncClient as SyncClient,
     SyncClientHandlers as SyncClientHandlers,
     connect_sync as connect_sync,
+    SyncClientGroup as SyncClientGroup,
 )
-from .client.sync_group import SyncClientGroup as SyncClientGroup
 from .errors import (
     AbsentMethodError as AbsentMethodError,
     AuthorizationError as AuthorizationError,

@@ -81,7 +81,7 @@ STUB_BASES = frozenset(
         "session",
         "start_call",
     }
-    | {"supports", "tools_for", "url_schemes", "wait_until_open"}
+    | {"supports", "task", "tools_for", "url_schemes", "wait_until_open"}
 )
 """Public names in the bases of clients, sessions and handlers, which no message overrides."""
 

@@ -13,7 +13,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
+from typing import Any, TypedDict
 
 _NOTHING: Mapping[str, str] = {}
 NOT_EXPORTED = frozenset({"TypeError", "errors", "models", "the"})
@@ -136,19 +136,3 @@ def _alternatives(table: str) -> Mapping[str, Any]:
 
 def _with(text: str, alternative: str | None) -> str:
     return text if alternative is None else f"{text}: use {alternative}"
-
-
-class MissingFeature:
-    """A placeholder for a method of a feature."""
-
-    def __init__(self, feature: str, owner: str = "") -> None:
-        self._feature = feature
-        self._owner = owner
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._member = f"{self._owner or owner.__name__}.{name}"
-
-    if not TYPE_CHECKING:  # type checkers report a call as an error
-
-        def __call__(self, *arguments: Any, **options: Any) -> NoReturn:
-            raise AttributeError(missing_text(self._member, self._feature))

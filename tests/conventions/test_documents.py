@@ -34,6 +34,7 @@ from mcpgen_runtime import (
     testing,
 )
 from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
+from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.server.chosen import ServerOptions
 from mcpgen_runtime.testing import Pair
 
@@ -248,7 +249,7 @@ CALLED: dict[str, Callable[..., Any]] = {
     "client.call_tool": Client.call_tool,
 }
 OPTIONS = {field.name for field in dataclasses.fields(mcpgen_runtime.ServerHttpSettings)}
-OPTIONS |= ServerOptions.__optional_keys__
+OPTIONS |= ServerOptions.__optional_keys__ | ConnectOptions.__optional_keys__
 
 
 def calls_in(source: str) -> Iterator[ast.Call]:

@@ -29,11 +29,11 @@ LIBRARIES = {
 TABLES = {
     "absence.py": "the names of other SDKs, which packages with `migration` have",
     "__init__.py.jinja": "the module of a public name, when the name is first used",
-    "client/async_client.py.jinja": "the client of the revision that `connect` names",
-    "client/sync_client.py.jinja": "the same for blocking clients",
+    "client/configuration.py": "the client of several servers, which few packages have",
+    "client/opening.py": "the client of the revision that `connect` names",
     "merged_models.py": "the models of each revision, as types are first used",
     "revisions.py.jinja": "the methods of a revision, when it is first negotiated",
-    "server/serve_command.py.jinja": "the module of the user that a command line names",
+    "server/commands/serve_command.py": "the module of the user that a command line names",
 }
 """Modules by names from a table, each once."""
 

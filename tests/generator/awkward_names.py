@@ -16,12 +16,12 @@ import pydantic
 import mcpgen_runtime
 from mcpgen_runtime import facts
 from mcpgen_runtime._wire import Struct
-from mcpgen_runtime.client.base import ClientBase
+from mcpgen_runtime.client.chosen import ClientFeatures
 from mcpgen_runtime.client.group_base import GroupBase
-from mcpgen_runtime.client.sync_base import SyncClientBase
+from mcpgen_runtime.client.sync import SyncClient
 from mcpgen_runtime.runtime.stubs import HandlersBase
 
-STUB_BASES: tuple[type[Any], ...] = (ClientBase, SyncClientBase, GroupBase, HandlersBase)
+STUB_BASES: tuple[type[Any], ...] = (ClientFeatures, SyncClient, GroupBase, HandlersBase)
 """Base classes of the rendered classes that have a method for each message."""
 
 _OWNERS = (

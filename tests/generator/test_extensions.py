@@ -63,6 +63,7 @@ def test_an_extension_adds_only_its_modules_and_method_rows() -> None:
     folder = "r2026_07_28/paint"
     modules = ("__init__", "client", "client_sync", "methods", "models", "server")
     bases = {"runtime/extension_stubs.py", "client/extension_client.py"}
+    bases.add(f"{folder}/client_sync.pyi")
     assert added == {f"{folder}/{name}.py" for name in modules} | bases
     changed = {path for path in plain if plain[path] != extended[path]}
     assert changed == {"r2026_07_28/methods.py", "mcpgen.json"}

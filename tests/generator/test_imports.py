@@ -57,21 +57,21 @@ def test_a_client_that_only_notifies_waits_for_nothing() -> None:
 
 def test_opening_sessions_takes_a_little_more() -> None:
     names = imports.of_connect(EMPTY, EMPTY)
-    assert names.abc == "Mapping, Sequence"
+    assert names.abc == "Mapping"
     assert names.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
 
 
 def test_blocking_session_openers_import_what_their_methods_name() -> None:
-    names = imports.of_connect_sync(Messages((call(),), (call(),)), Messages((call(),), ()))
+    names = imports.of_connect_sync([Messages((call(),), (call(),))], Messages((call(),), ()))
     assert names.abc == "Awaitable, Mapping"
-    assert names.typing == "TYPE_CHECKING, Any, ClassVar, Literal, overload"
+    assert names.typing == "Any, Literal, overload"
     assert (names.stubs, names.wire) == ("HandlersBase", "")
     assert (names.request_context, names.pending_requests) == ("RequestContext", "OnProgress")
 
 
 def test_a_blocking_client_of_one_revision_has_no_handlers() -> None:
     names = imports.of_client_sync(Messages((call(),), (call(),)))
-    assert (names.abc, names.typing) == ("Mapping", "TYPE_CHECKING, Any")
+    assert (names.abc, names.typing) == ("Mapping", "Any")
     assert (names.stubs, names.errors, names.request_context) == ("", "", "")
     assert names.pending_requests == "OnProgress"
     assert imports.of_client_sync(EMPTY).abc == ""

@@ -111,8 +111,8 @@ def test_every_module_is_imported_by_another_or_begun_with(
     assert begun <= entries | {f"r{path}" for path in own} | ROOTS
 
 
-STEMS = ("methods", "client", "server")
-ROOTS = {"revisions.py", "models.py", "protocol/connection.py"}
+STEMS = ("methods", "client", "client_sync", "server")
+ROOTS = {"revisions.py", "models.py", "protocol/connection.py", "client/sync_base.py"}
 
 
 @cache
@@ -465,8 +465,9 @@ def test_a_selection_lacks_what_it_could_have() -> None:
     assert client.lacks("restart")
     assert not client.lacks("auth")
     assert not client.lacks("mount")
-    assert client.lacks_client_members
-    assert not features(selection(("client",), features=("all",)), known).lacks_client_members
+    assert client.absent_members("client")["listen"] == "subscriptions"
+    assert client.absent_options["connect.restart"] == "restart"
+    assert not features(selection(("client",), features=("all",)), known).absent_of_client
     server = features(selection(("server",), ("stdio",), features=("visibility",)), known)
     assert not server.lacks("visibility")
     members = server.absent_members("context")
@@ -498,11 +499,11 @@ def test_bases_are_those_of_chosen_features_and_transports() -> None:
     }
     of_server = "ServerVisibility ResourceDecorator PromptDecorator"
     assert names == {
-        ("stdio", "Server"): of_server,
+        ("stdio", "Server"): f"{of_server} StdioHosting",
         ("stdio", "Context"): "SessionVisibility",
         ("stdio", "ServerOptions"): "ResourceOptions",
         ("stdio", "ToolOptions"): "",
-        ("http", "Server"): f"{of_server} ParamHeaderServer",
+        ("http", "Server"): f"{of_server} ParamHeaderServer HttpHosting",
         ("http", "Context"): "SessionVisibility HttpContext",
         ("http", "ServerOptions"): "ResourceOptions",
         ("http", "ToolOptions"): "",
@@ -555,10 +556,10 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import pkg
 from pkg import Client, ClientHandlers, ServerSession, SyncClient, {folder}
-from pkg.{folder} import client, client_sync, server
+from pkg.{folder} import client, server
 assert Client is client.Client
 assert ClientHandlers is client.ClientHandlers
-assert SyncClient is client_sync.SyncClient
+assert SyncClient.__name__ == "SyncClient"
 assert ServerSession is server.ServerSession
 """
 

@@ -29,6 +29,7 @@ RENDERED = sorted(
         if "extension" not in path.parts
     }
     - {"server/server_session.py"}  # of several revisions
+    - {f"{folder(REVISION)}/client_sync.{suffix}" for suffix in ("py", "pyi")}
     | {f"{folder(REVISION)}/models.py"}
 )
 CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & {
@@ -87,7 +88,7 @@ def test_modules_independent_of_the_schema_are_copied() -> None:
 
 def test_a_revision_has_a_folder_of_its_own() -> None:
     own = {path for path in RENDERED if path.startswith("r2030")}
-    modules = ("__init__", "client", "client_sync", "methods", "models", "server")
+    modules = ("__init__", "client", "methods", "models", "server")
     assert own == {f"{folder(REVISION)}/{name}.py" for name in modules}
 
 

@@ -30,12 +30,12 @@ from mcpgen_runtime import (
     sdk_names,
 )
 from mcpgen_runtime.absence import NOT_EXPORTED
+from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
 from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions, ToolOptions
 from mcpgen_runtime.server.toolkit.tools import _warn_of_hidden_text
 from mcpgen_runtime.testing import connected
-from package.wire import ALL
 
 pytestmark = pytest.mark.anyio
 
@@ -63,15 +63,13 @@ def path_of(path: str) -> str:
         (lambda: NO_TYPES.resource("data://a", version="2"), "a name for each version"),
         (lambda: NO_TYPES.prompt(auth=None), "scopes="),
         (lambda: NO_TYPES.tool(whatever=1), "server.tool: unexpected keyword argument 'whatever'$"),
-        (lambda: NO_TYPES.run(transport="http"), r"run\(http='127\.0\.0\.1:8000'\) for HTTP"),
-        (lambda: NO_TYPES.run("streamable-http"), r"use run\(\) for stdio, run\(http='127"),
+        (lambda: NO_TYPES.run(transport="sse"), r"use run\(transport='http', sse_path='/sse'\)"),
         (lambda: NO_TYPES.mount("b", Server("b")), r"got str: use server\.mount\(other, prefix="),
         (lambda: NO_TYPES.call_tool("a", {}, version="2"), "unexpected keyword argument"),
         (lambda: CLIENT(Server("b")), r"Client: .*: use connect\(target\)$"),
         (lambda: CLIENT("https://example.com/mcp"), r"use connect\(target\)$"),
-        (lambda: NO_TYPES.run(hosts=["a"]), r"run\(\) over stdio: unexpected .* 'hosts'"),
-        (lambda: NO_TYPES.run(path="/a"), r"run\(\) over stdio: unexpected .* 'path'"),
-        (lambda: NO_TYPES.asgi(port=1), "http='127.0.0.1:8000'"),
+        (lambda: NO_TYPES.run(allowed_hosts=["a"]), "server.run: unexpected .* use hosts="),
+        (lambda: NO_TYPES.asgi(port=1), r"server.asgi: .* use run\(http='127.0.0.1:8000'\)"),
         (lambda: type(NO_TYPES)("a", on_duplicate="error"), r"server\.remove_tool"),
         (lambda: type(NO_TYPES)("a", icons=["a.png"]), "expected Icon, got 'a.png'"),
         (lambda: NO_TYPES.tool(annotations={"readOnly": True}), "expected title, read_only_hint"),
@@ -180,30 +178,6 @@ async def test_a_request_context_names_another_attribute() -> None:
 
     assert not (await server.call_tool("look")).is_error
     assert refused == ["'RequestContext' object has no attribute 'lifespan_context': use ctx.state"]
-
-
-@pytest.mark.parametrize(
-    ("keyword", "alternative"),
-    [
-        ("raise_on_error", "returns=, which raises ToolFailedError"),
-        ("progress_handler", "on_progress="),
-        ("read_timeout_seconds", "timeout="),
-    ],
-)
-@pytest.mark.parametrize("revision", [None, *ALL])
-async def test_a_call_names_another_keyword(
-    keyword: str, alternative: str, revision: str | None
-) -> None:
-    server = Server("names")
-    server.add_tool(double)
-    text = f"^client.call_tool: unexpected keyword argument '{keyword}': use {alternative}"
-    async with connect(server, revision=revision) as client:
-        with pytest.raises(TypeError, match=text):
-            await client.call_tool("double", {"number": 1}, **{keyword: None})
-    with connect_sync(server, revision=revision) as blocking:
-        untyped: Any = blocking
-        with pytest.raises(TypeError, match=text):
-            untyped.call_tool("double", {"number": 1}, **{keyword: None})
 
 
 def test_an_import_of_a_name_of_another_sdk_says_what_to_import() -> None:
@@ -347,7 +321,7 @@ def test_every_alternative_exists() -> None:
         *(Timeouts, ClientLimits, mcpgen_runtime.Protected, CacheHint),
     )
     keywords = {name for call in calls for name in inspect.signature(call).parameters}
-    for options in (ServerHttpOptions, ServerOptions, ToolOptions):
+    for options in (ConnectOptions, ServerHttpOptions, ServerOptions, ToolOptions):
         keywords |= options.__optional_keys__
     assert set(re.findall(r"\b(\w+)=", TEXTS)) <= keywords
 

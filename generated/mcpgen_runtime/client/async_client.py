@@ -4,54 +4,23 @@
 
 from __future__ import annotations
 
-import importlib
 from os import PathLike
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload, Unpack
 
 from ..runtime.stubs import HandlersBase, Value
-from ..channel import Channel
-from ..facts import Revisions
-from ..client.base import AnyClient, ClientApplication, ClientBase, Handlers
-from ..client.connect import (
-    Servable,
-    SessionOpening,
-    Target,
-    in_memory,
-    is_config_path,
-    script_command,
-    open_session,
-)
-from ..client.probed_process import open_with_process
-from ..client.server_url import (
-    HeaderSource,
-    HttpAuth,
-    HttpClient,
-    Transport,
-    UrlOptions,
-    at_url,
-    revisions_over_http,
-)
-from ..client.client_settings import (
-    Caching,
-    ClientLimits,
-    ClientSettings,
-    Identity,
-    Restart,
-    Timeouts,
-)
+from ..client.base import Handlers
+from ..client.chosen import CONNECTING, ClientFeatures, ConnectOptions
+from ..client.connect import Target
+from ..client.opening import Opening, client_of
 from ..errors import MethodNotFoundError
-from ..runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
 from ..revisions import FOLDERS, REVISIONS
 
 if TYPE_CHECKING:
-    from ..client.served_tasks import ClientTasks
     from .. import models
     from ..runtime.task_handle import TaskHandle
     from .group import ClientGroup
-    from ..client.server_config import Config, Inputs, ServerEntry
     from ..runtime.request_context import RequestContext
     from ..r2024_11_05 import client as r2024_11_05
     from ..r2025_03_26 import client as r2025_03_26
@@ -61,7 +30,7 @@ if TYPE_CHECKING:
     from ..runtime.pending_requests import OnProgress
 
 
-class Client(ClientBase):
+class Client(ClientFeatures):
     """An open session with a server, in the negotiated revision.
 
     A message that the revision does not have raises MethodNotFoundError, and a field that it does
@@ -390,7 +359,6 @@ class Client(ClientBase):
         on_progress: OnProgress | None = None,
         returns: object = None,
         task: bool | Mapping[str, Any] = False,
-        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -403,10 +371,6 @@ class Client(ClientBase):
 
         Source: server/tools.
         """
-        if others:
-            from ..absence import keyword_error  # for the error only
-
-            raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {
             "name": name,
             "arguments": arguments,
@@ -741,16 +705,6 @@ class Client(ClientBase):
         fields: dict[str, Any] = {}
         await self._notify("notifications/roots/list_changed", fields)
 
-    def task(self, task_id: str) -> TaskHandle:
-        """The handle of a task that was started before, by any process; sends nothing.
-
-        Raises:
-            MissingCapabilityError: One of the sides does not declare tasks.
-        """
-        from ..client.tool_tasks import resume_task  # few calls are tasks
-
-        return resume_task(self._requests, task_id)
-
 
 class ClientHandlers(HandlersBase):
     """Handlers of server messages, in any of the revisions.
@@ -949,25 +903,7 @@ def connect(
     *,
     revision: str | None = None,
     handlers: Handlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
-    inputs: Inputs | None = None,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -977,24 +913,7 @@ def connect(
     *,
     revision: Literal["2024-11-05"],
     handlers: r2024_11_05.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[r2024_11_05.Client]: ...
 
 
@@ -1004,24 +923,7 @@ def connect(
     *,
     revision: Literal["2025-03-26"],
     handlers: r2025_03_26.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[r2025_03_26.Client]: ...
 
 
@@ -1031,24 +933,7 @@ def connect(
     *,
     revision: Literal["2025-06-18"],
     handlers: r2025_06_18.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[r2025_06_18.Client]: ...
 
 
@@ -1058,24 +943,7 @@ def connect(
     *,
     revision: Literal["2025-11-25"],
     handlers: r2025_11_25.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[r2025_11_25.Client]: ...
 
 
@@ -1085,24 +953,7 @@ def connect(
     *,
     revision: Literal["2026-07-28"],
     handlers: r2026_07_28.ClientHandlers | ClientHandlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[r2026_07_28.Client]: ...
 
 
@@ -1112,24 +963,7 @@ def connect(
     *,
     revision: Literal["handshake"] | None = None,
     handlers: Handlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[Client]: ...
 
 
@@ -1139,19 +973,7 @@ def connect(
     *,
     revision: str | None = None,
     handlers: Handlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
-    inputs: Inputs | None = None,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[ClientGroup[Client]]: ...
 
 
@@ -1161,25 +983,7 @@ def connect(
     *,
     revision: str | None,
     handlers: Handlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
-    inputs: Inputs | None = None,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
@@ -1188,26 +992,7 @@ def connect(
     *,
     revision: str | None = None,
     handlers: Handlers | type[Handlers] | None = None,
-    name: str = "mcpgen_runtime",
-    version: str = "0",
-    title: str | None = None,
-    info: Mapping[str, Any] | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    transport: Transport | None = None,
-    headers: HeaderSource | None = None,
-    auth: HttpAuth | None = None,
-    http_client: HttpClient | None = None,
-    restart: Restart | bool = False,
-    tasks: ClientTasks | bool = False,
-    timeouts: Timeouts = Timeouts(),
-    limits: ClientLimits = ClientLimits(),
-    cache: Caching | bool = True,
-    extra: bool = False,
-    max_concurrent_requests: int = CONCURRENT_REQUESTS,
-    inputs: Inputs | None = None,
-    **others: object,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[Any]:
     """Open a session with a server, or with each server of a configuration.
 
@@ -1215,229 +1000,45 @@ def connect(
         target: The URL of a server over HTTP, a command line, the path of a script (`.py` is run by
             this Python, `.js` by Node.js), a server in this process, or a custom channel.
             A configuration, `{"mcpServers": {...}}` or the path of a JSON file with it, opens all
-            of its servers as one `ClientGroup`; its entries replace the parameters `env`, `cwd`,
-            `transport`, `headers` and `auth`. It is trusted, as it starts commands and reads the
-            environment: a fetched document is passed as `ServerDocument`. For type checkers, the
-            client of a path is `Any`.
+            of its servers as one `ClientGroup`; its entries have the options of their targets. It
+            is trusted, as it starts commands and reads the environment: a fetched document is
+            passed as `ServerDocument`. For type checkers, the client of a path is `Any`.
         revision: The only revision to use; the client then has the types of that revision. By
             default the newest revision that both sides support is used. `handshake` stands for
             any revision with a session: `initialize` is then the first message.
         handlers: Handlers of the server's requests and notifications, or their class.
-        name: The client's name, which the server sees.
-        version: The client's version.
-        title: The client's name for display.
-        info: Further members of the client's `Implementation`, as wire object.
-        capabilities: Capabilities to declare besides those that the handlers imply, as wire object.
-        env: Environment of the server process.
-        cwd: Working directory of the server process.
-        restart: Limits on restarting a server process that ends during the session; `True` for
-            `Restart()`, `False` for no restart.
-        transport: The HTTP transport; by default Streamable HTTP, or HTTP+SSE if the server
-            supports only that.
-        headers: Header fields of each HTTP request, or a function or coroutine function that
-            returns the fields.
-        auth: An access token, its source, such as `OAuth(...)`, or an httpx2 authentication.
-        http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
-        tasks: Whether the server may send sampling and elicitation requests as tasks; `True` for
-            `ClientTasks()`.
-        timeouts: Timeouts, and pauses before retries.
-        limits: Bounds on the work and the storage that the server can cause.
-        cache: Bounds of the response cache; `False` for no cache. Private results are dropped when
-            `headers` returns other fields than before. Changes of credentials in `auth` and
-            `http_client` are not detected: open a client for each user, or call
-            `client.cache.forget_private()`.
-        extra: Whether objects of results keep members that the revision does not define, as
-            attribute `extra` by wire name. An object that is sent again includes them.
-        max_concurrent_requests: Most handlers that run at a time. At the limit, no message is read
-            until a handler has ended; while the client itself waits for responses, further
-            requests of the server are refused.
-        inputs: Values for `${input:id}` in a configuration, by id, or a function that asks the
-            user: it gets a `ConfigInput`, and returns the value, or `None` for none.
+        options: Further options; the bases of `ConnectOptions` describe them.
 
     Raises:
         ServerStartError: (on entry) The process ended before its first response.
         AuthorizationError: (on entry) The server requires an access token, and none was granted.
         ConnectFailedError: (on entry) No connection to the URL could be made.
         HttpStatusError: (on entry) The server at the URL refused the session.
+        MissingExtraError: (on entry) The target is a URL, and no HTTP library is installed.
         RevisionError: (on entry) Client and server have no revision in common.
         RequestTimeoutError: (on entry) The session was not open in time.
-        MissingExtraError: (on entry) The target is a URL, and no HTTP library is installed.
         ValueError: (on entry) `max_concurrent_requests` is below one.
-        TypeError: A keyword is unknown, or a handler has a wrong name or other parameters.
+        TypeError: The target is none, an option is unknown or not for the target, or a handler has
+            a wrong name or other parameters.
     """
-    if others:
-        from ..absence import keyword_error  # for the error only
-
-        raise keyword_error("connect", others)
-    if isinstance(handlers, type):
-        handlers = handlers()
-    if handlers is not None:
-        from ..client.handler_checks import check_handlers  # many clients have no handlers
-
-        check_handlers(handlers)
-    chosen = REVISIONS.select(revision)
-    client_class: type[ClientBase] = Client
-    if revision in FOLDERS:
-        client_class = importlib.import_module(f"..{FOLDERS[revision]}.client", __package__).Client
-    own = {"name": name, "version": version, **(info or {})}
-    if title is not None:
-        own["title"] = title
-    settings = ClientSettings(
-        timeouts,
-        limits,
-        cache if isinstance(cache, Caching) else Caching() if cache else None,
-        extra,
-        max_concurrent_requests,
-    )
-    identity = Identity(own, capabilities or {})
-    restarts = Restart() if restart is True else restart or None
-    if isinstance(target, Mapping) or is_config_path(target):
-        if env is not None or cwd is not None:
-            raise TypeError("env and cwd: the entries of a configuration have their own")
-        if UrlOptions(transport, headers, auth, http_client) != UrlOptions():
-            raise TypeError(
-                "transport, headers, auth and http_client: the entries of a configuration have "
-                "their own"
-            )
-        return SessionOpening(
-            "connect",
-            _open_config(
-                target,
-                inputs,
-                chosen,
-                handlers,
-                identity,
-                settings,
-                tasks,
-                restarts,
-            ),
-        )
-    if inputs is not None:
-        raise TypeError("inputs: expected a configuration of servers as target, which has inputs")
-    application = _application(handlers, identity, settings, tasks)
-    return SessionOpening(
-        "connect",
-        open_client(
-            client_class,
-            target,
-            chosen,
-            application,
-            env=env,
-            cwd=cwd,
-            restart=restarts,
-            http=UrlOptions(transport, headers, auth, http_client),
-        ),
-    )
+    return open_as("connect", target, revision, handlers, options)
 
 
-def _open_config(
-    config: Config,
-    inputs: Inputs | None,
-    revisions: Revisions,
-    handlers: Handlers | None,
-    identity: Identity,
-    settings: ClientSettings,
-    tasks: ClientTasks | bool,
-    restart: Restart | None,
-) -> AbstractAsyncContextManager[ClientGroup[Client]]:
-    """Open a session with each server of a configuration."""
-    from .group import ClientGroup
-    from ..client.group_base import open_group
-
-    def open_entry(entry: ServerEntry) -> AbstractAsyncContextManager[Client]:
-        return open_client(
-            Client,
-            entry.target,
-            revisions,
-            _application(handlers, identity, settings, tasks),
-            env=entry.env,
-            cwd=entry.cwd,
-            restart=restart if _is_command(entry.target) else None,
-            http=UrlOptions(entry.transport, entry.headers, entry.auth),
-        )
-
-    return open_group(ClientGroup[Client], config, inputs, open_entry)
-
-
-def _application(
-    handlers: Handlers | None,
-    identity: Identity,
-    settings: ClientSettings,
-    tasks: ClientTasks | bool,
-) -> ClientApplication:
-    """The application of a client, which serves requests as tasks if `tasks` is not `False`."""
-    if tasks is False:
-        return ClientApplication(handlers, identity, settings)
-    from ..client.served_tasks import TaskApplication  # few clients serve tasks
-
-    return TaskApplication(handlers, identity, settings, tasks)
-
-
-@asynccontextmanager
-async def open_client(
-    client_class: type[AnyClient],
-    target: Target,
-    revisions: Revisions,
-    application: ClientApplication,
-    *,
-    env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
-    restart: Restart | None = None,
-    http: UrlOptions = UrlOptions(),
-) -> AsyncGenerator[AnyClient, None]:
-    """Open a session with a target; close the session and the target's resources in the end.
-
-    Raises:
-        TypeError: The package has no transport for a target of this type.
-        Exception: The exceptions of `connect`.
-    """
-    check_concurrent_requests(application.settings.max_concurrent_requests)
-    opening: AbstractAsyncContextManager[Channel]
-    if isinstance(target, PathLike):
-        target = script_command(target)
-    if restart is not None and not _is_command(target):
-        raise TypeError("restart is for a command as target")
-    if isinstance(target, str | bytes):
-        url = _check_url(target)
-        revisions = revisions_over_http(revisions, http)
-        opening = at_url(url, revisions, application, http, application.settings.timeouts)
-    elif http != UrlOptions():
-        raise TypeError("transport, headers, auth and http_client are for a URL as target")
-    elif isinstance(target, Sequence):
-        restarting: Any = None
-        if restart is not None:
-            from ..client.restart import RestartingChannel  # few clients use it
-
-            restarting = partial(RestartingChannel, application, restart)
-        session = open_with_process(
-            client_class, target, revisions, application, env, cwd, restarting
-        )
-        async with session as client:
-            yield client
-        return
-    else:
-        opening = in_memory(target) if isinstance(target, Servable) else nullcontext(target)
-    async with open_session(client_class, target, opening, revisions, application) as client:
-        yield client
-
-
-def _check_url(target: str | bytes) -> str:
-    """Return a target that is a URL.
-
-    Raises:
-        TypeError: The target is not a URL.
-    """
-    if isinstance(target, str) and target.lower().startswith(("http://", "https://")):
-        return target
-    from ..command_masking import masked_command  # its patterns take long to compile
-
-    raise TypeError(
-        "expected a command as a list of words, a URL that begins with http:// or https://, or "
-        "a script or a configuration as pathlib.Path or dict, got the text "
-        f"{masked_command(str(target).split())!r}"
-    )
-
-
-def _is_command(target: Target) -> bool:
-    """Whether a target is a command, as the words of its line."""
-    return isinstance(target, Sequence) and not isinstance(target, str | bytes)
+def open_as(
+    call: str,
+    target: Target | Mapping[str, Any],
+    revision: str | None,
+    handlers: Handlers | type[Handlers] | None,
+    options: Mapping[str, Any],
+) -> AbstractAsyncContextManager[Any]:
+    """The context manager of `connect`, whose errors name a function."""
+    package = __name__.rpartition(".")[0]
+    return Opening(
+        call,
+        package,
+        client_of(Client, package, FOLDERS.get(revision or "")),
+        REVISIONS.select(revision),
+        handlers() if isinstance(handlers, type) else handlers,
+        {"name": "mcpgen_runtime", **options},
+        CONNECTING,
+    ).open(target)

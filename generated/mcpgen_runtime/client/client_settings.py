@@ -145,6 +145,7 @@ class ClientSettings:
         cache: Bounds of the response cache; `None` for no cache.
         extra: Whether the objects of results keep members that their schemas do not define.
         max_concurrent_requests: Handlers that may run at a time.
+        options: The options of `connect`, for features.
     """
 
     timeouts: Timeouts = Timeouts()
@@ -152,6 +153,7 @@ class ClientSettings:
     cache: Caching | None = field(default_factory=Caching)
     extra: bool = False
     max_concurrent_requests: int = CONCURRENT_REQUESTS
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)

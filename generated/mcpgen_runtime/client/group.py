@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from ..runtime.stubs import Value
 from ..client.base import AnyClient
+from ..client.chosen import ABSENT, GroupFeatures
 from ..client.group_base import GroupBase
 
 if TYPE_CHECKING:
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
     from .. import models
 
 
-class ClientGroup(GroupBase[AnyClient]):
+class ClientGroup(GroupBase[AnyClient], GroupFeatures):
     """Several servers as one client: `connect({"mcpServers": {...}})`.
 
     Names of tools, prompts, resources and templates begin with the name of the server and `_`,
     unless there is only one server. Each server has a session of its own, in its own revision.
     """
+
+    _absent = ABSENT
 
     async def list_resources(
         self,
@@ -190,7 +193,6 @@ class ClientGroup(GroupBase[AnyClient]):
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
         returns: object = None,
-        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -203,10 +205,6 @@ class ClientGroup(GroupBase[AnyClient]):
 
         Source: server/tools.
         """
-        if others:
-            from ..absence import keyword_error  # for the error only
-
-            raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {
             "name": name,
             "arguments": arguments,

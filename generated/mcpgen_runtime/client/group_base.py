@@ -82,7 +82,7 @@ class GroupBase(ListenCalls["GroupSubscription"], ClientCalls, Generic[AnyClient
             """
             if name in ("_servers", "servers"):  # not yet set
                 raise AttributeError(name)
-            raise absent_from_group(self, self.servers.values(), name)
+            raise absent_from_group(self, self.servers.values(), name, self._absent)
 
     @property
     def servers(self) -> Mapping[str, AnyClient]:
@@ -311,14 +311,21 @@ async def open_group(
         yield group
 
 
-def absent_from_group(group: object, clients: Iterable[object], name: str) -> AttributeError:
+def absent_from_group(
+    group: object, clients: Iterable[object], name: str, absent: Mapping[str, str]
+) -> AttributeError:
     """The error for an attribute that a client of several servers lacks.
 
     Args:
         group: The client of several servers.
         clients: The clients of its servers, which may have the attribute.
         name: The attribute.
+        absent: Members of absent features, each with its feature.
     """
+    if name in absent:
+        from ..absence import attribute_error  # for the error only
+
+        return attribute_error(group, name, absent)
     text = f"{type(group).__name__!r} object has no attribute {name!r}"
     if not name.startswith("_") and any(hasattr(client, name) for client in clients):
         list_name = name.removesuffix("_page")

@@ -30,7 +30,7 @@ from ..foreign_text import safe_repr
 from ..protocol.lifecycle import is_declared
 from ..runtime.pending_requests import OnProgress
 from .base import AnyClient, ClientBase
-from .listen import ListenOptions, NotificationFilter, Subscription
+from .listen import ClientListenCalls, ListenOptions, NotificationFilter, Subscription
 from .pipeline import RequestPipeline
 
 RESOURCES_LIST = "resources/list"
@@ -42,7 +42,7 @@ _logger = logging.getLogger(__name__)
 Result = TypeVar("Result")
 
 
-class GroupSession(ClientBase):
+class GroupSession(ClientBase, ClientListenCalls):
     """A session with its request pipeline."""
 
     @property

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import msgspec
 
@@ -42,6 +42,19 @@ class _Entry(NamedTuple):
     fresh_until: float
     private: bool
     uri: str | None
+
+
+class CacheOptions(TypedDict, total=False):
+    """Options of `connect` for any target.
+
+    Attributes:
+        cache: Bounds of the response cache; `False` for no cache. Private results are dropped when
+            `headers` returns other fields than before. Changes of credentials in `auth` and
+            `http_client` are not detected: open a client for each user, or call
+            `client.cache.forget_private()`.
+    """
+
+    cache: Caching | bool
 
 
 class ResponseCache(NoCache):

@@ -17,7 +17,8 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypedDict
 
 import anyio
 
@@ -45,6 +46,25 @@ if TYPE_CHECKING:
     from ..transports.process import ProcessChannel
 
 _logger = logging.getLogger(__name__)
+
+
+class RestartOptions(TypedDict, total=False):
+    """Options of `connect` for a command as target.
+
+    Attributes:
+        restart: Limits on restarting a server process that ends during the session; `True` for
+            `Restart()`, `False` for no restart.
+    """
+
+    restart: Restart | bool
+
+
+def restarting(application: ClientApplication) -> Callable[..., RestartingChannel] | None:
+    """The maker of the channel to a process that is restarted; `None` for no restarts."""
+    restart = application.settings.options.get("restart")
+    if not restart:
+        return None
+    return partial(RestartingChannel, application, Restart() if restart is True else restart)
 
 
 class RestartingChannel(Channel):

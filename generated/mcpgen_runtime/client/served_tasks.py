@@ -17,7 +17,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 
 import anyio
 import msgspec
@@ -76,24 +76,26 @@ class ClientTasks(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"{name}: expected more than 0, got {value}")
 
 
-class TaskApplication(ClientApplication):
-    """Serves the requests of a server with the user's handlers, as tasks if requested.
+class TaskOptions(TypedDict, total=False):
+    """Options of `connect` for any target.
 
-    Args:
-        handlers: As for `ClientApplication`.
-        identity: As for `ClientApplication`.
-        settings: As for `ClientApplication`.
-        tasks: How tasks are served; `True` for the defaults.
+    Attributes:
+        tasks: Whether the server may send sampling and elicitation requests as tasks; `True` for
+            `ClientTasks()`.
     """
 
+    tasks: ClientTasks | bool
+
+
+class TaskApplication(ClientApplication):
+    """Serves the requests of a server with the user's handlers, as tasks if requested."""
+
     def __init__(
-        self,
-        handlers: Handlers | None,
-        identity: Identity,
-        settings: ClientSettings,
-        tasks: ClientTasks | bool,
+        self, handlers: Handlers | None, identity: Identity, settings: ClientSettings | None = None
     ) -> None:
         super().__init__(handlers, identity, settings)
+        tasks: ClientTasks | bool = self.settings.options.get("tasks", False)
+        self._serves_tasks = tasks is not False
         self._tasks = ClientTasks() if isinstance(tasks, bool) else tasks
         self._store = MemoryTaskStore()
         self._running: dict[str, _RunningTask] = {}
@@ -108,7 +110,7 @@ class TaskApplication(ClientApplication):
         """See `ClientApplication.describe`; adds the capability `tasks`."""
         is_known = revision.name in self._descriptions
         description = super().describe(revision)
-        if is_known or RESULT not in revision.server_requests:
+        if is_known or not self._serves_tasks or RESULT not in revision.server_requests:
             return description
         able = [name for name in AUGMENTED if self._handler(revision.server_requests[name])]
         if able:
@@ -122,6 +124,8 @@ class TaskApplication(ClientApplication):
 
     async def handle(self, context: RequestContext) -> Any:
         """See `ClientApplication.handle`."""
+        if not self._serves_tasks:
+            return await super().handle(context)
         own = self._own.get(context.method.name)
         if own is not None:
             return await own(context)

@@ -5,16 +5,17 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeGuard
 
 from ..channel import Channel
 from ..errors import RevisionError
 from ..facts import Lifecycle, Revisions, has_streamable_http
 from .base import ClientApplication
 from .client_settings import Timeouts
-from .connect import run_concurrently
+from .connect import open_session, run_concurrently
+from .opening import Opening, TargetKind
 from .server_state import Fields
 
 if TYPE_CHECKING:  # few clients speak HTTP
@@ -34,6 +35,24 @@ HttpAuth: TypeAlias = "str | HttpxAuth | Authorization"
 
 HttpClient: TypeAlias = "HttpxClient"
 """An httpx2 client."""
+
+
+class HttpOptions(TypedDict, total=False):
+    """Options of `connect` for a URL as target.
+
+    Attributes:
+        transport: The HTTP transport; by default Streamable HTTP, or HTTP+SSE if the server
+            supports only that.
+        headers: Header fields of each HTTP request, or a function or coroutine function that
+            returns the fields.
+        auth: An access token, its source, such as `OAuth(...)`, or an httpx2 authentication.
+        http_client: An httpx2 client that sends the HTTP requests; the session does not close it.
+    """
+
+    transport: Transport | None
+    headers: HeaderSource | None
+    auth: HttpAuth | None
+    http_client: HttpClient | None
 
 
 @dataclass(frozen=True)
@@ -134,3 +153,25 @@ def _authorizer(
         application.declare_extensions(auth.extensions)
         return auth.authorizer(url, revisions), None
     return None, auth
+
+
+def is_url(target: object) -> TypeGuard[str]:
+    """Whether a target is the URL of a server over HTTP."""
+    return isinstance(target, str) and target.lower().startswith(("http://", "https://"))
+
+
+def open_url(opening: Opening, target: str) -> AbstractAsyncContextManager[Any]:
+    """Open a session with the server at a URL."""
+    options = opening.options
+    names = ("transport", "headers", "auth", "http_client")
+    http = UrlOptions(*(options.get(name) for name in names))
+    revisions = revisions_over_http(opening.revisions, http)
+    application = opening.application()
+    channel = at_url(target, revisions, application, http, application.settings.timeouts)
+    return open_session(opening.client_class, target, channel, revisions, application)
+
+
+URL = TargetKind(
+    "a URL that begins with http:// or https://", is_url, open_url, HttpOptions.__optional_keys__
+)
+"""URLs as a kind of target."""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 from ..runtime.stubs import HandlersBase, Value
-from ..client.base import ClientBase
+from ..client.chosen import ClientFeatures
 from ..errors import MethodNotFoundError
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from . import models
 
 
-class Client(ClientBase):
+class Client(ClientFeatures):
     """An open session with a server of 2026-07-28."""
 
     async def discover(
@@ -339,7 +339,6 @@ class Client(ClientBase):
         on_progress: OnProgress | None = None,
         returns: object = None,
         task: bool | Mapping[str, Any] = False,
-        **others: object,
     ) -> Any:
         """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
         `isError`.
@@ -352,10 +351,6 @@ class Client(ClientBase):
 
         Source: server/tools.
         """
-        if others:
-            from ..absence import keyword_error  # for the error only
-
-            raise keyword_error("client.call_tool", others)
         fields: dict[str, Any] = {
             "name": name,
             "arguments": arguments,
@@ -398,16 +393,6 @@ class Client(ClientBase):
             "completion/complete", fields, meta, timeout, on_progress
         )
         return result
-
-    def task(self, task_id: str) -> TaskHandle:
-        """The handle of a task that was started before, by any process; sends nothing.
-
-        Raises:
-            MissingCapabilityError: One of the sides does not declare tasks.
-        """
-        from ..client.tool_tasks import resume_task  # few calls are tasks
-
-        return resume_task(self._requests, task_id)
 
 
 class ClientHandlers(HandlersBase):

@@ -1,8 +1,8 @@
-"""The blocking client's methods, derived from those of the asynchronous client.
+"""The signatures of the blocking client's members, derived from those of the asynchronous client.
 
-`base.py` and `group_base.py` in `templates/package/client` have the methods that do not depend on a
-schema; those of `ClientCalls` are for clients of one server and of several. A blocking method has
-the same signature and docstring; a template adds the body.
+`base.py` and `group_base.py` in `templates/package/client` have the members that do not depend on a
+schema; those of `ClientCalls` are for clients of one server and of several. Type checkers see a
+member with the same parameters; at run time one class calls all of them.
 """
 
 from __future__ import annotations
@@ -11,12 +11,9 @@ import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
 
 from mcpgen import paths
-from mcpgen.literals import Code, ascii_source, docstring
-
-Kind = Literal["property", "function", "coroutine", "subscription"]
+from mcpgen.literals import Code, ascii_source
 
 _SHARED = "ClientCalls"
 _CLIENT = "ClientBase"
@@ -28,39 +25,35 @@ _OF_FEATURES = {
     "apps": ("app_calls.py", "AppCalls"),
 }
 """By feature: the module and the class with the methods that it adds."""
-_OF_FEATURES_ALONE = {"skills": ("skill_calls.py", "SkillCalls")}
+_OF_FEATURES_ALONE = {
+    "skills": ("skill_calls.py", "SkillCalls"),
+    "tasks": ("resumed_tasks.py", "ResumingCalls"),
+}
 """By feature, likewise: the methods of clients of one server only."""
 _WITHOUT = frozenset(
     {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end"}
     | {"wait_until_open"}
 )
 """Methods that are not derived: the blocking client has its own, or none."""
-_RETURNS = {"Subscription": "SyncSubscription", "AnySubscription": "SyncSubscription"}
+_RETURNS = {"AnySubscription": "SyncSubscription", "TaskHandle": "SyncTaskHandle"}
 """Types of results that the blocking client replaces, with their replacements."""
-_CALLBACKS = frozenset({"on_progress", "function"})
-"""Parameters whose values are functions that the client calls."""
 
 
 @dataclass(frozen=True)
 class BlockingMethod:
-    """One method of the blocking client.
+    """One member of the blocking client.
 
     Attributes:
         name: Its name.
-        kind: Kind of the method of the asynchronous client; `subscription` for a function that
-            returns a subscription.
+        is_property: Whether it is a property.
         parameters: Its parameters in Python, `self` included.
         returns: The type of its result in Python.
-        doc: Its docstring, quotes included.
-        arguments: The arguments of the call of the asynchronous method, each as `name=value`.
     """
 
     name: str
-    kind: Kind
+    is_property: bool
     parameters: Code
     returns: Code
-    doc: Code
-    arguments: tuple[Code, ...]
 
 
 @cache
@@ -111,25 +104,10 @@ def derive_methods(source: str, name: str = _CLIENT) -> Iterator[BlockingMethod]
 
 def _derive_method(node: ast.FunctionDef | ast.AsyncFunctionDef) -> BlockingMethod:
     returns = ast.unparse(node.returns) if node.returns is not None else "None"
-    names = [argument.arg for argument in (*node.args.args[1:], *node.args.kwonlyargs)]
+    decorators = [ast.unparse(each) for each in node.decorator_list]
     return BlockingMethod(
         name=node.name,
-        kind=_kind(node, returns),
+        is_property="property" in decorators,
         parameters=ascii_source(ast.unparse(node.args)),
         returns=ascii_source(_RETURNS.get(returns, returns)),
-        doc=docstring(ast.get_docstring(node, clean=False) or ""),
-        arguments=tuple(ascii_source(f"{name}={_value(name)}") for name in names),
     )
-
-
-def _kind(node: ast.FunctionDef | ast.AsyncFunctionDef, returns: str) -> Kind:
-    if isinstance(node, ast.AsyncFunctionDef):
-        return "coroutine"
-    if any(ast.unparse(decorator) == "property" for decorator in node.decorator_list):
-        return "property"
-    return "subscription" if returns in _RETURNS else "function"
-
-
-def _value(name: str) -> str:
-    """The value of an argument; callbacks are wrapped to run in a thread."""
-    return f"in_thread({name})" if name in _CALLBACKS else name

@@ -83,7 +83,7 @@ EXPORTS = (
         "ClientRequest",
     ),
     _export(".runtime.task_handle", "tasks+client tasks+mutual+server", "TaskHandle", "TaskUpdate"),
-    _export(".client.sync_task_handle", "tasks+client", "SyncTaskHandle"),
+    _export(".client.sync_base", "tasks+client", "SyncTaskHandle"),
     _export(".client.client_settings", "client", "Caching", "ClientLimits", "Timeouts"),
     _export(".client.served_tasks", "tasks+mutual+client", "ClientTasks"),
     _export(".client.client_settings", "restart", "Restart"),
@@ -92,7 +92,7 @@ EXPORTS = (
     _export(".client.card_reader", "cards+client", "read_server_card"),
     _export(".client.sync", "client", "SyncStartedCall"),
     _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
-    _export(".client.sync_group", "groups", "SyncClientGroup"),
+    _export(".client.sync_client", "groups", "SyncClientGroup"),
     _export(
         ".errors",
         "protocol",

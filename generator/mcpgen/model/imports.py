@@ -47,7 +47,7 @@ def of_client(sent: Messages, handled: Messages) -> Imports:
 
 def of_connect(sent: Messages, handled: Messages) -> Imports:
     """Imports of the module with a client class, its handlers and `connect`."""
-    used = {"Literal", "Mapping", "Sequence", "Any", "overload", *_client(sent, handled)}
+    used = {"Literal", "Mapping", "Any", "overload", *_client(sent, handled)}
     return _imports(used)
 
 
@@ -55,22 +55,32 @@ def of_connect_alone(more: bool) -> Imports:
     """Imports of the module of `connect` if the client class has its own module.
 
     Args:
-        more: Whether `connect` can open several servers, or offer tasks to one.
+        more: Whether `connect` can open several servers.
     """
-    used = {"Literal", "Mapping", "Sequence", "Any", "overload"}
+    used = {"Literal", "Mapping", "Any", "overload"}
     return _imports(used | {"TYPE_CHECKING"} if more else used)
 
 
 def of_client_sync(sent: Messages) -> Imports:
     """Imports of a blocking client class."""
-    used = {"Any", "TYPE_CHECKING", *_names_of_calls(sent)}
+    used = {"Any", *_names_of_calls(sent)}
     return _imports(used | {"Mapping", "OnProgress"} if sent.requests else used)
 
 
-def of_connect_sync(sent: Messages, handled: Messages) -> Imports:
-    """Imports of the module that has `connect_sync`."""
-    used = {"Any", "Awaitable", "Literal", "Mapping", "overload", *_client(sent, handled)}
-    return _imports(used)
+def of_connect_sync(sent: Sequence[Messages], handled: Messages) -> Imports:
+    """Imports of the stub of the module that has `connect_sync`.
+
+    Args:
+        sent: The messages of each client class in it.
+        handled: The messages that handlers may handle.
+    """
+    used = {"Any", "Awaitable", "HandlersBase", "Literal", "overload"}
+    used.update(_names_of_handlers(handled))
+    for each in sent:
+        used.update(_names_of_calls(each))
+        if each.requests:
+            used |= {"Mapping", "OnProgress"}
+    return _imports(used - {"MethodNotFoundError"})
 
 
 def of_group(sent: Messages) -> Imports:

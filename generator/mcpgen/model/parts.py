@@ -12,6 +12,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mcpgen.errors import UsageError
+from mcpgen.model.feature_table import (
+    ANY_EXTENSION,
+    BASES,
+    FEATURES as FEATURES,
+    TASKS,
+    TASKS_EXTENSION,
+    Base,
+    Feature as Feature,
+)
 from mcpgen.model.runtime import Runtime, check_form
 from mcpgen.names import Library
 
@@ -28,378 +37,6 @@ USED = "used"
 
 PEERS = ("client", "server")
 """The parts that open connections."""
-
-_TASKS = "a revision or an extension with tasks"
-"""The requirement of tasks, besides a client or a server."""
-_TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
-_UI_EXTENSION = "io.modelcontextprotocol/ui"
-_SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
-_ANY_EXTENSION = "*"
-
-
-@dataclass(frozen=True)
-class Base:
-    """A class of a plain module that is a base of a class in the page `server/chosen.py`.
-
-    Attributes:
-        of: The class of the page: `Server`, `Context`, `ServerOptions` or `ToolOptions`.
-        place: The module and the class, within the package.
-        needs: A part that it needs besides the feature; see `Features.parts`.
-    """
-
-    of: str
-    place: str
-    needs: str = ""
-
-    @property
-    def module(self) -> str:
-        """The module, within the package."""
-        return self.place.rpartition(".")[0]
-
-    @property
-    def name(self) -> str:
-        """The name of the class."""
-        return self.place.rpartition(".")[2]
-
-
-@dataclass(frozen=True)
-class Feature:
-    """An optional ability of a client or a server.
-
-    Attributes:
-        name: Its word of `--features`.
-        parts: The requirements besides a client or a server: `client`, `server`,
-            `http`, `stdio`, or tasks in a revision or an extension.
-        brings: Features that it includes.
-        server_members: Members of `Server` that it adds.
-        client_members: Members of open clients that it adds.
-        context_members: Members of `Context` that it adds.
-        extensions: Extensions that include it; `*` stands for any.
-        is_rendered: Whether its modules are rendered; an installed runtime has all other features.
-        is_default: Whether packages have it unless it is removed.
-        bases: Classes that it adds to the bases of the classes of a server.
-        options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
-        commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
-        variables: Environment variables that it reads.
-    """
-
-    name: str
-    parts: frozenset[str]
-    brings: tuple[str, ...] = ()
-    server_members: tuple[str, ...] = ()
-    client_members: tuple[str, ...] = ()
-    context_members: tuple[str, ...] = ()
-    extensions: frozenset[str] = frozenset()
-    is_rendered: bool = False
-    is_default: bool = False
-    bases: tuple[Base, ...] = ()
-    options: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-    variables: tuple[str, ...] = ()
-
-
-FEATURES = (
-    Feature(
-        "prompts",
-        frozenset({"server"}),
-        server_members=("prompt", "add_prompt", "remove_prompt"),
-        is_default=True,
-        bases=(Base("Server", "server.toolkit.prompts.PromptDecorator"),),
-    ),
-    Feature(
-        "resources",
-        frozenset({"server"}),
-        server_members=("resource", "add_resource", "remove_resource", "resource_updated"),
-        is_default=True,
-        bases=(
-            Base("Server", "server.toolkit.resources.ResourceDecorator"),
-            Base("ServerOptions", "server.toolkit.resources.ResourceOptions"),
-        ),
-        options=("Server.subscribe",),
-    ),
-    Feature(
-        "completions",
-        frozenset({"server"}),
-        server_members=("completion",),
-        is_default=True,
-        bases=(Base("Server", "server.toolkit.completions.CompletionDecorator"),),
-    ),
-    Feature(
-        "visibility",
-        frozenset({"server"}),
-        server_members=("disable", "enable"),
-        context_members=("disable_components", "enable_components", "reset_visibility"),
-        is_default=True,
-        bases=(
-            Base("Server", "server.toolkit.visibility.ServerVisibility"),
-            Base("Context", "server.toolkit.visibility.SessionVisibility"),
-        ),
-    ),
-    Feature(
-        "state",
-        frozenset({"server"}),
-        context_members=("session_state",),
-        is_default=True,
-        bases=(Base("Context", "server.toolkit.session_values.SessionState"),),
-    ),
-    Feature(
-        "serve",
-        frozenset({"server"}),
-        is_default=True,
-        commands=("serve",),
-    ),
-    Feature(
-        "auth",
-        frozenset({"http"}),
-        options=("asgi.auth", "run.auth", "ServerHttpSettings.auth"),
-    ),
-    Feature(
-        "elicitation",
-        frozenset({"server"}),
-        server_members=("elicitation_complete",),
-        context_members=(
-            *("ask_all", "elicit", "elicit_url", "input_responses", "list_roots", "once"),
-            *("request_state", "sample"),
-        ),
-        extensions=frozenset({_TASKS_EXTENSION}),
-        options=("Server.state_key", "Server.state_seconds"),
-        bases=(
-            Base("Server", "server.toolkit.client_features.questions.ElicitingServer"),
-            Base("ServerOptions", "server.toolkit.client_features.questions.ElicitationOptions"),
-            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
-            Base("Context", "server.toolkit.client_features.questions.ClientQuestions"),
-        ),
-    ),
-    Feature(
-        "schemas",
-        frozenset(),
-        options=("tool.input_schema", "tool.output_schema"),
-    ),
-    Feature(
-        "groups",
-        frozenset({"client"}),
-        brings=("subscriptions",),
-        client_members=("tools_for", "call_from"),
-        is_rendered=True,
-    ),
-    Feature(
-        "subscriptions",
-        frozenset({"client"}),
-        client_members=("listen",),
-    ),
-    Feature(
-        "commands",
-        frozenset({"client"}),
-        commands=("call", "config", "inspect", "list", "prompt", "read"),
-    ),
-    Feature(
-        "restart",
-        frozenset({"client", "stdio"}),
-        options=("connect.restart",),
-    ),
-    Feature(
-        "middleware",
-        frozenset(),
-        server_members=("middleware", "add_middleware"),
-        client_members=("middleware",),
-        options=("Server.middleware",),
-        bases=(
-            Base("Server", "server.features.middleware_server.MiddlewareServer"),
-            Base("ServerOptions", "server.features.middleware_server.MiddlewareOptions"),
-        ),
-    ),
-    Feature(
-        "discovery",
-        frozenset({"server"}),
-        options=("Server.discovery",),
-        bases=(
-            Base("Server", "server.features.discovery_server.DiscoveryServer"),
-            Base("ServerOptions", "server.features.discovery_server.DiscoveryOptions"),
-        ),
-    ),
-    Feature(
-        "direct",
-        frozenset({"server"}),
-        server_members=(
-            *("call_tool", "get_prompt", "list_prompts", "list_resources", "list_tools"),
-            "read_resource",
-        ),
-        bases=(Base("Server", "server.features.direct_server.DirectServer"),),
-    ),
-    Feature(
-        "slow_calls",
-        frozenset({"server"}),
-        options=("Server.slow_after",),
-        bases=(
-            Base("Server", "server.features.slow_calls.SlowCallServer"),
-            Base("ServerOptions", "server.features.slow_calls.SlowCallOptions"),
-        ),
-    ),
-    Feature(
-        "dependencies",
-        frozenset({"server"}),
-        server_members=("override",),
-        bases=(Base("Server", "server.toolkit.dependencies.Overriding"),),
-    ),
-    Feature(
-        "methods",
-        frozenset({"server"}),
-        server_members=("method",),
-        context_members=("client",),
-        bases=(
-            Base("Server", "server.toolkit.custom_handlers.MethodDecorator"),
-            Base("ServerOptions", "server.toolkit.custom_handlers.HandlerOptions"),
-        ),
-        extensions=frozenset({_ANY_EXTENSION}),
-        options=("Server.handlers",),
-    ),
-    Feature(
-        "migration",
-        frozenset(),
-        bases=(Base("Server", "server.features.migrating_server.MigratingServer"),),
-    ),
-    Feature(
-        "openapi",
-        frozenset({"server"}),
-        brings=("resources", "schemas"),
-        server_members=("from_openapi",),
-        bases=(Base("Server", "server.features.from_openapi.OpenApiServer"),),
-    ),
-    Feature(
-        "mount",
-        frozenset({"server"}),
-        server_members=("mount",),
-        bases=(Base("Server", "server.features.mounting_server.MountingServer"),),
-    ),
-    Feature(
-        "variants",
-        frozenset({"server"}),
-        server_members=("add_tool_variant",),
-        bases=(Base("Server", "server.features.variant_server.VariantServer"),),
-    ),
-    Feature(
-        "proxy",
-        frozenset({"client", "server"}),
-        brings=("completions", "mount", "prompts", "resources", "subscriptions"),
-        server_members=("proxy",),
-        bases=(Base("Server", "proxy.proxying_server.ProxyingServer"),),
-    ),
-    Feature(
-        "inspector",
-        frozenset({"client", "server", "http"}),
-        brings=("apps", "commands", "subscriptions", "trace"),
-        commands=("inspect --web",),
-    ),
-    Feature(
-        "routes",
-        frozenset({"server", "http"}),
-        server_members=("custom_route",),
-    ),
-    Feature(
-        "cards",
-        frozenset({"http"}),
-        brings=("routes",),
-        server_members=("publish_card",),
-    ),
-    Feature(
-        "reload",
-        frozenset({"server", "http"}),
-        brings=("serve",),
-        commands=("serve --reload",),
-    ),
-    Feature(
-        "workers",
-        frozenset({"server", "http"}),
-        server_members=("run_workers",),
-        commands=("serve --workers",),
-    ),
-    Feature(
-        "scaling",
-        frozenset({"server", "http"}),
-        brings=("workers",),
-        options=(
-            *("asgi.sessions", "run.sessions", "Server.state_key", "ServerHttpSettings.sessions"),
-        ),
-        bases=(
-            Base("Server", "server.toolkit.key_ring.KeyedServer"),
-            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
-        ),
-    ),
-    Feature(
-        "shared",
-        frozenset({"server", "http"}),
-        brings=("scaling", "serve", "workers"),
-        server_members=("announcer",),
-        options=("asgi.shared", "run.shared", "ServerHttpSettings.shared"),
-        commands=("announce", "serve --shared"),
-    ),
-    Feature(
-        "tasks",
-        frozenset({_TASKS}),
-        brings=("elicitation",),
-        client_members=("task",),
-        extensions=frozenset({_TASKS_EXTENSION}),
-        options=("call_tool.task", "connect.tasks", "tool.runner"),
-        bases=(
-            Base("Server", "server.features.task_tool_server.TaskToolServer"),
-            Base(
-                "Server",
-                "server.features.shared_task_server.SharedTaskServer",
-                "shared",
-            ),
-            Base("ToolOptions", "server.features.task_tool_server.TaskToolOptions"),
-            Base(
-                "Context",
-                "server.toolkit.client_features.client_tasks.TaskQuestions",
-                "tasks+mutual+server",
-            ),
-        ),
-    ),
-    Feature(
-        "apps",
-        frozenset(),
-        brings=("resources",),
-        server_members=("ui",),
-        client_members=("read_ui",),
-        extensions=frozenset({_UI_EXTENSION}),
-        options=("tool.ui", "tool.visibility"),
-        bases=(
-            Base("Server", "server.toolkit.app_decorators.AppServer"),
-            Base("ToolOptions", "apps.UiToolOptions"),
-        ),
-    ),
-    Feature(
-        "skills",
-        frozenset(),
-        brings=("resources",),
-        server_members=("skills",),
-        bases=(Base("Server", "server.features.skill_server.SkillServer"),),
-        client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
-        extensions=frozenset({_SKILLS_EXTENSION}),
-    ),
-    Feature(
-        "telemetry",
-        frozenset(),
-        brings=("middleware",),
-    ),
-    Feature(
-        "trace",
-        frozenset(),
-        commands=("trace",),
-        variables=("MCP_TRACE",),
-    ),
-)
-"""The features, in the order of tables."""
-
-BASES = (
-    Base(
-        "Server",
-        "server.features.param_header_server.ParamHeaderServer",
-        "param_headers",
-    ),
-    Base("Context", "server.request_head.HttpContext", "server+http"),
-)
-"""Bases that come with a revision or a transport instead of a feature."""
 
 
 @dataclass(frozen=True)
@@ -497,31 +134,54 @@ class Features:
         )
 
     def bases(self, of: str) -> tuple[Base, ...]:
-        """The bases that features add to a class of a server: those of later features first."""
+        """The bases that features add to a class of a page: those of later features first."""
         rows = [each for each in BASES if each.of == of]
         for feature in FEATURES:
             if feature.name in self.chosen:
                 rows += (each for each in feature.bases if each.of == of)
-        parts = {"", *self.parts}
+        parts = {"", *self.parts, self._transports}
         return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs in parts))
+
+    @property
+    def _transports(self) -> str:
+        """The transports of the package, as bases need them."""
+        if self.stdio and self.any_http:
+            return "stdio and http"
+        return "stdio alone" if self.stdio else "http alone" if self.any_http else ""
 
     def base_names(self, of: str) -> tuple[str, ...]:
         """The names of such classes."""
         return tuple(each.name for each in self.bases(of))
 
-    @property
-    def imported_bases(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
-        """The modules of the bases of a server's classes, each with the names of these, sorted.
+    def imported_bases(self, room: str, *classes: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """The modules of the bases of classes of a page, each with the names of these, sorted.
 
         The modules are those of relative imports of the page.
+
+        Args:
+            room: The folder of the page.
+            classes: The classes.
         """
         names: dict[str, set[str]] = {}
-        for of in ("Server", "Context", "ServerOptions", "ToolOptions"):
+        for of in classes:
             for base in self.bases(of):
                 names.setdefault(base.module, set()).add(base.name)
-        places = {module.removeprefix("server"): module for module in names}
+        places = {module.removeprefix(room): module for module in names}
         places = {place if place[0] == "." else f"..{place}": places[place] for place in places}
         return tuple((place, tuple(sorted(names[places[place]]))) for place in sorted(places))
+
+    @property
+    def serve_modules(self) -> tuple[str, ...]:
+        """The modules of `server.commands` with options of the command `serve`, sorted."""
+        modules = {
+            "serve_http": self.any_http,
+            "serve_reload": "reload" in self.chosen,
+            "serve_shared": "shared" in self.chosen,
+            "serve_sse": self.http_sse,
+            "serve_stdio": self.stdio,
+            "serve_workers": "workers" in self.chosen,
+        }
+        return tuple(name for name, is_chosen in modules.items() if is_chosen)
 
     @property
     def mutual_tasks(self) -> bool:
@@ -552,16 +212,18 @@ class Features:
         own = {name: feature for name, feature in options if name.startswith(("Server.", "tool."))}
         return {**self.absent_members("server"), **own}
 
+    @property
+    def absent_of_client(self) -> Mapping[str, str]:
+        """Members of clients, and options of `connect` and methods, that absent features add."""
+        options = self.absent_options.items()
+        own = {name: each for name, each in options if name.startswith(("connect.", "call_tool."))}
+        return {**self.absent_members("client"), **own}
+
     def _absent_rows(self, names: Callable[[Feature], Iterable[str]]) -> dict[str, str]:
         """Names that absent features would add, each with the first of these features."""
         present = {each for row in FEATURES if row.name in self.chosen for each in names(row)}
         rows = ((each, row.name) for row in reversed(self.absent) for each in names(row))
         return {each: feature for each, feature in rows if each not in present}
-
-    @property
-    def lacks_client_members(self) -> bool:
-        """Whether features that were not chosen would add members to open clients."""
-        return any(each.client_members for each in self.absent)
 
     def _can_have(self, feature: Feature) -> bool:
         has = {
@@ -569,7 +231,7 @@ class Features:
             "server": self.server,
             "http": self.any_http,
             "stdio": self.stdio,
-            _TASKS: self.tasks,
+            TASKS: self.tasks,
         }
         return (self.client or self.server) and all(has[part] for part in feature.parts)
 
@@ -678,7 +340,7 @@ def features(
         param_headers=http and any(row.headers.param_prefix is not None for row in facts),
         draft_headers=http and any(row.draft.method is not None for row in facts),
         several=len(facts) > 1,
-        tasks=_TASKS_EXTENSION in extensions or both_ways,
+        tasks=TASKS_EXTENSION in extensions or both_ways,
         tasks_both_ways=both_ways,
         extensions=frozenset(extensions),
         models=chosen.models,
@@ -701,7 +363,7 @@ def _chosen_features(names: Sequence[str], has: Features) -> frozenset[str]:
             needs = " and ".join(sorted(feature.parts)) or "client or server"
             raise UsageError(f"--features: {feature.name} needs {needs} in the package")
     own = {name for name, each in possible.items() if each.is_default or ALL in names}
-    extensions = has.extensions | {_ANY_EXTENSION} if has.extensions else has.extensions
+    extensions = has.extensions | {ANY_EXTENSION} if has.extensions else has.extensions
     own = own.difference(name[1:] for name in names if name[0] == "-").union(added)
     own |= {name for name, each in possible.items() if each.extensions & extensions}
     return frozenset(own | (brought_features(own) & possible.keys()))

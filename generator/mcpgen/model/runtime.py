@@ -34,7 +34,7 @@ FOLDER = "for_installed"
 
 _OWN = frozenset({"revisions", "models", "server", "testing", "__main__", "__init__", "client"})
 """Modules and folders of the root that a package on an installed runtime has, beside revisions."""
-_OWN_OF_CLIENT = frozenset({"__init__", "async_client", "sync_client", "group", "sync_group"})
+_OWN_OF_CLIENT = frozenset({"__init__", "async_client", "sync_client", "group"})
 _ELSEWHERE = {
     ".server.server_session": ".server",
     ".server.chosen": ".server",

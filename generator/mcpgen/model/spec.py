@@ -456,16 +456,14 @@ class PackageSpec:
     def connect_imports(self) -> Imports:
         """Imports of the module of the client class."""
         if self.sole is not None:
-            more = "groups" in self.has.chosen or self.has.mutual_tasks
-            return imports.of_connect_alone(more)
+            return imports.of_connect_alone("groups" in self.has.chosen)
         return imports.of_connect(self.api.calls, self.api.handled)
 
     @property
     def sync_imports(self) -> Imports:
         """Imports of the module of the blocking client class."""
-        if self.sole is not None:
-            return imports.of_connect_sync(imports.NO_MESSAGES, self.api.handled)
-        return imports.of_connect_sync(self.api.calls, self.api.handled)
+        of_group = (self.api.group,) if "groups" in self.has.chosen else ()
+        return imports.of_connect_sync((self.api.calls, *of_group), self.api.handled)
 
     @property
     def session_imports(self) -> Imports:

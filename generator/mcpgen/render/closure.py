@@ -73,7 +73,9 @@ def needed_files(
             continue
         texts[path] = text_of(path)
         waiting += _packages(path)
-        if path.endswith(".py"):
+        if f"{path}i" in available:  # its stub
+            waiting.append(f"{path}i")
+        if path.endswith((".py", ".pyi")):
             waiting += imported_files(path, texts[path], available)
     return texts
 

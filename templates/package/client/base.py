@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from inspect import iscoroutinefunction
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
 
 from msgspec import Raw
 
@@ -30,15 +30,8 @@ from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
 from .client_settings import ClientSettings, Identity
-from .feature_calls import (
-    FeatureCalls,
-    ResponseCache,
-    SingleClientCalls,
-    ToolParamHeaders,
-    task_calls,
-)
-from .pipeline import RequestHooks, RequestPipeline
-from .server_state import NoCache, ServerState
+from .pipeline import RequestHooks, RequestPipeline, TaskCalls
+from .server_state import NoCache, ParamHeaders, ServerState
 
 if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog, StartedCall
@@ -64,10 +57,12 @@ class Handlers(Protocol):
         ...
 
 
-class ClientCalls(FeatureCalls):
+class ClientCalls:
     """The members that clients of one server and of several have in common."""
 
     _requests: Any  # sends the requests of the client
+    _absent: ClassVar[Mapping[str, str]] = {}
+    """Members and options of features that the package lacks, each with its feature."""
 
     def _pipelines(self) -> Iterable[RequestPipeline]:
         """The request pipeline of each session that is open."""
@@ -124,7 +119,7 @@ class ClientCalls(FeatureCalls):
             requests.connection.state.log_level = level
 
 
-class ClientBase(SingleClientCalls, ClientCalls):
+class ClientBase(ClientCalls):
     """An open session with a server. Rendered subclasses have a coroutine for each request.
 
     Args:
@@ -148,7 +143,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
             application.handle,
             application.server_state,
             application.hooks,
-            task_calls,
+            application.task_calls,
         )
         application.server_state.param_headers.prefix = (
             self.session.revision.facts.headers.param_prefix
@@ -183,7 +178,7 @@ class ClientBase(SingleClientCalls, ClientCalls):
                 raise AttributeError(name)
             from .handler_checks import absent_attribute
 
-            raise absent_attribute(self, self.session.revision, name)
+            raise absent_attribute(self, self.session.revision, name, self._absent)
 
     def seen_as(self, client_class: type[AnyClient]) -> AnyClient:
         """An instance of another client class for this session."""
@@ -369,6 +364,14 @@ class ClientApplication:
             there, and call `param_headers.headers_for`.
     """
 
+    response_cache: ClassVar[type[NoCache]] = NoCache
+    param_headers: ClassVar[type[ParamHeaders]] = ParamHeaders
+
+    @staticmethod
+    def task_calls() -> TaskCalls | None:
+        """The module that calls tools as tasks; `None` in a package without tasks."""
+        return None
+
     def __init__(
         self,
         handlers: Handlers | None,
@@ -377,7 +380,7 @@ class ClientApplication:
     ) -> None:
         self.settings = settings = settings or ClientSettings()
         self.server_state = ServerState(
-            settings, ToolParamHeaders(settings.limits.tools), ResponseCache(settings.cache)
+            settings, self.param_headers(settings.limits.tools), self.response_cache(settings.cache)
         )
         self.hooks = RequestHooks()
         self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})

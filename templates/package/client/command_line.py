@@ -118,7 +118,7 @@ def add_commands(
     config.add_argument("--name", help="name of the server there")
     config.set_defaults(run=None, at_once=_print_config)
     for parser in (listing, call, read, prompt, inspect, config):
-        parser.set_defaults(package=package)
+        parser.set_defaults(package=package, main=run)
 
 
 def _command(
@@ -258,11 +258,15 @@ async def _resolve(chosen: argparse.Namespace, revision: str | None) -> tuple[An
         return _target(chosen.target, chosen.package.name), _options(chosen, revision)
     server: Any = getattr(chosen, "server_entry", None)
     if server is None:
-        from .feature_calls import read_server
+        from .chosen import READ_SERVER
         from .terminal_handlers import ask_input
 
+        if READ_SERVER is None:
+            from ..absence import missing_text  # for the error only
+
+            raise ValueError(missing_text("a configuration of servers", "groups"))
         ask = ask_input if sys.stdin.isatty() else None
-        server = chosen.server_entry = await read_server(*served, ask)  # asks for inputs once
+        server = chosen.server_entry = await READ_SERVER(*served, ask)  # asks for inputs once
     options = _options(chosen, revision)
     for member in ("env", "headers"):
         own: Mapping[str, str] = getattr(server, member) or {}

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 from ..errors import MissingCapabilityError
 from ..protocol.lifecycle import CAPABILITY
 from ..runtime.peer import Peer
-from .base import ClientApplication, ClientBase
+from .base import ClientApplication
+from .chosen import ClientFeatures
 
 
-class ExtensionClient(ClientBase):
+class ExtensionClient(ClientFeatures):
     """An open session with the methods of an extension: `client.seen_as(Client)`.
 
     Attributes:

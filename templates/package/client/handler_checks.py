@@ -152,17 +152,20 @@ def absent_method(revision: Revision, method: str) -> AbsentMethodError:
     return _error(revision, method, method)
 
 
-def absent_attribute(owner: object, revision: Revision, name: str) -> AttributeError:
+def absent_attribute(
+    owner: object, revision: Revision, name: str, absent: Mapping[str, str]
+) -> AttributeError:
     """The error for an attribute that a client of the revision lacks.
 
     Args:
         owner: The client.
         revision: The revision of its session.
         name: The attribute, maybe the method of a message of other revisions.
+        absent: Members of absent features, each with its feature.
     """
     method = next((wire for wire, python in _python_names() if python == name), None)
     if method is None or method in _BY_ITSELF or name.startswith("_") or _has(revision, method):
-        return attribute_error(owner, name)
+        return attribute_error(owner, name, absent)
     return _error(revision, method, f"{name}() ({method})")
 
 

@@ -1,19 +1,40 @@
-"""A session in a thread of its own, for code without an event loop.
+"""The client for code without an event loop: a session in a thread of its own.
 
-Any other thread may make a call, and blocks until the result is available. An exception in the
-waiting thread, such as KeyboardInterrupt, cancels the call. Callbacks and handlers that are plain
-functions run in further threads, so they may block, and call the client.
+`Blocking` is the one portal: it has the members of any asynchronous object, whose coroutines run in
+the session's thread while the calling thread waits. An exception in the waiting thread, such as
+KeyboardInterrupt, cancels the call. Callbacks and handlers that are plain functions run in further
+threads, so they may block, and call the client. Type checkers see the rendered classes, which have
+a signature for each member.
 """
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+)
 from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager, ExitStack, suppress
+from functools import wraps
 from threading import Lock, get_ident
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from types import GenericAlias, MappingProxyType, TracebackType
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    ParamSpec,
+    Self,
+    TypeAlias,
+    TypeVar,
+)
 
 import anyio
 from anyio.from_thread import start_blocking_portal
@@ -21,39 +42,19 @@ from anyio.from_thread import start_blocking_portal
 from ..errors import ConnectionClosedError, RequestCancelledError
 from ..facts import Method
 from ..runtime.request_context import RequestContext
-from .base import Handlers
+from .base import ClientBase, Handlers
 from .callbacks import in_thread
-
-if TYPE_CHECKING:
-    from .base import ClientBase
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
 
 _TICK = 0.5  # seconds after which a waiting thread handles signals
 
+_CALLBACK, _ON_PROGRESS = "function", "on_progress"  # parameters with functions to call
+_END: Any = object()
+
 Opened = TypeVar("Opened")
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-
-
-class ClientThread(Protocol):
-    """The thread of an asynchronous client."""
-
-    @property
-    def opened(self) -> Any:
-        """The asynchronous client."""
-        ...
-
-    def run(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """Make a call in the thread, and wait for its result."""
-        ...
-
-    def start(self, call: Callable[[], Awaitable[Result]]) -> SyncStartedCall[Result]:
-        """Start a call in the thread, and return at once."""
-        ...
-
-    def close(self, failure: BaseException | None = None) -> None:
-        """Close the client."""
-        ...
 
 
 class SessionThread(Generic[Opened]):
@@ -202,31 +203,6 @@ class SessionThread(Generic[Opened]):
         self._stack.close()
 
 
-class SharedThread:
-    """The thread of several clients, for one of them, which can be closed separately.
-
-    Args:
-        thread: The thread.
-        opened: The client.
-    """
-
-    def __init__(self, thread: ClientThread, opened: ClientBase) -> None:
-        self.opened = opened
-        self._thread = thread
-
-    def run(self, call: Callable[[], Awaitable[Result]]) -> Result:
-        """Make a call in the thread, and wait for its result."""
-        return self._thread.run(call)
-
-    def start(self, call: Callable[[], Awaitable[Result]]) -> SyncStartedCall[Result]:
-        """Start a call in the thread, and return at once."""
-        return self._thread.start(call)
-
-    def close(self, failure: BaseException | None = None) -> None:
-        """Close the client; the thread continues."""
-        self._thread.run(self.opened.close)
-
-
 def _result_of(future: Future[Result], seconds: float | None = None) -> Result:
     """Wait for the result of a future; KeyboardInterrupt is raised within `_TICK` seconds.
 
@@ -313,6 +289,221 @@ class SyncStartedCall(Generic[Result]):
             if self._work.cancelled:
                 raise RequestCancelledError("the call was cancelled") from None
             raise ConnectionClosedError("the connection is closed") from None
+
+
+class Blocking:
+    """An asynchronous object, for other threads than its own.
+
+    A coroutine function is a function that waits for the result, `async with` is `with`, and
+    `async for` is `for`. Asynchronous objects among results and attributes are wrapped likewise.
+
+    Args:
+        thread: The thread of the object.
+        target: The object.
+    """
+
+    __slots__ = ("__weakref__", "_target", "_thread")
+
+    def __init__(self, thread: SessionThread[Any], target: Any) -> None:
+        self._thread = thread
+        self._target = target
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} on {self._target!r}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*object.__dir__(self), *dir(self._target)})
+
+    if not TYPE_CHECKING:  # type checkers see the rendered members
+
+        def __getattr__(self, name: str) -> Any:
+            """The member of the object.
+
+            Raises:
+                AttributeError: The object has no such member; see there.
+            """
+            if name.startswith("_"):
+                raise AttributeError(name)
+            member = getattr(self._target, name)
+            return self._function(member) if inspect.isroutine(member) else self._wrap(member)
+
+    def _function(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that calls a method in the thread of the object, and waits."""
+
+        @wraps(method)
+        def call(*arguments: Any, **options: Any) -> Any:
+            return self._wrap(self._thread.run(_bind(method, arguments, options)))
+
+        return call
+
+    def _wrap(self, value: Any) -> Any:
+        """A value for this thread."""
+        kind: Any = value.__class__
+        if isinstance(value, ClientBase):
+            return SyncClient(self._thread, value)
+        if kind is MappingProxyType:  # of the clients of several servers
+            return MappingProxyType({name: self._wrap(each) for name, each in value.items()})
+        if hasattr(kind, "__aiter__") or hasattr(kind, "__aenter__"):
+            return Blocking(self._thread, value)
+        return value
+
+    def __enter__(self) -> Self:
+        self._thread.run(self._target.__aenter__)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with suppress(ConnectionClosedError):  # the end of the session has ended the object
+            self._thread.run(lambda: self._target.__aexit__(kind, error, trace))
+
+    def __iter__(self) -> Iterator[Any]:
+        items: AsyncIterator[Any] = aiter(self._target)
+        while (item := self._next(items)) is not _END:
+            yield item
+
+    def __next__(self) -> Any:
+        if (item := self._next(self._target)) is _END:
+            raise StopIteration
+        return item
+
+    def _next(self, items: AsyncIterator[Any]) -> Any:
+        """The next item in the thread of the object; `_END` if there is none."""
+        return self._thread.run(lambda: anext(items, _END))
+
+
+def _bind(
+    method: Callable[..., Any], arguments: tuple[Any, ...], options: dict[str, Any]
+) -> Callable[[], Awaitable[Any]]:
+    """A coroutine function for a call; functions that the client calls will run in threads."""
+    if arguments and callable(arguments[0]) and _CALLBACK in inspect.signature(method).parameters:
+        arguments = (in_thread(arguments[0]), *arguments[1:])
+    for name in (_CALLBACK, _ON_PROGRESS):
+        if name in options:
+            options[name] = in_thread(options[name])
+
+    async def call() -> Any:
+        result = method(*arguments, **options)
+        return await result if inspect.iscoroutine(result) else result
+
+    return call
+
+
+class SyncSession(Blocking):
+    """An open session, or several; a context manager that closes it.
+
+    Several threads may call the methods at once. Coroutine functions among the handlers may not:
+    they run in the session's own thread.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._close(error)
+
+    def close(self) -> None:
+        """Close the session and its thread. Open calls fail with ConnectionClosedError."""
+        self._close(None)
+
+    def _close(self, error: BaseException | None) -> None:
+        if self._target is self._thread.opened:
+            self._thread.close(error)
+        else:  # one of several sessions in the thread
+            self._function(self._target.close)()
+
+
+class SyncClient(SyncSession):
+    """A session with a server. It has the methods of the asynchronous client."""
+
+    __slots__ = ()
+
+    def start_call(
+        self,
+        method: Callable[Parameters, Result],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> SyncStartedCall[Result]:
+        """Start a call without waiting for its result; any thread may cancel the call.
+
+            call = client.start_call(client.call_tool, "forecast", {"city": "Oslo"})
+            ...
+            call.cancel()
+
+        Args:
+            method: A method of this client that sends a request.
+            args: Its arguments, as in a direct call.
+            kwargs: Its keyword arguments.
+
+        Returns:
+            The call: `call.result()` waits for the result.
+
+        Raises:
+            ConnectionClosedError: The connection has ended.
+            TypeError: The function is not a method of this client that sends a request.
+        """
+        coroutine_function: Any = getattr(method, "__wrapped__", None)
+        owner = getattr(coroutine_function, "__self__", None)
+        if owner is not self._target or not inspect.iscoroutinefunction(coroutine_function):
+            raise TypeError(
+                "start_call: expected a method of this client that sends a request, such as "
+                f"client.call_tool, got {method!r}"
+            )
+        return self._thread.start(_bind(coroutine_function, args, kwargs))
+
+    def clear_cache(self) -> None:
+        """Drop all cached results."""
+        self._function(self._target.cache.clear)()
+
+
+class SyncClientGroup(SyncSession):
+    """Sessions with several servers; see `ClientGroup`."""
+
+    __slots__ = ()
+
+    if not TYPE_CHECKING:  # type checkers see a generic class
+        __class_getitem__ = classmethod(GenericAlias)
+
+
+class SyncExtension(SyncClient):
+    """The base of blocking clients with the methods of an extension.
+
+    Args:
+        client: The blocking client, which closes the session.
+
+    Raises:
+        MissingCapabilityError: One of the sides does not declare the extension.
+    """
+
+    __slots__ = ()
+
+    client_class: ClassVar[type[ClientBase]]
+
+    def __init__(self, client: SyncClient) -> None:
+        extended = client._function(client._target.seen_as)(self.client_class)
+        super().__init__(client._thread, extended._target)
+
+
+def open_blocking(opening: AbstractAsyncContextManager[Any], backend: Backend) -> Any:
+    """Open a session in a thread of its own.
+
+    Args:
+        opening: The context manager of `connect`.
+        backend: The event loop of the thread.
+    """
+    thread = SessionThread(opening, backend)
+    kind = SyncClient if isinstance(thread.opened, ClientBase) else SyncClientGroup
+    return kind(thread, thread.opened)
 
 
 class ThreadedHandlers:

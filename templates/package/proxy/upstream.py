@@ -13,7 +13,7 @@ import msgspec
 
 from .._wire import UNREADABLE, UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
 from ..client.async_client import Client
-from ..client.feature_calls import task_calls
+from ..client.chosen import ChosenApplication
 from ..client.group_requests import GroupSession
 from ..client.listen import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
 from ..errors import (
@@ -218,7 +218,7 @@ class Upstream:
             may_be_task = row.facts.runs_tool and self._client.supports(_AUGMENTED)
             if error.code != METHOD_NOT_FOUND or not may_be_task:
                 raise
-            if (tasks := task_calls()) is None:
+            if (tasks := ChosenApplication.task_calls()) is None:
                 raise
         requests = self._client.seen_as(GroupSession).requests
         on_progress = self._on_progress(call)
@@ -233,7 +233,7 @@ class Upstream:
             created = result_decoder(row)(raw)
         except UNREADABLE:
             return raw
-        tasks = task_calls()
+        tasks = ChosenApplication.task_calls()
         if tasks is None or not hasattr(created, "task_id"):
             return raw
         requests, meta = self._client.seen_as(GroupSession).requests, self._meta_of(call)

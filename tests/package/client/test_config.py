@@ -144,7 +144,7 @@ async def test_the_values_of_inputs_reach_the_servers(caplog: pytest.LogCaptureF
 
 def test_inputs_are_for_a_configuration() -> None:
     target: Any = git()
-    with pytest.raises(TypeError, match=r"^inputs: expected a configuration of servers as target"):
+    with pytest.raises(TypeError, match=r"^connect: inputs: only for a configuration as dict"):
         connect(target, inputs={"token": "secret"})
 
 
@@ -345,10 +345,10 @@ def test_members_of_other_programs_are_named_in_a_warning(
 
 def test_settings_of_one_server_are_refused_for_a_configuration() -> None:
     target: Any = two()
-    with pytest.raises(TypeError, match=r"headers, .*: the entries of a configuration have"):
+    with pytest.raises(TypeError, match=r"^connect: headers: only for a URL"):
         connect(target, headers={"Authorization": "secret"})
     path: Any = "mcp.json"
-    with pytest.raises(TypeError, match=r"or a configuration as pathlib\.Path or dict"):
+    with pytest.raises(TypeError, match=r"a configuration as dict or pathlib\.Path"):
         connect_sync(path)
 
 

@@ -19,7 +19,6 @@ from mcpgen_runtime import (
     ClientRequest,
     Context,
     Server,
-    SyncClient,
     SyncClientGroup,
     ToolsChanged,
     connect,
@@ -33,6 +32,7 @@ from mcpgen_runtime.errors import (
     RemoteError,
     ToolResultError,
 )
+from package.blocking_stubs import members_of
 from package.client.test_model_tools import APIS, model_call, model_result, schemas
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER
@@ -347,7 +347,7 @@ BY_PAGE = {
 }
 """Cursors are those of one server; a group reads all pages."""
 NOT_IN_GROUPS = {*OF_ONE_SERVER, *OF_ONE_SESSION, *BY_PAGE, "list_tasks_page", "task"}
-BLOCKING = NOT_IN_GROUPS - {"cache", "input_rounds", "seen_as"} | {"clear_cache", "session"}
+BLOCKING = NOT_IN_GROUPS - {"cache", "input_rounds", "seen_as"} | {"clear_cache"}
 
 
 def members(kind: type) -> set[str]:
@@ -355,21 +355,25 @@ def members(kind: type) -> set[str]:
     return {name for name in dir(kind) if not name.startswith("_")}
 
 
-@pytest.mark.parametrize(
-    ("client", "group", "refused"),
-    [(Client, ClientGroup, NOT_IN_GROUPS), (SyncClient, SyncClientGroup, BLOCKING)],
-)
-def test_a_group_has_each_client_member_or_names_a_replacement(
-    client: Any, group: Any, refused: set[str]
-) -> None:
-    assert members(client) - members(group) == refused
-    for name in members(client) & members(group):
-        if callable(getattr(client, name)):
-            own = inspect.signature(getattr(group, name)).parameters
-            of_one = dict(inspect.signature(getattr(client, name)).parameters)
+def test_a_group_has_each_client_member_or_names_a_replacement() -> None:
+    assert members(Client) - members(ClientGroup) == NOT_IN_GROUPS
+    for name in members(Client) & members(ClientGroup):
+        if callable(getattr(Client, name)):
+            own = inspect.signature(getattr(ClientGroup, name)).parameters
+            of_one = dict(inspect.signature(getattr(Client, name)).parameters)
             if name == "call_tool":
                 del of_one["task"]  # a handle belongs to one server
             assert own == of_one, name
+
+
+def test_a_blocking_group_has_them_likewise() -> None:
+    client, group = (
+        members_of("client/sync_client.pyi", name) for name in ("SyncClient", "SyncClientGroup")
+    )
+    assert client.keys() - group.keys() == BLOCKING
+    assert group.keys() - client.keys() == {"failures", "servers"}
+    for name in (client.keys() & group.keys()) - {"call_tool"}:
+        assert group[name] == client[name], name
 
 
 @both_lifecycles
@@ -378,13 +382,12 @@ async def test_a_member_of_one_server_is_pointed_to(revision: str) -> None:
         group: Any = client
         server: Any = client.servers["git"]
         with connect_sync(two(), revision=revision) as blocking:
-            both: Any = blocking
-            for name in sorted(NOT_IN_GROUPS | BLOCKING):
-                for each, one in ((group, server), (both, both.servers["git"])):
+            for name in sorted(NOT_IN_GROUPS):
+                for each in (group, blocking):
                     with pytest.raises(AttributeError, match=f"no attribute {name!r}") as refused:
                         getattr(each, name)
                     pointed = f"the client of a server has it: client.servers[name].{name}"
-                    assert (pointed in str(refused.value)) == hasattr(one, name)
+                    assert (pointed in str(refused.value)) == hasattr(server, name)
                     if name in BY_PAGE:
                         whole = name.removesuffix("_page")
                         assert f"{whole}() has the items of all servers" in str(refused.value)

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import pytest
 
-from mcpgen_runtime.client.async_client import Client, open_client
+from mcpgen_runtime.client.async_client import Client
 from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
+from mcpgen_runtime.client.connect import open_session
 from mcpgen_runtime.errors import InvalidParamsError, RemoteError
 from mcpgen_runtime.protocol.param_headers import param_headers_of
 from mcpgen_runtime.revisions import REVISIONS
@@ -213,9 +215,11 @@ async def connect_mirroring(revision: str, *answers: Mapping[str, Any]) -> Async
     """A client whose transport has headers, of a server that gives these answers."""
     server = ScriptedServer(revision, answers)
     identity = Identity({"name": "tester", "version": "1"}, {})
-    application = ClientApplication(None, identity)
+    application = ChosenApplication(None, identity)
     application.server_state.param_headers.mirrored = True
-    async with open_client(Client, server, REVISIONS.only(revision), application) as client:
+    opening = nullcontext(server)
+    revisions = REVISIONS.only(revision)
+    async with open_session(Client, server, opening, revisions, application) as client:
         yield Mirroring(client, server, application)
 
 

@@ -232,7 +232,7 @@ async def test_no_connection_is_a_readable_error_at_once(
 
 @pytest.mark.parametrize("text", ["server.py", "ftp://host/", "localhost:80", b"http://host/"])
 async def test_a_text_that_is_no_url_is_a_mistake(text: Any) -> None:
-    with pytest.raises(TypeError, match="a list of words, a URL that begins"):
+    with pytest.raises(TypeError, match="a command as a list of words.*; a URL that begins"):
         async with connect(text):
             raise AssertionError("it was opened")
 
@@ -242,7 +242,7 @@ async def test_a_text_that_is_no_url_is_a_mistake(text: Any) -> None:
     [{"transport": "sse"}, {"headers": {}}, {"http_client": object()}, {"auth": ("a", "b")}],
 )
 async def test_options_for_http_are_refused_for_other_targets(option: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match="for a URL as target"):
+    with pytest.raises(TypeError, match="only for a URL"):
         async with connect(["server"], **option):
             raise AssertionError("it was opened")
 

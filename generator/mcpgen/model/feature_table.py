@@ -1,0 +1,413 @@
+"""The table of features: their requirements, members, options, commands and classes.
+
+`parts` chooses from it; see there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TASKS = "a revision or an extension with tasks"
+"""The requirement of tasks, besides a client or a server."""
+TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
+_UI_EXTENSION = "io.modelcontextprotocol/ui"
+_SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
+ANY_EXTENSION = "*"
+_MUTUAL_CLIENT = "tasks+mutual+client"
+
+
+@dataclass(frozen=True)
+class Base:
+    """A class of a plain module that is a base of a class in a page `chosen.py`.
+
+    Attributes:
+        of: The class of the page: `Server`, `Context`, `ServerOptions` or `ToolOptions` of
+            servers; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
+        place: The module and the class, within the package.
+        needs: A part that it needs besides the feature; see `Features.parts`.
+    """
+
+    of: str
+    place: str
+    needs: str = ""
+
+    @property
+    def module(self) -> str:
+        """The module, within the package."""
+        return self.place.rpartition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the class."""
+        return self.place.rpartition(".")[2]
+
+
+@dataclass(frozen=True)
+class Feature:
+    """An optional ability of a client or a server.
+
+    Attributes:
+        name: Its word of `--features`.
+        parts: The requirements besides a client or a server: `client`, `server`,
+            `http`, `stdio`, or tasks in a revision or an extension.
+        brings: Features that it includes.
+        server_members: Members of `Server` that it adds.
+        client_members: Members of open clients that it adds.
+        context_members: Members of `Context` that it adds.
+        extensions: Extensions that include it; `*` stands for any.
+        is_rendered: Whether its modules are rendered; an installed runtime has all other features.
+        is_default: Whether packages have it unless it is removed.
+        bases: Classes that it adds to the bases of the classes of servers and clients.
+        options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
+        commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
+        variables: Environment variables that it reads.
+    """
+
+    name: str
+    parts: frozenset[str]
+    brings: tuple[str, ...] = ()
+    server_members: tuple[str, ...] = ()
+    client_members: tuple[str, ...] = ()
+    context_members: tuple[str, ...] = ()
+    extensions: frozenset[str] = frozenset()
+    is_rendered: bool = False
+    is_default: bool = False
+    bases: tuple[Base, ...] = ()
+    options: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+
+FEATURES = (
+    Feature(
+        "prompts",
+        frozenset({"server"}),
+        server_members=("prompt", "add_prompt", "remove_prompt"),
+        is_default=True,
+        bases=(Base("Server", "server.toolkit.prompts.PromptDecorator"),),
+    ),
+    Feature(
+        "resources",
+        frozenset({"server"}),
+        server_members=("resource", "add_resource", "remove_resource", "resource_updated"),
+        is_default=True,
+        bases=(
+            Base("Server", "server.toolkit.resources.ResourceDecorator"),
+            Base("ServerOptions", "server.toolkit.resources.ResourceOptions"),
+        ),
+        options=("Server.subscribe",),
+    ),
+    Feature(
+        "completions",
+        frozenset({"server"}),
+        server_members=("completion",),
+        is_default=True,
+        bases=(Base("Server", "server.toolkit.completions.CompletionDecorator"),),
+    ),
+    Feature(
+        "visibility",
+        frozenset({"server"}),
+        server_members=("disable", "enable"),
+        context_members=("disable_components", "enable_components", "reset_visibility"),
+        is_default=True,
+        bases=(
+            Base("Server", "server.toolkit.visibility.ServerVisibility"),
+            Base("Context", "server.toolkit.visibility.SessionVisibility"),
+        ),
+    ),
+    Feature(
+        "state",
+        frozenset({"server"}),
+        context_members=("session_state",),
+        is_default=True,
+        bases=(Base("Context", "server.toolkit.session_values.SessionState"),),
+    ),
+    Feature(
+        "serve",
+        frozenset({"server"}),
+        is_default=True,
+        commands=("serve",),
+    ),
+    Feature(
+        "auth",
+        frozenset({"http"}),
+        options=("asgi.auth", "run.auth", "ServerHttpSettings.auth"),
+        bases=(Base("Server", "server.toolkit.required_scopes.ScopedServer"),),
+    ),
+    Feature(
+        "elicitation",
+        frozenset({"server"}),
+        server_members=("elicitation_complete",),
+        context_members=(
+            *("ask_all", "elicit", "elicit_url", "input_responses", "list_roots", "once"),
+            *("request_state", "sample"),
+        ),
+        extensions=frozenset({TASKS_EXTENSION}),
+        options=("Server.state_key", "Server.state_seconds"),
+        bases=(
+            Base("Server", "server.toolkit.client_features.questions.ElicitingServer"),
+            Base("ServerOptions", "server.toolkit.client_features.questions.ElicitationOptions"),
+            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
+            Base("Context", "server.toolkit.client_features.questions.ClientQuestions"),
+        ),
+    ),
+    Feature(
+        "schemas",
+        frozenset(),
+        options=("tool.input_schema", "tool.output_schema"),
+    ),
+    Feature(
+        "groups",
+        frozenset({"client"}),
+        brings=("subscriptions",),
+        client_members=("tools_for", "call_from"),
+        is_rendered=True,
+        options=("connect.inputs",),
+        bases=(
+            Base("Client", "client.model_calls.ModelCalls"),
+            Base("ClientGroup", "client.model_calls.ModelCalls"),
+            Base("ConnectOptions", "client.configuration.ConfigOptions"),
+        ),
+    ),
+    Feature(
+        "subscriptions",
+        frozenset({"client"}),
+        client_members=("listen",),
+        bases=(Base("Client", "client.listen.ClientListenCalls"),),
+    ),
+    Feature(
+        "commands",
+        frozenset({"client"}),
+        commands=("call", "config", "inspect", "list", "prompt", "read"),
+    ),
+    Feature(
+        "restart",
+        frozenset({"client", "stdio"}),
+        options=("connect.restart",),
+        bases=(Base("ConnectOptions", "client.restart.RestartOptions"),),
+    ),
+    Feature(
+        "middleware",
+        frozenset(),
+        server_members=("middleware", "add_middleware"),
+        client_members=("middleware",),
+        options=("Server.middleware",),
+        bases=(
+            Base("Server", "server.features.middleware_server.MiddlewareServer"),
+            Base("ServerOptions", "server.features.middleware_server.MiddlewareOptions"),
+            Base("Client", "client.client_middleware.MiddlewareCalls"),
+            Base("ClientGroup", "client.client_middleware.MiddlewareCalls"),
+        ),
+    ),
+    Feature(
+        "discovery",
+        frozenset({"server"}),
+        options=("Server.discovery",),
+        bases=(
+            Base("Server", "server.features.discovery_server.DiscoveryServer"),
+            Base("ServerOptions", "server.features.discovery_server.DiscoveryOptions"),
+        ),
+    ),
+    Feature(
+        "direct",
+        frozenset({"server"}),
+        server_members=(
+            *("call_tool", "get_prompt", "list_prompts", "list_resources", "list_tools"),
+            "read_resource",
+        ),
+        bases=(Base("Server", "server.features.direct_server.DirectServer"),),
+    ),
+    Feature(
+        "slow_calls",
+        frozenset({"server"}),
+        options=("Server.slow_after",),
+        bases=(
+            Base("Server", "server.features.slow_calls.SlowCallServer"),
+            Base("ServerOptions", "server.features.slow_calls.SlowCallOptions"),
+        ),
+    ),
+    Feature(
+        "dependencies",
+        frozenset({"server"}),
+        server_members=("override",),
+        bases=(Base("Server", "server.toolkit.dependencies.Overriding"),),
+    ),
+    Feature(
+        "methods",
+        frozenset({"server"}),
+        server_members=("method",),
+        context_members=("client",),
+        bases=(
+            Base("Server", "server.toolkit.custom_handlers.MethodDecorator"),
+            Base("ServerOptions", "server.toolkit.custom_handlers.HandlerOptions"),
+        ),
+        extensions=frozenset({ANY_EXTENSION}),
+        options=("Server.handlers",),
+    ),
+    Feature(
+        "migration",
+        frozenset(),
+        bases=(Base("Server", "server.features.migrating_server.MigratingServer"),),
+    ),
+    Feature(
+        "openapi",
+        frozenset({"server"}),
+        brings=("resources", "schemas"),
+        server_members=("from_openapi",),
+        bases=(Base("Server", "server.features.from_openapi.OpenApiServer"),),
+    ),
+    Feature(
+        "mount",
+        frozenset({"server"}),
+        server_members=("mount",),
+        bases=(Base("Server", "server.features.mounting_server.MountingServer"),),
+    ),
+    Feature(
+        "variants",
+        frozenset({"server"}),
+        server_members=("add_tool_variant",),
+        bases=(Base("Server", "server.features.variant_server.VariantServer"),),
+    ),
+    Feature(
+        "proxy",
+        frozenset({"client", "server"}),
+        brings=("completions", "mount", "prompts", "resources", "subscriptions"),
+        server_members=("proxy",),
+        bases=(Base("Server", "proxy.proxying_server.ProxyingServer"),),
+    ),
+    Feature(
+        "inspector",
+        frozenset({"client", "server", "http"}),
+        brings=("apps", "commands", "subscriptions", "trace"),
+        commands=("inspect --web",),
+    ),
+    Feature(
+        "routes",
+        frozenset({"server", "http"}),
+        server_members=("custom_route",),
+        bases=(Base("Server", "server.toolkit.custom_routes.CustomRoutes"),),
+    ),
+    Feature(
+        "cards",
+        frozenset({"http"}),
+        brings=("routes",),
+        server_members=("publish_card",),
+        bases=(Base("Server", "server.toolkit.card_publishing.CardPublishing"),),
+    ),
+    Feature(
+        "reload",
+        frozenset({"server", "http"}),
+        brings=("serve",),
+        commands=("serve --reload",),
+    ),
+    Feature(
+        "workers",
+        frozenset({"server", "http"}),
+        server_members=("run_workers",),
+        commands=("serve --workers",),
+        bases=(Base("Server", "server.toolkit.worker_hosting.WorkerHosting"),),
+    ),
+    Feature(
+        "scaling",
+        frozenset({"server", "http"}),
+        brings=("workers",),
+        options=(
+            *("asgi.sessions", "run.sessions", "Server.state_key", "ServerHttpSettings.sessions"),
+        ),
+        bases=(
+            Base("Server", "server.toolkit.sealed_hosting.SealedHosting"),
+            Base("Server", "server.toolkit.key_ring.KeyedServer"),
+            Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
+        ),
+    ),
+    Feature(
+        "shared",
+        frozenset({"server", "http"}),
+        brings=("scaling", "serve", "workers"),
+        server_members=("announcer",),
+        options=("asgi.shared", "run.shared", "ServerHttpSettings.shared"),
+        commands=("announce", "serve --shared"),
+        bases=(Base("Server", "server.toolkit.shared_hosting.SharedHosting"),),
+    ),
+    Feature(
+        "tasks",
+        frozenset({TASKS}),
+        brings=("elicitation",),
+        client_members=("task",),
+        extensions=frozenset({TASKS_EXTENSION}),
+        options=("call_tool.task", "connect.tasks", "tool.runner"),
+        bases=(
+            Base("Server", "server.toolkit.request_hosting.RequestHosting"),
+            Base("Server", "server.features.task_tool_server.TaskToolServer"),
+            Base(
+                "Server",
+                "server.features.shared_task_server.SharedTaskServer",
+                "shared",
+            ),
+            Base("ToolOptions", "server.features.task_tool_server.TaskToolOptions"),
+            Base(
+                "Context",
+                "server.toolkit.client_features.client_tasks.TaskQuestions",
+                "tasks+mutual+server",
+            ),
+            Base("Client", "client.resumed_tasks.ResumingCalls"),
+            Base("ChosenApplication", "client.served_tasks.TaskApplication", _MUTUAL_CLIENT),
+            Base("ConnectOptions", "client.served_tasks.TaskOptions", _MUTUAL_CLIENT),
+        ),
+    ),
+    Feature(
+        "apps",
+        frozenset(),
+        brings=("resources",),
+        server_members=("ui",),
+        client_members=("read_ui",),
+        extensions=frozenset({_UI_EXTENSION}),
+        options=("tool.ui", "tool.visibility"),
+        bases=(
+            Base("Server", "server.toolkit.app_decorators.AppServer"),
+            Base("ToolOptions", "apps.UiToolOptions"),
+            Base("Client", "client.app_calls.AppCalls"),
+            Base("ClientGroup", "client.app_calls.AppCalls"),
+        ),
+    ),
+    Feature(
+        "skills",
+        frozenset(),
+        brings=("resources",),
+        server_members=("skills",),
+        bases=(
+            Base("Server", "server.features.skill_server.SkillServer"),
+            Base("Client", "client.skill_calls.SkillCalls"),
+        ),
+        client_members=("get_skill", "list_skills", "read_directory", "read_skill"),
+        extensions=frozenset({_SKILLS_EXTENSION}),
+    ),
+    Feature(
+        "telemetry",
+        frozenset(),
+        brings=("middleware",),
+        bases=(Base("Server", "server.toolkit.http_counts.CountedHosting", "http"),),
+    ),
+    Feature(
+        "trace",
+        frozenset(),
+        commands=("trace",),
+        variables=("MCP_TRACE",),
+    ),
+)
+"""The features, in the order of tables."""
+
+BASES = (
+    Base("Server", "server.toolkit.any_hosting.AnyHosting", "stdio and http"),
+    Base("Server", "server.toolkit.http_hosting.HttpHosting", "http alone"),
+    Base("Server", "server.toolkit.stdio_hosting.StdioHosting", "stdio alone"),
+    Base(
+        "Server",
+        "server.features.param_header_server.ParamHeaderServer",
+        "param_headers",
+    ),
+    Base("Context", "server.request_head.HttpContext", "server+http"),
+    Base("ConnectOptions", "client.server_url.HttpOptions", "client+http"),
+    Base("ConnectOptions", "client.command_target.CommandOptions", "client+stdio"),
+)
+"""Bases that come with a revision or a transport instead of a feature."""

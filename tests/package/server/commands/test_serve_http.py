@@ -1,0 +1,285 @@
+"""Serving over HTTP as a process: the command line, its one line, signals, and a quick end."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from mcpgen_runtime.server.asgi.listening import parse_address
+from package.server.raw_http import head, whole
+from package.server.web_process import REVISION, SERVE, rest, run, start_server, until, write_server
+from package.wire import HANDSHAKE, SESSIONS, encode_message, initialize
+from requirements import EVERY_REVISION
+
+LISTEN = {"notifications": {"toolsListChanged": True}}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a server in it."""
+    write_server(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.requirement("transport-security.bind-localhost", revisions=EVERY_REVISION)
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("argv", [SERVE, ("web.py",)], ids=["command line", "server.run"])
+def test_it_says_where_it_serves_and_ends_with_a_signal(
+    folder: Path, argv: tuple[str, ...], by: int
+) -> None:
+    with start_server(folder, *argv) as server:
+        assert (server.host, server.path) == ("127.0.0.1", "/mcp")
+        answer = until(server.ask(whole(server.port, REVISION, "server/discover")), b'"jsonrpc"')
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert b"server: uvicorn" not in answer.lower()
+        code, out, err, took = server.end(by)
+    assert (code, out, err) == (0, "", "left\n")
+    assert took < 5
+
+
+@pytest.mark.requirement("lifecycle.shutdown-http", revisions=SESSIONS[-1:])
+def test_open_streams_are_ended_and_do_not_hold_it_up(folder: Path) -> None:
+    with start_server(folder) as server:
+        listening = server.ask(whole(server.port, REVISION, "subscriptions/listen", LISTEN))
+        until(listening, b"acknowledged")
+        body = encode_message(initialize(SESSIONS[-1]))
+        opened = server.ask(head(server.port, {"Content-Length": str(len(body))}) + body)
+        session = re.search(rb"(?i)mcp-session-id: (\S+)", until(opened, b'"jsonrpc"'))
+        assert session is not None
+        fields = {"Mcp-Session-Id": session[1].decode(), "Accept": "text/event-stream"}
+        stream = server.ask(head(server.port, fields, method="GET"))
+        until(stream, b"text/event-stream")
+        idle = server.ask(b"POST /mcp")
+        code, _, err, took = server.end()
+        assert b'"result"' in rest(listening)
+        rest(stream)
+        rest(idle)
+    assert (code, err) == (0, "left\n")
+    assert took < 5
+
+
+def test_a_request_that_is_done_soon_is_answered_before_the_end(folder: Path) -> None:
+    with start_server(folder) as server:
+        calling = server.call("slow", seconds=0.2)
+        server.says("slow begins")
+        code, _, err, _ = server.end()
+        answer = rest(calling)
+    assert (code, err) == (0, "left\n")
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert b"done" in answer
+
+
+@pytest.mark.parametrize("tool", ["slow", "stuck"])
+def test_a_slow_request_is_given_up_when_its_time_is_over(folder: Path, tool: str) -> None:
+    with start_server(folder) as server:
+        calling = server.call(tool, **({"seconds": 600} if tool == "slow" else {}))
+        server.says(f"{tool} begins")
+        code, _, err, took = server.end()
+        answer = rest(calling)
+    assert code == 0
+    assert "Traceback" not in err
+    assert "left" in err
+    assert took < 5
+    assert answer.startswith(b"HTTP/1.1 503")
+
+
+def test_a_second_interrupt_waits_for_nobody(folder: Path) -> None:
+    text = (folder / "web.py").read_text().replace("drain=0.3", "drain=600")
+    (folder / "web.py").write_text(text)
+    with start_server(folder) as server:
+        calling = server.call("slow", seconds=600)
+        server.says("slow begins")
+        again = threading.Timer(0.5, server.process.send_signal, [signal.SIGINT])
+        again.start()
+        code, _, err, took = server.end(signal.SIGINT)
+        again.join()
+        rest(calling)
+    assert (code, "Traceback" in err) == (0, False)
+    assert took < 10
+
+
+def test_uvicorn_itself_is_not_held_up_by_open_streams_either(folder: Path) -> None:
+    """An application run by uvicorn itself has no hook that could end its streams."""
+    code = (
+        "import socket, sys, uvicorn, web\n"
+        "listener = socket.create_server(('127.0.0.1', 0))\n"
+        "print('serving at http://127.0.0.1:%d/mcp' % listener.getsockname()[1], "
+        "file=sys.stderr, flush=True)\n"
+        "uvicorn.Server(uvicorn.Config(web.app, log_level='error')).run([listener])\n"
+    )
+    with start_server(folder, "-c", code) as server:
+        listening = server.ask(whole(server.port, REVISION, "subscriptions/listen", LISTEN))
+        until(listening, b"acknowledged")
+        _, _, err, took = server.end()
+        assert b'"result"' in rest(listening)
+    assert err.startswith("left\n")
+    assert took < 5
+
+
+def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None:
+    done = run(folder, *SERVE, FAIL="1")
+    assert done.returncode == 1
+    assert done.stderr.endswith("RuntimeError: no database\n")
+    assert done.stderr.count("Traceback") == 1
+    assert "serving at" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (["--http", "8000"], "error: expected HOST:PORT, such as 127.0.0.1:8000, got '8000'"),
+        (["--http", "127.0.0.1:70000"], "error: expected HOST:PORT"),
+        (["--http", "nobody.invalid:0"], "error: can't listen at nobody.invalid:0: "),
+        (["--http", ":0", "--path", "mcp"], "error: path: expected a path that begins with '/'"),
+        (
+            ["--http", ":0", "--backend", "trio"],
+            "error: --backend: uvicorn runs on asyncio",
+        ),
+        (["--http", ":0", "--stateless", "--sse"], "error: stateless: HTTP+SSE has sessions only"),
+        (["--http", ":0", "--hosts", "a b"], "error: hosts: expected a host, with or without"),
+        (["--path", "/mcp"], "need --http"),
+        (["--hosts", "mcp.example.com"], "need --http"),
+        (["--stateless"], "need --http"),
+        (["--sse"], "need --http"),
+    ],
+)
+def test_a_mistake_on_the_command_line_gets_one_readable_line(
+    folder: Path, more: list[str], complaint: str
+) -> None:
+    done = run(folder, "-m", "mcpgen_runtime", "serve", "web", *more)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert complaint in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_names_on_the_command_line_are_served_and_others_are_not(folder: Path) -> None:
+    with start_server(folder, *SERVE, "--hosts", "mcp.example.com, localhost") as server:
+        for host, status in ((b"mcp.example.com", b"405"), (b"127.0.0.1", b"403")):
+            asked = b"PUT /mcp HTTP/1.1\r\nHost: %s\r\nContent-Length: 0\r\n\r\n" % host
+            assert until(server.ask(asked), b"\r\n").startswith(b"HTTP/1.1 " + status)
+
+
+def test_a_port_in_use_gets_one_readable_line(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = f"127.0.0.1:{taken.getsockname()[1]}"
+        done = run(folder, "-m", "mcpgen_runtime", "serve", "web", "--http", place)
+    assert done.returncode == 2
+    assert done.stderr == f"error: can't listen at {place}: address already in use\n"
+
+
+def test_without_uvicorn_it_says_what_to_install(folder: Path) -> None:
+    code = (
+        "import sys; sys.modules['uvicorn'] = None\n"
+        "from mcpgen_runtime.__main__ import main\n"
+        "main(['serve', 'web', '--http', '127.0.0.1:0'])\n"
+    )
+    done = run(folder, "-c", code)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: serving over HTTP needs the package 'uvicorn'")
+    assert done.stderr.count("\n") == 1
+
+
+def test_the_two_endpoints_of_the_older_transport_stand_beside(folder: Path) -> None:
+    with start_server(folder, *SERVE, "--sse", "--path", "/here") as server:
+        assert server.path == "/here"
+        request = f"GET /sse HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n\r\n".encode()
+        stream = server.ask(request)
+        place = re.search(rb"data: (/messages\S+)", until(stream, b"session_id="))
+        assert place is not None
+        body = encode_message(initialize(HANDSHAKE[0]))
+        post = head(server.port, {"Content-Length": str(len(body))}) + body
+        posted = server.ask(post.replace(b"/mcp", place[1]))
+        assert until(posted, b"\r\n\r\n").startswith(b"HTTP/1.1 202")
+        answer = until(stream, b'"jsonrpc"')
+        assert HANDSHAKE[0].encode() in answer
+        assert server.end()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "host"),
+    [
+        (":0", "127.0.0.1", "127.0.0.1"),
+        ("localhost:0", "127.0.0.1", "127.0.0.1"),
+        ("0.0.0.0:0", "127.0.0.1", "127.0.0.1"),
+        ("[::1]:0", "[::1]", "[::1]"),
+    ],
+)
+def test_it_can_listen_anywhere_and_says_where_it_is_reached(
+    folder: Path, text: str, shown: str, host: str
+) -> None:
+    if "::" in text and not socket.has_ipv6:
+        pytest.skip("no IPv6 here")
+    with start_server(folder, *SERVE[:-1], text) as server:
+        assert server.host == shown
+        message = whole(server.port, REVISION, "server/discover")
+        message = message.replace(b"Host: 127.0.0.1", f"Host: {host}".encode())
+        assert until(server.ask(message), b"\r\n").startswith(b"HTTP/1.1 200")
+        assert server.end()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:8000", ("127.0.0.1", 8000)),
+        (":8000", ("127.0.0.1", 8000)),
+        ("[::1]:0", ("::1", 0)),
+        ("my-host:65535", ("my-host", 65535)),
+    ],
+)
+def test_an_address_has_a_host_and_a_port(text: str, expected: tuple[str, int]) -> None:
+    assert parse_address(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "8000",
+        "host",
+        "host:",
+        "host:-1",
+        "host:65536",
+        "host:000080",
+        "host:1e3",
+        "host:\u0663",
+        "::1:80",
+    ],
+)
+def test_invalid_addresses_are_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="expected HOST:PORT"):
+        parse_address(text)
+
+
+def test_a_trace_has_what_comes_and_what_goes(folder: Path) -> None:
+    trace = folder / "trace.jsonl"
+    with start_server(folder, MCP_TRACE=str(trace)) as server:
+        listening = server.ask(whole(server.port, REVISION, "subscriptions/listen", LISTEN))
+        until(listening, b"acknowledged")
+        answer = server.ask(whole(server.port, REVISION, "server/discover", id="two"))
+        until(answer, b'"jsonrpc"')
+        assert server.end()[0] == 0
+    lines = [json.loads(line) for line in trace.read_text().splitlines()]
+    assert {line["channel"] for line in lines} == {"server"}
+    told = [
+        (line["direction"], line["message"].get("method"), line["message"].get("id"))
+        for line in lines
+    ]
+    assert told == [
+        ("received", "subscriptions/listen", 1),
+        ("sent", "notifications/subscriptions/acknowledged", None),
+        ("received", "server/discover", "two"),
+        ("sent", None, "two"),
+        ("sent", None, 1),
+    ]
+
+
+def test_a_trace_that_cannot_be_written_is_said_at_once(folder: Path) -> None:
+    done = run(folder, *SERVE, MCP_TRACE=str(folder / "no" / "trace"))
+    assert done.returncode != 0
+    assert "MCP_TRACE" in done.stderr
