@@ -90,7 +90,7 @@ COSTLY = (
     "package/protocol/test_foreign_messages.py",
     "package/runtime/test_terminal_output.py",
     "package/server/shared/test_shared_processes.py",
-    "package/server/test_serve_http.py",
+    "package/server/commands/test_serve_http.py",
     "package/server/test_workers.py",
     "package/test_document_examples.py",
     "package/test_testing.py",

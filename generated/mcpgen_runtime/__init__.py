@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("06e1e7a8f64a16fc",)
+_INTERFACES = ("b5f90f570a973d7b",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

@@ -242,6 +242,28 @@ NAMES: Mapping[str, str] = {
 }
 """Alternatives by public name of another SDK. Their first word is a name of this package."""
 
+_RUN = {
+    "allowed_hosts": "hosts=",
+    "allowed_origins": "origins=",
+    "event_store": "events=",
+    "host_origin_protection": "hosts= and origins=, which are checked by default",
+    "json_response": "answers='json'",
+    "log_level": _LOGGING,
+    "max_request_body_size": "limits=",
+    "message_path": "messages_path=",
+    "middleware": "ASGI middleware around server.asgi()",
+    "mount_path": "path=",
+    "retry_interval": "retry=",
+    "session_idle_timeout": "limits=",
+    "show_banner": "banner=",
+    "sockets": "uvicorn, with server.asgi() as application",
+    "stateless_http": "stateless=True",
+    "streamable_http_path": "path=",
+    "transport_security": "hosts= and origins=",
+    "uvicorn_config": "uvicorn, with server.asgi() as application",
+    "workers": "Server.run_workers(function, 4, http=...): each process makes its own Server",
+}
+
 KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "Server": {
         "auth": _AUTH,
@@ -322,29 +344,9 @@ KEYWORDS: Mapping[str, Mapping[str, str]] = {
     "ctx.info": _LOG,
     "ctx.warning": _LOG,
     "ctx.error": _LOG,
-    "server.run": {
-        "allowed_hosts": "hosts=",
-        "allowed_origins": "origins=",
-        "event_store": "events=",
-        "host": "http='127.0.0.1:8000'",
-        "host_origin_protection": "hosts= and origins=, which are checked by default",
-        "json_response": "answers='json'",
-        "log_level": _LOGGING,
-        "max_request_body_size": "limits=",
-        "message_path": "messages_path=",
-        "middleware": "ASGI middleware around server.asgi()",
-        "mount_path": "path=",
-        "port": "http='127.0.0.1:8000'",
-        "retry_interval": "retry=",
-        "session_idle_timeout": "limits=",
-        "show_banner": "banner=",
-        "sockets": "uvicorn, with server.asgi() as application",
-        "stateless_http": "stateless=True",
-        "streamable_http_path": "path=",
-        "transport_security": "hosts= and origins=",
-        "uvicorn_config": "uvicorn, with server.asgi() as application",
-        "workers": "Server.run_workers(function, 4, http=...): each process makes its own Server",
-    },
+    "server.asgi": {**_RUN, "host": _ADDRESS, "port": _ADDRESS},
+    "server.run": _RUN,
+    "server.run_async": _RUN,
     "connect": {
         "auto_initialize": "connect(), which always opens the session",
         "client_info": "name=, version=, title= and info=",
@@ -535,7 +537,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
 CALLS: Mapping[str, str] = {
     "Client": "connect(target)",
     "server.mount": "server.mount(other, prefix='name')",
-    "server.run": "run() for stdio, run(http='127.0.0.1:8000') for HTTP",
+    "server.run": "run(transport='http', sse_path='/sse'), which serves HTTP+SSE too",
     "auth": "auth=OAuth(...), or auth=Bearer(token) for a token",
 }
 """Alternatives by function whose arguments have other types in another SDK."""

@@ -33,7 +33,7 @@ TABLES = {
     "client/opening.py": "the client of the revision that `connect` names",
     "merged_models.py": "the models of each revision, as types are first used",
     "revisions.py.jinja": "the methods of a revision, when it is first negotiated",
-    "server/serve_command.py.jinja": "the module of the user that a command line names",
+    "server/commands/serve_command.py": "the module of the user that a command line names",
 }
 """Modules by names from a table, each once."""
 

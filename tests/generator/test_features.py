@@ -82,7 +82,7 @@ OF_DEFAULTS = {
     "completions": "server/toolkit/completions.py",
     "visibility": "server/toolkit/visibility.py",
     "state": "server/toolkit/session_values.py",
-    "serve": "server/serve_command.py",
+    "serve": "server/commands/serve_command.py",
 }
 """A module of each default feature."""
 

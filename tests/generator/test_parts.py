@@ -499,11 +499,11 @@ def test_bases_are_those_of_chosen_features_and_transports() -> None:
     }
     of_server = "ServerVisibility ResourceDecorator PromptDecorator"
     assert names == {
-        ("stdio", "Server"): of_server,
+        ("stdio", "Server"): f"{of_server} StdioHosting",
         ("stdio", "Context"): "SessionVisibility",
         ("stdio", "ServerOptions"): "ResourceOptions",
         ("stdio", "ToolOptions"): "",
-        ("http", "Server"): f"{of_server} ParamHeaderServer",
+        ("http", "Server"): f"{of_server} ParamHeaderServer HttpHosting",
         ("http", "Context"): "SessionVisibility HttpContext",
         ("http", "ServerOptions"): "ResourceOptions",
         ("http", "ToolOptions"): "",

@@ -120,7 +120,7 @@ def add_commands(
     config.add_argument("--name", help="name of the server there")
     config.set_defaults(run=None, at_once=_print_config)
     for parser in (listing, call, read, prompt, inspect, config):
-        parser.set_defaults(package=package)
+        parser.set_defaults(package=package, main=run)
 
 
 def _command(

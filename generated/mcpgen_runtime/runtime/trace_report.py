@@ -116,6 +116,7 @@ def add_command(add: Callable[..., argparse.ArgumentParser]) -> None:
     parser.add_argument("--errors", action="store_true", help="errors and failed results only")
     parser.add_argument("--full", action="store_true", help="show messages as a whole")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    parser.set_defaults(main=run)
 
 
 def run(chosen: argparse.Namespace) -> int:

@@ -7,8 +7,7 @@ Each feature is a base of the classes that it adds members or options to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypedDict
-
+from typing import TYPE_CHECKING
 from ..protocol.server_connection import ServerConnection
 from ..apps import UiToolOptions
 from ..proxy.proxying_server import ProxyingServer
@@ -24,17 +23,26 @@ from .features.skill_server import SkillServer
 from .features.task_tool_server import TaskToolOptions, TaskToolServer
 from .features.variant_server import VariantServer
 from .request_head import HttpContext
+from .toolkit.any_hosting import AnyHosting
 from .toolkit.app_decorators import AppServer
+from .toolkit.card_publishing import CardPublishing
 from .toolkit.client_features.client_tasks import TaskQuestions
 from .toolkit.client_features.questions import ClientQuestions, ElicitationOptions, ElicitingServer
 from .toolkit.completions import CompletionDecorator
 from .toolkit.custom_handlers import HandlerOptions, MethodDecorator
+from .toolkit.custom_routes import CustomRoutes
 from .toolkit.dependencies import Overriding
+from .toolkit.http_counts import CountedHosting
 from .toolkit.key_ring import KeyOptions, KeyedServer
 from .toolkit.prompts import PromptDecorator
+from .toolkit.request_hosting import RequestHosting
+from .toolkit.required_scopes import ScopedServer
 from .toolkit.resources import ResourceDecorator, ResourceOptions
+from .toolkit.sealed_hosting import SealedHosting
 from .toolkit.session_values import SessionState
+from .toolkit.shared_hosting import SharedHosting
 from .toolkit.visibility import ServerVisibility, SessionVisibility
+from .toolkit.worker_hosting import WorkerHosting
 from .serving import Service
 from .toolkit import context
 from .toolkit.context import StateT
@@ -93,11 +101,18 @@ def new_connection(service: Service) -> ServerConnection:
 
 
 class Server(
+    CountedHosting,
     SkillServer,
     AppServer,
     SharedTaskServer,
     TaskToolServer,
+    RequestHosting,
+    SharedHosting,
     KeyedServer,
+    SealedHosting,
+    WorkerHosting,
+    CardPublishing,
+    CustomRoutes,
     ProxyingServer,
     VariantServer,
     MountingServer,
@@ -109,11 +124,13 @@ class Server(
     DiscoveryServer,
     MiddlewareServer,
     ElicitingServer,
+    ScopedServer,
     ServerVisibility,
     CompletionDecorator,
     ResourceDecorator,
     PromptDecorator,
     ParamHeaderServer,
+    AnyHosting,
     ServerKernel,
 ):
     """An MCP server, with the members and options of features; see `ServerKernel`."""

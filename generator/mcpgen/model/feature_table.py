@@ -132,6 +132,7 @@ FEATURES = (
         "auth",
         frozenset({"http"}),
         options=("asgi.auth", "run.auth", "ServerHttpSettings.auth"),
+        bases=(Base("Server", "server.toolkit.required_scopes.ScopedServer"),),
     ),
     Feature(
         "elicitation",
@@ -275,12 +276,14 @@ FEATURES = (
         "routes",
         frozenset({"server", "http"}),
         server_members=("custom_route",),
+        bases=(Base("Server", "server.toolkit.custom_routes.CustomRoutes"),),
     ),
     Feature(
         "cards",
         frozenset({"http"}),
         brings=("routes",),
         server_members=("publish_card",),
+        bases=(Base("Server", "server.toolkit.card_publishing.CardPublishing"),),
     ),
     Feature(
         "reload",
@@ -293,6 +296,7 @@ FEATURES = (
         frozenset({"server", "http"}),
         server_members=("run_workers",),
         commands=("serve --workers",),
+        bases=(Base("Server", "server.toolkit.worker_hosting.WorkerHosting"),),
     ),
     Feature(
         "scaling",
@@ -302,6 +306,7 @@ FEATURES = (
             *("asgi.sessions", "run.sessions", "Server.state_key", "ServerHttpSettings.sessions"),
         ),
         bases=(
+            Base("Server", "server.toolkit.sealed_hosting.SealedHosting"),
             Base("Server", "server.toolkit.key_ring.KeyedServer"),
             Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
         ),
@@ -313,6 +318,7 @@ FEATURES = (
         server_members=("announcer",),
         options=("asgi.shared", "run.shared", "ServerHttpSettings.shared"),
         commands=("announce", "serve --shared"),
+        bases=(Base("Server", "server.toolkit.shared_hosting.SharedHosting"),),
     ),
     Feature(
         "tasks",
@@ -322,6 +328,7 @@ FEATURES = (
         extensions=frozenset({TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
         bases=(
+            Base("Server", "server.toolkit.request_hosting.RequestHosting"),
             Base("Server", "server.features.task_tool_server.TaskToolServer"),
             Base(
                 "Server",
@@ -370,6 +377,7 @@ FEATURES = (
         "telemetry",
         frozenset(),
         brings=("middleware",),
+        bases=(Base("Server", "server.toolkit.http_counts.CountedHosting", "http"),),
     ),
     Feature(
         "trace",
@@ -381,6 +389,9 @@ FEATURES = (
 """The features, in the order of tables."""
 
 BASES = (
+    Base("Server", "server.toolkit.any_hosting.AnyHosting", "stdio and http"),
+    Base("Server", "server.toolkit.http_hosting.HttpHosting", "http alone"),
+    Base("Server", "server.toolkit.stdio_hosting.StdioHosting", "stdio alone"),
     Base(
         "Server",
         "server.features.param_header_server.ParamHeaderServer",

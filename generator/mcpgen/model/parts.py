@@ -139,8 +139,15 @@ class Features:
         for feature in FEATURES:
             if feature.name in self.chosen:
                 rows += (each for each in feature.bases if each.of == of)
-        parts = {"", *self.parts}
+        parts = {"", *self.parts, self._transports}
         return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs in parts))
+
+    @property
+    def _transports(self) -> str:
+        """The transports of the package, as bases need them."""
+        if self.stdio and self.any_http:
+            return "stdio and http"
+        return "stdio alone" if self.stdio else "http alone" if self.any_http else ""
 
     def base_names(self, of: str) -> tuple[str, ...]:
         """The names of such classes."""
@@ -162,6 +169,19 @@ class Features:
         places = {module.removeprefix(room): module for module in names}
         places = {place if place[0] == "." else f"..{place}": places[place] for place in places}
         return tuple((place, tuple(sorted(names[places[place]]))) for place in sorted(places))
+
+    @property
+    def serve_modules(self) -> tuple[str, ...]:
+        """The modules of `server.commands` with options of the command `serve`, sorted."""
+        modules = {
+            "serve_http": self.any_http,
+            "serve_reload": "reload" in self.chosen,
+            "serve_shared": "shared" in self.chosen,
+            "serve_sse": self.http_sse,
+            "serve_stdio": self.stdio,
+            "serve_workers": "workers" in self.chosen,
+        }
+        return tuple(name for name, is_chosen in modules.items() if is_chosen)
 
     @property
     def mutual_tasks(self) -> bool:

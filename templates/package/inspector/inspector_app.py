@@ -49,7 +49,7 @@ from .app_sandbox import PATH as SANDBOXES
 from .app_sandbox import sandbox_page
 from .inspector_session import CAPABILITIES, ActionError, InspectorSession
 
-ADDRESS = "127.0.0.1:0"
+ADDRESS = ("127.0.0.1", 0)
 """Loopback, at any free port."""
 
 _POLL_SECONDS = 25.0  # that a request for events waits

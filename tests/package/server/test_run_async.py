@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -133,10 +134,47 @@ async def test_http_on_trio_is_refused() -> None:
         await Server("tester").run_async(http="127.0.0.1:0")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"http": "127.0.0.1:0"},
+        {"port": 0},
+        {"host": "localhost", "port": 0},
+        {"transport": "http", "port": 0},
+        {"transport": "streamable-http", "host": "127.0.0.1", "port": 0},
+    ],
+    ids=str,
+)
 @on_asyncio
-async def test_a_principal_over_http_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected auth instead"):
-        await Server("tester").run_async(http="127.0.0.1:0", principal=Principal.local())
+async def test_an_address_is_one_argument_or_two(arguments: dict[str, Any]) -> None:
+    async with anyio.create_task_group() as tasks:
+        url = await tasks.start(partial(Server("tester").run_async, **arguments))
+        assert url.startswith("http://127.0.0.1:")
+        async with connect(url) as client:
+            assert client.server_info["name"] == "tester"
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"http": "127.0.0.1:1", "port": 2}, "expected http='127.0.0.1:1', or host and port"),
+        ({"transport": "stdio", "port": 2}, "port: of HTTP only; .* got 'stdio'"),
+        ({"hosts": ["a"], "path": "/a"}, "path, hosts: of HTTP only; expected transport='http'"),
+        ({"transport": "sse"}, "expected transport 'stdio' or 'http' or 'streamable-http'"),
+        ({"transport": "stdio", "anything": 1}, "unexpected keyword argument 'anything'"),
+        ({"transport": "http", "port": 65536}, "port: expected a number from 0 to 65535"),
+        ({"port": 0, "principal": Principal.local()}, "principal: expected auth instead"),
+    ],
+    ids=lambda each: "" if isinstance(each, str) else " ".join(each),
+)
+@on_asyncio
+async def test_contradictions_name_the_method(arguments: dict[str, Any], complaint: str) -> None:
+    server: Any = Server("tester")
+    with pytest.raises((TypeError, ValueError), match=rf"^server\.run_async: {complaint}"):
+        await server.run_async(**arguments)
+    with pytest.raises((TypeError, ValueError), match=rf"^server\.run: {complaint}"):
+        server.run(**arguments)
 
 
 SCRIPT = """

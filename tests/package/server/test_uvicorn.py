@@ -379,7 +379,7 @@ def test_only_a_second_interrupt_skips_the_lifespan(
         for each in signals:
             signal.raise_signal(each)
 
-    run(application, ":0", 0.1, on_start)
+    run(application, ("127.0.0.1", 0), 0.1, on_start)
     assert [urlsplit(url)._replace(netloc="").geturl() for url in urls] == ["http:///here"]
     assert [urlsplit(url).hostname for url in urls] == ["127.0.0.1"]
     assert urlsplit(urls[0]).port
@@ -503,7 +503,9 @@ def test_a_listener_prefers_ipv4_and_delays_no_write(monkeypatch: pytest.MonkeyP
 async def test_a_server_in_a_loop_leaves_no_task_behind() -> None:
     application, listens = Application(), anyio.Event()
     before = asyncio.all_tasks()
-    serving = asyncio.ensure_future(run_async(application, ":0", 0.1, lambda _: listens.set()))
+    serving = asyncio.ensure_future(
+        run_async(application, ("127.0.0.1", 0), 0.1, lambda _: listens.set())
+    )
     await listens.wait()
     serving.cancel()
     await asyncio.wait((serving,))

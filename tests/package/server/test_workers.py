@@ -387,12 +387,15 @@ def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> 
         (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
         (["--http", ":0", "--workers=-2"], "--workers: expected a number of at least 1, got '-2'"),
         (["--http", ":0", "--workers", "x"], "--workers: expected a number of at least 1, got 'x'"),
-        (["--workers", "2"], "--workers needs --http"),
-        (["--http", ":8000", "--workers", "2", "--reload"], "--reload and --workers exclude"),
+        (["--workers", "2"], "--workers and other options of HTTP need --http"),
+        (["--http", ":8000", "--workers", "2", "--reload"], "--reload: excludes"),
         (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
         (["--http", "0", "--workers", "2"], "error: expected HOST:PORT"),
         (["--http", ":0", "--workers", "2", "--path", "x"], "error: path: expected a path"),
-        (["--http", ":0", "--workers", "2", "--backend", "trio"], "uvicorn runs on asyncio"),
+        (
+            ["--http", ":0", "--workers", "2", "--backend", "trio"],
+            "uvicorn runs on asyncio",
+        ),
     ],
 )
 def test_invalid_options_of_workers_are_one_readable_line(

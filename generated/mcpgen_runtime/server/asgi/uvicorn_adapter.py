@@ -30,9 +30,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import anyio
 
-from ...errors import INTERNAL_ERROR, INTERRUPTED, ListenFailedError, MissingExtraError
+from ...errors import INTERNAL_ERROR, INTERRUPTED, MissingExtraError
 from ..serving import leave_stuck_threads
 from . import http_response
+from .listening import Address, listener_at, reached_at
 from .request import Receive, Scope, Send
 from .settings import Limits, ServerHttpSettings
 
@@ -47,7 +48,6 @@ PIPELINED = 1000
 
 _HEAD = b"HTTP/1.1 "  # first bytes of the head of a response
 _TRUSTED = "FORWARDED_ALLOW_IPS"  # uvicorn's variable: the proxies whose header fields it trusts
-_REACHED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 SHUTDOWN_MARGIN = 2.0  # seconds after `drain` until uvicorn cancels what is still running
 _SHUTDOWN_CHECK = 0.25  # seconds between two checks whether uvicorn shuts down
 _SHUTTING_DOWN = http_response.refusal(
@@ -92,22 +92,6 @@ async def until_shutdown() -> bool:
     return True
 
 
-def parse_address(text: str) -> tuple[str, int]:
-    """Parse an address such as `127.0.0.1:8000`, `[::1]:8000` or `:8000` into host and port.
-
-    The default host is loopback; port 0 means any free port.
-
-    Raises:
-        ValueError: The text is not an address of this form.
-    """
-    host, _, port = text.rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    is_port = port.isascii() and port.isdecimal() and len(port) <= 5 and int(port) <= 65535
-    if ":" not in text or not is_port or (":" in bare and bare == host):
-        raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:8000, got {text!r}")
-    return bare or "127.0.0.1", int(port)
-
-
 class UvicornServer(Protocol):
     """A configured server of uvicorn.
 
@@ -125,7 +109,10 @@ class UvicornServer(Protocol):
 
 
 def run(
-    application: DrainableApplication, address: str, drain: float, on_start: Callable[[str], None]
+    application: DrainableApplication,
+    address: Address,
+    drain: float,
+    on_start: Callable[[str], None],
 ) -> None:
     """Serve at an address until SIGINT or SIGTERM.
 
@@ -133,13 +120,12 @@ def run(
 
     Args:
         application: The application.
-        address: The address; see `parse_address`.
+        address: The host and the port.
         drain: Seconds that requests may take to finish.
         on_start: Called with the URL of the endpoint when the server listens.
 
     Raises:
         MissingExtraError: uvicorn is not installed.
-        ValueError: The address is invalid.
         ListenFailedError: The server can't listen at the address.
         Exception: Whatever the lifespan raised.
     """
@@ -152,7 +138,10 @@ def run(
 
 
 async def run_async(
-    application: DrainableApplication, address: str, drain: float, on_start: Callable[[str], None]
+    application: DrainableApplication,
+    address: Address,
+    drain: float,
+    on_start: Callable[[str], None],
 ) -> None:
     """Serve at an address in the running event loop, until cancelled.
 
@@ -160,7 +149,7 @@ async def run_async(
     asyncio ends them. The caller handles signals. Arguments and errors are those of `run`.
 
     Raises:
-        ValueError: (also) The event loop is not asyncio's.
+        ValueError: The event loop is not asyncio's.
     """
     try:
         url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -225,7 +214,7 @@ def options_of(drain: float) -> dict[str, Any]:
 @contextlib.contextmanager
 def _configure_server(
     application: DrainableApplication,
-    address: str,
+    address: Address,
     drain: float,
     on_start: Callable[[str], None],
     *,
@@ -237,7 +226,7 @@ def _configure_server(
     except ModuleNotFoundError:
         raise MissingExtraError("serving over HTTP", "uvicorn") from None
 
-    host, port = parse_address(address)
+    host, port = address
     application.allow_hosts([host])
     config = uvicorn.Config(
         CancellableApplication(application), lifespan="off", **options_of(drain)
@@ -494,27 +483,3 @@ def with_timeouts(base: type[asyncio.Protocol], limits: Limits) -> type[asyncio.
     bounds = (HttptoolsBounds,) if hasattr(base, "on_headers_complete") else ()
     members = {"limits": limits, "base": base}
     return type("TimeoutProtocol", (UvicornTimeouts, *bounds, base), members)
-
-
-def listener_at(host: str, port: int) -> socket.socket:
-    """A socket that listens at an address.
-
-    Raises:
-        ListenFailedError: The address can't be bound.
-    """
-    try:
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-        family, *_, bound = min(addresses, key=lambda each: each[0] != socket.AF_INET)
-        listener = socket.create_server(bound, family=family)
-    except OSError as error:
-        why = (error.strerror or str(error)).partition(" (")[0]
-        raise ListenFailedError(f"can't listen at {host}:{port}: {why.lower()}") from error
-    # Connections inherit the option. Without it, a response in two writes is delayed by 40 ms.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
-    return listener
-
-
-def reached_at(bound: tuple[Any, ...]) -> str:
-    """Host and port at which a listener is reached."""
-    host = str(_REACHED_AT.get(bound[0], bound[0]))
-    return f"[{host}]:{bound[1]}" if ":" in host else f"{host}:{bound[1]}"

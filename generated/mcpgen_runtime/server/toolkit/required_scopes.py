@@ -16,7 +16,10 @@ import msgspec
 
 from ...errors import ProtocolError
 from ...protocol import jsonrpc
+from ..serving import Service
+from . import dispatcher
 from .dispatcher import FindResource
+from .hosting import Hosting
 from .registry import ItemRegistries, Registry
 
 _NO_SCOPES: frozenset[str] = frozenset()
@@ -121,3 +124,16 @@ def _scopes_in(registry: Registry[Any], name: str | None) -> frozenset[str]:
     item = None if name is None else registry.items.get(name)
     scopes: frozenset[str] = _NO_SCOPES if item is None else item.scopes
     return scopes
+
+
+class ScopedServer(Hosting):
+    """A server whose service has the scopes that messages need."""
+
+    def _service(self) -> Service:
+        own, hooks = self._dispatcher, self._dispatcher.hooks
+        required: dispatcher.RequiredScopes = RequiredScopes(
+            own.registries, own.method_scopes, hooks.find_resource
+        ).of
+        if hooks.required_scopes is not None:
+            required = hooks.required_scopes(required)
+        return msgspec.structs.replace(super()._service(), required_scopes=required)

@@ -43,7 +43,7 @@ from ...runtime.task_scope import TaskScope, running_loop
 from ...runtime.task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
 from ..serving import ProcessLimit
 from .context import Context
-from .hosting import Hosting
+from .request_hosting import RequestHosting
 from .shared_tasks import (
     RUNS,
     ClaimedCall,
@@ -108,7 +108,7 @@ class Tasks:
 
     def __init__(
         self,
-        server: Hosting,
+        server: RequestHosting,
         *,
         store: TaskStore | None = None,
         ttl: float | None = 3600.0,

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit.hosting import banner_text
+from mcpgen_runtime.server.toolkit.banner import banner_text
 from package.processes import PACKAGE_ROOT
 from package.server.web_process import SERVE, write_server
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen_runtime.server.asgi.uvicorn_adapter import parse_address
+from mcpgen_runtime.server.asgi.listening import parse_address
 from package.server.raw_http import head, whole
 from package.server.web_process import REVISION, SERVE, rest, run, start_server, until, write_server
 from package.wire import HANDSHAKE, SESSIONS, encode_message, initialize
@@ -137,7 +137,10 @@ def test_a_lifespan_that_fails_ends_it_with_what_it_raised(folder: Path) -> None
         (["--http", "127.0.0.1:70000"], "error: expected HOST:PORT"),
         (["--http", "nobody.invalid:0"], "error: can't listen at nobody.invalid:0: "),
         (["--http", ":0", "--path", "mcp"], "error: path: expected a path that begins with '/'"),
-        (["--http", ":0", "--backend", "trio"], "error: --backend: uvicorn runs on asyncio"),
+        (
+            ["--http", ":0", "--backend", "trio"],
+            "error: --backend: uvicorn runs on asyncio",
+        ),
         (["--http", ":0", "--stateless", "--sse"], "error: stateless: HTTP+SSE has sessions only"),
         (["--http", ":0", "--hosts", "a b"], "error: hosts: expected a host, with or without"),
         (["--path", "/mcp"], "need --http"),

@@ -187,7 +187,7 @@ def test_the_end_of_input_ends_it_whatever_still_runs(
         ("weather.py", "did you mean weather:server?"),
         ("./deep/weather.py:mine", "did you mean deep.weather:mine?"),
         ("wea-ther", "expected MODULE:NAME"),
-        ("running", "put run() under `if __name__ == '__main__':`"),
+        ("running", "put server.run() under `if __name__ == '__main__':`"),
     ],
 )
 def test_invalid_targets_are_one_line_and_exit_code_2(

@@ -21,7 +21,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -29,15 +29,13 @@ import msgspec
 
 from ...errors import MissingExtraError, WorkerFailedError
 from ...facts import Lifecycle, Revisions
+from ..asgi.listening import Address, listener_at, reached_at
 from ..asgi.uvicorn_adapter import (
+    SHUTDOWN_MARGIN,
     CancellableApplication,
     DrainableApplication,
-    SHUTDOWN_MARGIN,
     end_with_parent,
-    listener_at,
     options_of,
-    parse_address,
-    reached_at,
     with_timeouts,
 )
 
@@ -50,7 +48,6 @@ if TYPE_CHECKING:
     from uvicorn.supervisors.multiprocess import Process
 
     from ..asgi.app import AsgiApplication
-    from ..asgi.settings import ServerHttpOptions
     from ..serving import ProcessLimit
     from .dispatcher import SharedKeys
 
@@ -87,42 +84,39 @@ class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
             each.adopt_key(key)
 
 
+class WorkerSessions(msgspec.Struct, frozen=True):
+    """The sessions of several processes that serve together.
+
+    Attributes:
+        options: The options of HTTP for each process.
+        limited: `no` or `sealed`, if the sessions are so; empty if they are whole.
+        is_shared: Whether the processes share their state.
+    """
+
+    options: Mapping[str, Any]
+    limited: str
+    is_shared: bool = False
+
+
 def run_workers(
     make_server: Callable[[], WorkerServer],
     workers: int,
-    http: str,
+    address: Address,
     path: str,
-    options: ServerHttpOptions,
+    sessions: WorkerSessions,
 ) -> None:
     """See `Server.run_workers`."""
     if workers < 2:
         raise ValueError(f"workers: expected at least 2, got {workers}; run() is one process")
-{% if "scaling" in package.has.chosen %}
-    is_shared = options.get("shared") is not None
-    if options.get("sessions") == "process" and not is_shared:
-        raise ValueError("workers: a session lives in one process; expected sessions='sealed'")
-    if not options.get("stateless") and not is_shared:
-        options["sessions"] = "sealed"
     key = os.urandom(32)
-    server = make_server()
-    server.share_state_key(key)
-{% else %}
-    if not options.get("stateless", True):
-        raise ValueError("workers: a session lives in one process; expected stateless=True")
-    options["stateless"] = True
-    key = os.urandom(32)
-    server = make_server()
-{% endif %}
-    application = server.asgi(path, **options)
-    limits = list(server.process_limits) if options.get("shared") is None else []
-    auth = options.get("auth")
-    if auth is not None and options.get("shared") is None:
-        from ..asgi.protection import protected_by  # only protected servers need it
-
-        limits += protected_by(auth).process_limits()
+    application, server = _make_application(make_server, key, path, sessions.options)
+    limits: list[ProcessLimit] = []
+    if not sessions.is_shared:
+        protected = application.settings.protected
+        limits = [*server.process_limits, *(protected.process_limits() if protected else ())]
     if refused := [limit.text for limit in limits if limit.is_refused]:
         raise ValueError(f"workers: {'; '.join(refused)}")
-    make_application = partial(_worker_application, make_server, key, path, options)
+    make_application = partial(_worker_application, make_server, key, path, sessions.options)
     try:
         pickled = pickle.dumps(make_application)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -133,18 +127,12 @@ def run_workers(
 
     def started(url: str) -> None:
         server.show(url)
-        sessions: Collection[str] = server.revisions.of(Lifecycle.HANDSHAKE)
-        streams: Collection[str] = server.revisions.of(Lifecycle.PER_REQUEST)
-{% if "scaling" in package.has.chosen %}
-        if is_shared:
-            sessions, streams = sessions if options.get("stateless") else (), ()
-{% endif %}
         texts = [limit.text for limit in limits]
-        notes = _worker_notes(workers, sessions, streams, texts{% if "scaling" in package.has.chosen %}, options.get("stateless"){% endif %})
+        notes = _worker_notes(workers, sessions, server.revisions, texts)
         print(notes, end="", file=sys.stderr, flush=True)
 
     _serve_by_processes(
-        make_application, application.endpoint_path, http, workers, server.drain, started
+        make_application, application.endpoint_path, address, workers, server.drain, started
     )
 
 
@@ -166,59 +154,52 @@ def _check_importable(pickled: bytes) -> None:
 
 
 def _worker_notes(
-    workers: int,
-    without_sessions: Collection[str],
-    with_streams: Collection[str],
-    limits: Collection[str],
-{% if "scaling" in package.has.chosen %}
-    stateless: bool | None,
-{% endif %}
+    workers: int, sessions: WorkerSessions, revisions: Revisions, limits: Collection[str]
 ) -> str:
     """The limits of several processes that serve together: a line for each.
 
     Args:
         workers: Number of processes.
-        without_sessions: Names of the revisions whose sessions are disabled or sealed.
-        with_streams: Names of the revisions in which clients listen to changes.
+        sessions: Whether they have sessions.
+        revisions: The revisions that they serve.
         limits: Further limits, of features of the server.
-{% if "scaling" in package.has.chosen %}
-        stateless: Whether they keep no sessions, not even sealed in their ids.
-{% endif %}
     """
-    notes = list(limits)
-    if with_streams:
-        notes.insert(
-            0,
-            f"a change is announced by the worker in which it happens, to clients of "
-            f"{', '.join(with_streams)} that listen to that worker",
+    notes: list[str] = []
+    with_sessions = revisions.of(Lifecycle.HANDSHAKE)
+    if sessions.limited and with_sessions:
+        notes.append(
+            f"{sessions.limited} sessions: clients of {', '.join(with_sessions)} are asked nothing "
+            "(elicitation, sampling, roots) and get no changes and no log messages"
         )
-    if without_sessions:
-        notes.insert(
-            0,
-{% if "scaling" in package.has.chosen %}
-            f"{'no' if stateless else 'sealed'} sessions: clients of "
-            f"{', '.join(without_sessions)} are asked nothing "
-{% else %}
-            f"no sessions: clients of {', '.join(without_sessions)} are asked nothing "
-{% endif %}
-            "(elicitation, sampling, roots) and get no changes and no log messages",
+    with_streams = revisions.of(Lifecycle.PER_REQUEST)
+    if with_streams and not sessions.is_shared:
+        notes.append(
+            "a change is announced by the worker in which it happens, to clients of "
+            f"{', '.join(with_streams)} that listen to that worker"
         )
-    return "".join(f"{workers} workers: {note}\n" for note in notes)
+    return "".join(f"{workers} workers: {note}\n" for note in (*notes, *limits))
+
+
+def _make_application(
+    make_server: Callable[[], WorkerServer], state_key: bytes, path: str, options: Mapping[str, Any]
+) -> tuple[AsgiApplication, WorkerServer]:
+    server = make_server()
+    server.share_state_key(state_key)
+    return server.asgi(path, **options), server
 
 
 def _worker_application(
-    make_server: Callable[[], WorkerServer], state_key: bytes, path: str, options: ServerHttpOptions
+    make_server: Callable[[], WorkerServer], state_key: bytes, path: str, options: Mapping[str, Any]
 ) -> AsgiApplication:
     """The application of a worker process."""
-    server = make_server()
-    server.share_state_key(state_key)
-    return server.asgi(path, **options)
+    application, _ = _make_application(make_server, state_key, path, options)
+    return application
 
 
 def _serve_by_processes(
     make: Callable[[], DrainableApplication],
     endpoint_path: str,
-    address: str,
+    address: Address,
     workers: int,
     drain: float,
     on_start: Callable[[str], None],
@@ -231,14 +212,13 @@ def _serve_by_processes(
     Args:
         make: Makes the application in each worker; pickled.
         endpoint_path: The path for clients to connect to.
-        address: The address; see `parse_address`.
+        address: The host and the port.
         workers: Number of workers.
         drain: Seconds that requests may take to finish.
         on_start: Called with the URL of the endpoint, once all workers serve it.
 
     Raises:
         MissingExtraError: uvicorn is not installed.
-        ValueError: The address is invalid.
         ListenFailedError: The server can't listen at the address.
         WorkerFailedError: A worker could not start; the others were ended.
     """
@@ -247,7 +227,7 @@ def _serve_by_processes(
     except ModuleNotFoundError:
         raise MissingExtraError("serving over HTTP", "uvicorn") from None
 
-    host, port = parse_address(address)
+    host, port = address
     with listener_at(host, port) as listener:
         url = f"http://{reached_at(listener.getsockname())}{endpoint_path}"
         config = _worker_config(make, host, workers, drain)

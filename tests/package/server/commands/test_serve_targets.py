@@ -18,9 +18,9 @@ import anyio
 import pytest
 
 from mcpgen_runtime import Server, connect
-from mcpgen_runtime.server import reloading
-from mcpgen_runtime.server.reloading import watched_directories
-from mcpgen_runtime.server.serve_command import load
+from mcpgen_runtime.server.commands import reloading
+from mcpgen_runtime.server.commands.reloading import watched_directories
+from mcpgen_runtime.server.commands.serve_command import load
 from package.processes import PACKAGE_ROOT
 
 TARGETS = {

@@ -28,7 +28,7 @@ import msgspec
 
 from .._wire import is_object
 from ..client.async_client import Client, connect
-from ..client.connect import Servable, run_concurrently, is_config_path
+from ..client.connect import Servable, is_config_path, run_concurrently
 from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
 from ..facts import Method, Revisions
@@ -41,9 +41,7 @@ from ..runtime.request_context import RequestContext
 from ..server.serving import Announcer
 from ..server.toolkit.dispatcher import Dispatcher, Handler
 from ..server.toolkit.mounting import NOTHING_OF_ITS_OWN, mount_server
-{% if "skills" in package.has.chosen %}
-from ..server.toolkit.skill_requests import pass_skills_on
-{% endif %}
+from .extensions import EXTENSIONS
 from .upstream import PassedMethods, Upstream
 from .upstream_pool import UpstreamPool
 
@@ -205,9 +203,8 @@ class Proxy(Dispatcher):
         if RESOURCE_UPDATED in notifications:
             handlers |= {SUBSCRIBE: self._follow, UNSUBSCRIBE: self._stop_following}
         self.serve(handlers, *notifications)
-{% if "skills" in package.has.chosen %}
-        pass_skills_on(self, capabilities, self._pass_on)
-{% endif %}
+        for pass_on in EXTENSIONS:
+            pass_on(self, capabilities, self._pass_on)
         if client.instructions != self.settings.instructions:
             instructions = client.instructions
             self.settings = msgspec.structs.replace(self.settings, instructions=instructions)

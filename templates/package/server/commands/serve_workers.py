@@ -1,0 +1,53 @@
+"""Several processes at one port, in the command `serve`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import traceback
+from functools import partial
+from typing import Any
+
+from ...errors import ListenFailedError, MissingExtraError, WorkerFailedError
+from ..chosen import Server
+from .serve_command import SERVE_BY, AddOption, ServeBy, fail, load
+from .serve_http import serve_here
+
+
+def add_options(add: AddOption) -> None:
+    """Add the option `--workers`."""
+    add(
+        "--workers",
+        dest=SERVE_BY,
+        action=ServeBy,
+        type=_workers,
+        metavar="N",
+        help="serve by N processes at one port, none of which keeps sessions of its own",
+    )
+
+
+def _workers(text: str) -> Any:
+    """The function that serves, for a value of `--workers`."""
+    if not (text.isascii() and text.isdecimal() and int(text) >= 1):
+        raise argparse.ArgumentTypeError(f"expected a number of at least 1, got {text!r}")
+    return serve_here if int(text) == 1 else partial(_serve, int(text))
+
+
+def _serve(workers: int, target: str, options: dict[str, Any]) -> None:
+    """Serve by processes that load the target each."""
+    try:
+        Server.run_workers(partial(_load_or_exit, target), workers, **options)
+    except (MissingExtraError, ListenFailedError, ValueError) as error:
+        fail(str(error))
+    except WorkerFailedError as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise SystemExit(1) from None
+
+
+def _load_or_exit(target: str) -> Server:
+    """The server of a target; exit with code 1, not 2, if its module raises an error."""
+    try:
+        return load(target)
+    except Exception:
+        traceback.print_exc()
+        raise SystemExit(1) from None
