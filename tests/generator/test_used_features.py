@@ -14,7 +14,7 @@ from documents import examples
 from generator.command_line import run
 from generator.selections import NEWEST
 from mcpgen.model.choice import whole_features
-from mcpgen.model.parts import FEATURES
+from mcpgen.model.feature_table import FEATURES
 from mcpgen.package.used_features import chosen_words, uses_in
 
 SERVER = "from pkg import *\nserver = Server('a')\n"

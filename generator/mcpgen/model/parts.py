@@ -15,15 +15,11 @@ from mcpgen.errors import UsageError
 from mcpgen.model.feature_table import (
     ANY_EXTENSION,
     BASES,
+    FEATURES,
     TASKS,
     TASKS_EXTENSION,
     Base,
-)
-from mcpgen.model.feature_table import (
-    FEATURES as FEATURES,
-)
-from mcpgen.model.feature_table import (
-    Feature as Feature,
+    Feature,
 )
 from mcpgen.model.runtime import Runtime, check_form
 from mcpgen.names import Library
