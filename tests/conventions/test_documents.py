@@ -33,8 +33,8 @@ from mcpgen_runtime import (
     Server,
     testing,
 )
-from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
 from mcpgen_runtime.client.chosen import ConnectOptions
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions
 from mcpgen_runtime.testing import Pair
 
