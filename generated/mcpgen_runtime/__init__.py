@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("b5f90f570a973d7b",)
+_INTERFACES = ("03bf18eeaaea6109",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -82,7 +82,7 @@ _NAMES = {
     ),
     ".client.client_middleware": ("ClientNext", "ClientRequest"),
     ".runtime.task_handle": ("TaskHandle", "TaskUpdate"),
-    ".client.sync_task_handle": ("SyncTaskHandle",),
+    ".client.sync_base": ("SyncTaskHandle",),
     ".client.client_settings": (
         "Caching",
         "ClientLimits",
@@ -94,8 +94,7 @@ _NAMES = {
     ".client.served_tasks": ("ClientTasks",),
     ".client.card_reader": ("read_server_card",),
     ".client.sync": ("SyncStartedCall",),
-    ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync"),
-    ".client.sync_group": ("SyncClientGroup",),
+    ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync", "SyncClientGroup"),
     ".errors": (
         "AbsentMethodError",
         "AuthorizationError",

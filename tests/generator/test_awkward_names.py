@@ -196,7 +196,7 @@ def check_messages(pool: Iterable[str], folder: Path) -> None:
         revision = module("rdraft.methods").REVISION
         known = {*revision.client_requests, *revision.server_notifications}
         assert set(methods) <= known
-        for name in ("rdraft.client", "rdraft.client_sync", "rdraft.server", "client.async_client"):
+        for name in ("rdraft.client", "rdraft.server", "client.async_client"):
             kinds: list[Any] = [*module(name).__dict__.values()]
             for kind in kinds:
                 if isinstance(kind, type) and kind.__module__ == f"awkward.{name}":

@@ -9,10 +9,10 @@ from functools import cache
 import pytest
 
 from generator.selections import LAST_WITH_SESSIONS, PAIRWISE, rendered
-from mcpgen.model import parts
+from mcpgen.model import feature_table
 from mcpgen.render import closure
 
-FEATURES = tuple(each.name for each in parts.FEATURES)
+FEATURES = tuple(each.name for each in feature_table.FEATURES)
 OTHER_NAMES = {"dotenv": "python-dotenv", "opentelemetry": "opentelemetry-api", "re2": "google-re2"}
 OTHER_NAMES |= {"yaml": "pyyaml"}
 BROUGHT = {"httpcore2", "referencing", "jsonschema_specifications", "attrs", "typing_extensions"}

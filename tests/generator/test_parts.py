@@ -26,7 +26,7 @@ from generator.selections import (
     write_package,
 )
 from mcpgen.errors import UsageError
-from mcpgen.model import parts
+from mcpgen.model import feature_table, parts
 from mcpgen.model.choice import selection
 from mcpgen.model.parts import Selection, features
 from mcpgen.render import tree
@@ -421,7 +421,7 @@ def test_the_contents_of_a_package_follow_from_its_choice(
 def test_the_parts_of_a_package_are_named_with_their_sides(
     chosen: Selection, revisions: tuple[str, ...], expected: str
 ) -> None:
-    removed = tuple(f"-{each.name}" for each in parts.FEATURES if each.is_default)
+    removed = tuple(f"-{each.name}" for each in feature_table.FEATURES if each.is_default)
     chosen = replace(chosen, features=(*chosen.features, *removed))
     contents = features(chosen, [facts.load(name) for name in revisions])
     assert sorted(contents.parts) == expected.split()
@@ -513,7 +513,7 @@ def test_bases_are_those_of_chosen_features_and_transports() -> None:
 def test_an_installed_runtime_has_all_but_rendered_features() -> None:
     newest = [facts.load(NEWEST)]
     chosen = selection(("client",), ("stdio",), features=("none",), runtime="installed")
-    rendered_ones = {each.name for each in parts.FEATURES if each.is_rendered}
+    rendered_ones = {each.name for each in feature_table.FEATURES if each.is_rendered}
     contents = features(chosen, newest)
     assert {each.name for each in contents.absent} == rendered_ones == {"groups"}
     with pytest.raises(UsageError, match="pydantic"):

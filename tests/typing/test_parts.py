@@ -29,7 +29,7 @@ from generator.selections import (
     rendered,
     write_package,
 )
-from mcpgen.model.parts import FEATURES
+from mcpgen.model.feature_table import FEATURES
 from mcpgen.render.closure import imported_files
 
 pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]

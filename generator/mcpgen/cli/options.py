@@ -15,7 +15,8 @@ import click
 
 from mcpgen import paths
 from mcpgen.console import Console
-from mcpgen.model.parts import ALL, FEATURES, NONE, PARTS, TRANSPORTS, USED
+from mcpgen.model.feature_table import FEATURES
+from mcpgen.model.parts import ALL, NONE, PARTS, TRANSPORTS, USED
 from mcpgen.model.runtime import DISTRIBUTION, RUNTIMES
 from mcpgen.names import LIBRARIES
 

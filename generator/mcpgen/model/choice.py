@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mcpgen.errors import UsageError
+from mcpgen.model.feature_table import FEATURES
 from mcpgen.model.parts import (
     ALL,
-    FEATURES,
     NONE,
     PARTS,
     PEERS,

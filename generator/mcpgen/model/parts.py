@@ -15,11 +15,11 @@ from mcpgen.errors import UsageError
 from mcpgen.model.feature_table import (
     ANY_EXTENSION,
     BASES,
-    FEATURES as FEATURES,
+    FEATURES,
     TASKS,
     TASKS_EXTENSION,
     Base,
-    Feature as Feature,
+    Feature,
 )
 from mcpgen.model.runtime import Runtime, check_form
 from mcpgen.names import Library

@@ -10,8 +10,8 @@ from mcpgen import schema
 from mcpgen.console import Console, count_of
 from mcpgen.errors import UsageError
 from mcpgen.model import methods, normalize
+from mcpgen.model.feature_table import FEATURES, Feature
 from mcpgen.model.methods import Methods
-from mcpgen.model.parts import FEATURES, Feature
 from mcpgen.package import manifest
 from mcpgen.render import closure
 from mcpgen.schema import facts, revision_facts, shipped_extensions

@@ -20,7 +20,8 @@ from typing import TypeVar
 
 from mcpgen.errors import UsageError, safe_text
 from mcpgen.model import exports
-from mcpgen.model.parts import FEATURES, NONE, USED
+from mcpgen.model.feature_table import FEATURES
+from mcpgen.model.parts import NONE, USED
 from mcpgen.package import manifest
 from mcpgen.package.program_names import (
     CLASSES,

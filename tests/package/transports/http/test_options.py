@@ -232,7 +232,7 @@ async def test_no_connection_is_a_readable_error_at_once(
 
 @pytest.mark.parametrize("text", ["server.py", "ftp://host/", "localhost:80", b"http://host/"])
 async def test_a_text_that_is_no_url_is_a_mistake(text: Any) -> None:
-    with pytest.raises(TypeError, match="a command as a list of words.*; a URL that begins"):
+    with pytest.raises(TypeError, match=r"a command as a list of words.*; a URL that begins"):
         async with connect(text):
             raise AssertionError("it was opened")
 
