@@ -34,7 +34,7 @@ from mcpgen_runtime import (
     testing,
 )
 from mcpgen_runtime.client.chosen import ConnectOptions
-from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions
 from mcpgen_runtime.testing import Pair
 

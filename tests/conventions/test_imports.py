@@ -102,7 +102,7 @@ def imports_of(path: Path, tree: Path) -> Iterator[tuple[str, ...]]:
     """Modules of the same package that a file imports, wherever in the file."""
     kernel = module_of(path, tree)[1:-1] and not path.name.startswith(CHOSEN)
     for module in every_import_of(path, tree):
-        if not (kernel and module[-1] == CHOSEN):
+        if not (kernel and module[-1].startswith(CHOSEN)):
             yield module
 
 

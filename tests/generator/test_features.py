@@ -280,7 +280,7 @@ def test_errors_for_absent_features_say_how_to_add_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("option", "name", "feature", "module"),
     [
-        ("sessions='sealed'", "sessions='sealed'", "scaling", "sealed_sessions"),
+        ("sessions='sealed'", "sessions=", "scaling", "sealed_sessions"),
         ("shared='redis://127.0.0.1/0'", "shared=", "shared", "shared_endpoint"),
     ],
 )
@@ -304,7 +304,7 @@ pkg.Server("a").asgi({option})
         cwd=tmp_path,
     )
     assert done.stderr.splitlines()[-1] == (
-        f"ValueError: {name} comes with the feature {feature}, which this package was"
+        f"TypeError: server.asgi: {name} comes with the feature {feature}, which this package was"
         f" generated without: mcpgen update pkg --features +{feature}"
     )
 

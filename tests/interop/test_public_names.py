@@ -24,7 +24,7 @@ from pydantic import BaseModel
 import mcpgen_runtime
 from mcpgen_runtime import Client, Context, Middleware, Server, models, sdk_names
 from mcpgen_runtime.client.chosen import ConnectOptions
-from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 
 pytestmark = pytest.mark.interop
 

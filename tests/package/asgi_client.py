@@ -21,7 +21,7 @@ from typing import Any, TypeAlias, Unpack
 import anyio
 import anyio.abc
 
-from mcpgen_runtime.server.asgi.settings import ServerHttpOptions
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from package.asgi_stream import SECONDS, App, Reply, Stream
 from package.wire import HANDSHAKE, INITIALIZED, encode_message, facts, initialize, request
 

@@ -131,8 +131,14 @@ FEATURES = (
     Feature(
         "auth",
         frozenset({"http"}),
-        options=("asgi.auth", "run.auth", "ServerHttpSettings.auth"),
-        bases=(Base("Server", "server.toolkit.required_scopes.ScopedServer"),),
+        options=(
+            *("asgi.auth", "run.auth", "run_async.auth", "run_workers.auth"),
+            "ServerHttpSettings.auth",
+        ),
+        bases=(
+            Base("Server", "server.toolkit.required_scopes.ScopedServer"),
+            Base("ServerHttpOptions", "server.toolkit.required_scopes.AuthOptions"),
+        ),
     ),
     Feature(
         "elicitation",
@@ -312,10 +318,12 @@ FEATURES = (
         frozenset({"server", "http"}),
         brings=("workers",),
         options=(
-            *("asgi.sessions", "run.sessions", "Server.state_key", "ServerHttpSettings.sessions"),
+            *("asgi.sessions", "run.sessions", "run_async.sessions", "run_workers.sessions"),
+            *("Server.state_key", "ServerHttpSettings.sessions"),
         ),
         bases=(
             Base("Server", "server.toolkit.sealed_hosting.SealedHosting"),
+            Base("ServerHttpOptions", "server.toolkit.sealed_hosting.SealedOptions"),
             Base("Server", "server.toolkit.key_ring.KeyedServer"),
             Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
         ),
@@ -325,9 +333,15 @@ FEATURES = (
         frozenset({"server", "http"}),
         brings=("scaling", "serve", "workers"),
         server_members=("announcer",),
-        options=("asgi.shared", "run.shared", "ServerHttpSettings.shared"),
+        options=(
+            *("asgi.shared", "run.shared", "run_async.shared", "run_workers.shared"),
+            "ServerHttpSettings.shared",
+        ),
         commands=("announce", "serve --shared"),
-        bases=(Base("Server", "server.toolkit.shared_hosting.SharedHosting"),),
+        bases=(
+            Base("Server", "server.toolkit.shared_hosting.SharedHosting"),
+            Base("ServerHttpOptions", "server.toolkit.shared_hosting.SharedOptions"),
+        ),
     ),
     Feature(
         "tasks",
@@ -398,6 +412,7 @@ FEATURES = (
 """The features, in the order of tables."""
 
 BASES = (
+    Base("ServerHttpOptions", "server.asgi.sse_options.SseOptions", "http+sse"),
     Base("Server", "server.toolkit.any_hosting.AnyHosting", "stdio and http"),
     Base("Server", "server.toolkit.http_hosting.HttpHosting", "http alone"),
     Base("Server", "server.toolkit.stdio_hosting.StdioHosting", "stdio alone"),

@@ -27,6 +27,9 @@ from mcpgen.names import Library
 if TYPE_CHECKING:  # a mere check of a package need not load it
     from mcpgen.schema.revision_facts import Facts
 
+_OF_SERVER = ("Server.", "tool.", "asgi.", "run.", "run_async.", "run_workers.")
+"""The beginnings of options of `Server` and its methods."""
+
 PARTS = ("types", "protocol", "client", "server")
 TRANSPORTS = ("stdio", "http", "http+sse")
 ALL = "all"
@@ -139,7 +142,7 @@ class Features:
         for feature in FEATURES:
             if feature.name in self.chosen:
                 rows += (each for each in feature.bases if each.of == of)
-        parts = {"", *self.parts, self._transports}
+        parts = {"", *self.parts, self._transports, *(["http+sse"] if self.http_sse else [])}
         return tuple(dict.fromkeys(each for each in reversed(rows) if each.needs in parts))
 
     @property
@@ -209,7 +212,7 @@ class Features:
     def absent_of_server(self) -> Mapping[str, str]:
         """Members of `Server`, and options of it and its decorators, that absent features add."""
         options = self.absent_options.items()
-        own = {name: feature for name, feature in options if name.startswith(("Server.", "tool."))}
+        own = {name: feature for name, feature in options if name.startswith(_OF_SERVER)}
         return {**self.absent_members("server"), **own}
 
     @property

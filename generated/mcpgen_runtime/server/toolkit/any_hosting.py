@@ -8,14 +8,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ...runtime.request_context import Principal
-from .asgi_hosting import OVER_HTTP, AsgiHosting, check_options
+from .asgi_hosting import OVER_HTTP, AsgiHosting
 from .hosting import Transport, check_run
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
+    from ..asgi.chosen_http import ServerHttpOptions
     from ..asgi.listening import Address
-    from ..asgi.settings import ServerHttpOptions
     from ..stdio_server import Backend
 
 _PATH = "/mcp"
@@ -64,7 +64,7 @@ class AnyHosting(AsgiHosting):
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
         call = "server.run"
-        listened = _listened_address(call, transport, http, host, port, path, options)
+        listened = self._listened_address(call, transport, http, host, port, path, options)
         if listened is None:
             from ..stdio_server import run_stdio  # not needed for HTTP
 
@@ -105,7 +105,7 @@ class AnyHosting(AsgiHosting):
             Exception: As `run`, or whatever the lifespan raised.
         """
         call = "server.run_async"
-        listened = _listened_address(call, transport, http, host, port, path, options)
+        listened = self._listened_address(call, transport, http, host, port, path, options)
         if listened is None:
             from ..stdio_server import serve_stdio  # not needed for HTTP
 
@@ -117,39 +117,40 @@ class AnyHosting(AsgiHosting):
         _check_no_principal(call, principal)
         await self._serve_http(call, listened, path, options, banner, task_status)
 
+    @classmethod
+    def _listened_address(
+        cls,
+        call: str,
+        transport: str | None,
+        http: str | None,
+        host: str | None,
+        port: int | None,
+        path: str,
+        options: Mapping[str, Any],
+    ) -> Address | None:
+        """The address to listen at over HTTP; `None` for standard streams.
 
-def _listened_address(
-    call: str,
-    transport: str | None,
-    http: str | None,
-    host: str | None,
-    port: int | None,
-    path: str,
-    options: Mapping[str, Any],
-) -> Address | None:
-    """The address to listen at over HTTP; `None` for standard streams.
+        Raises:
+            TypeError: There is no such transport, an argument of HTTP is given for standard
+                streams, or `http` together with another address.
+            ValueError: `http` or `port` is not an address.
+            RunWhileImportedError: A command is importing the module.
+        """
+        check_run(call, transport, ("stdio", *OVER_HTTP))
+        given = {"http": http, "host": host, "port": port}
+        addresses = [name for name, value in given.items() if value is not None]
+        if transport in OVER_HTTP or (transport is None and addresses):
+            from ..asgi.listening import address_of  # not needed for standard streams
 
-    Raises:
-        TypeError: There is no such transport, an argument of HTTP is given for standard streams, or
-            `http` together with another address.
-        ValueError: `http` or `port` is not an address.
-        RunWhileImportedError: A command is importing the module.
-    """
-    check_run(call, transport, ("stdio", *OVER_HTTP))
-    given = {"http": http, "host": host, "port": port}
-    addresses = [name for name, value in given.items() if value is not None]
-    if transport in OVER_HTTP or (transport is None and addresses):
-        from ..asgi.listening import address_of  # not needed for standard streams
-
-        return address_of(call, http, host, port)
-    others = [*addresses, *(["path"] if path != _PATH else []), *options]
-    if others:
-        check_options(call, options)
-        raise TypeError(
-            f"{call}: {', '.join(others)}: of HTTP only; expected transport='http' or an address, "
-            f"got {'neither' if transport is None else repr(transport)}"
-        )
-    return None
+            return address_of(call, http, host, port)
+        others = [*addresses, *(["path"] if path != _PATH else []), *options]
+        if others:
+            cls._check_options(call, options)
+            raise TypeError(
+                f"{call}: {', '.join(others)}: of HTTP only; expected transport='http' or an "
+                f"address, got {'neither' if transport is None else repr(transport)}"
+            )
+        return None
 
 
 def _check_no_principal(call: str, principal: Principal | None) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from ..asgi.app import AsgiApplication
+    from ..asgi.chosen_http import ServerHttpOptions
     from ..asgi.listening import Address
     from ..asgi.request import OtherPaths
-    from ..asgi.settings import ServerHttpOptions
 
 OVER_HTTP = ("http", "streamable-http")
 """The names of the transport."""
@@ -79,21 +79,22 @@ class AsgiHosting(Hosting):
         from ..asgi.app import AsgiApplication  # not needed for standard streams
         from ..asgi.settings import ServerHttpSettings
 
-        check_options(call, options)
+        self._check_options(call, options)
         self._dispatcher.is_served = True
         settings = ServerHttpSettings(path=path, **options)
         return AsgiApplication(self._planned_service(), settings, self._other_paths)
 
+    @classmethod
+    def _check_options(cls, call: str, options: Mapping[str, Any]) -> None:
+        """Check that options of a method are options of HTTP.
 
-def check_options(call: str, options: Mapping[str, Any]) -> None:
-    """Check that options of a method are options of HTTP.
+        Raises:
+            TypeError: An option is unknown.
+        """
+        from ..asgi.chosen_http import ServerHttpOptions
 
-    Raises:
-        TypeError: An option is unknown.
-    """
-    from ..asgi.settings import ServerHttpOptions
+        if others := options.keys() - ServerHttpOptions.__optional_keys__:
+            from ...absence import keyword_error  # for the error only
 
-    if others := options.keys() - ServerHttpOptions.__optional_keys__:
-        from ...absence import keyword_error  # for the error only
-
-        raise keyword_error(call, sorted(others))
+            absent: Mapping[str, str] = getattr(cls, "_absent", {})  # of `Decorators`
+            raise keyword_error(call, sorted(others), absent)

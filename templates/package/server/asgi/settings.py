@@ -236,8 +236,8 @@ def _check_endpoint(endpoint: str | None) -> None:
         )
 
 
-class ServerHttpOptions(TypedDict, total=False):
-    """The attributes of `ServerHttpSettings` other than the path, as keyword arguments."""
+class HttpOptions(TypedDict, total=False):
+    """The attributes of `ServerHttpSettings` that every package with HTTP has, but the path."""
 
     hosts: Sequence[str] | None
     origins: Sequence[str] | None
@@ -246,10 +246,4 @@ class ServerHttpOptions(TypedDict, total=False):
     keep_alive: float | None
     retry: float
     limits: Limits
-    sse_path: str | None
-    messages_path: str
-    messages_endpoint: str | None
-    auth: Auth | None
-    sessions: SessionPlace
     stateless: bool
-    shared: Shared | None

@@ -10,7 +10,7 @@ from .hosting import Transport, check_run
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
-    from ..asgi.settings import ServerHttpOptions
+    from ..asgi.chosen_http import ServerHttpOptions
 
 
 class HttpHosting(AsgiHosting):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .asgi_hosting import AsgiHosting, check_options
+from .asgi_hosting import AsgiHosting
 from .hosting import check_run
 
 if TYPE_CHECKING:
-    from ..asgi.settings import ServerHttpOptions
+    from ..asgi.chosen_http import ServerHttpOptions
     from .workers import WorkerServer, WorkerSessions
 
 
@@ -65,7 +65,7 @@ class WorkerHosting(AsgiHosting):
 
         call = "server.run_workers"
         check_run(call, None, ())
-        check_options(call, options)
+        cls._check_options(call, options)
         address = address_of(call, http, host, port)
         sessions = cls._worker_sessions(options)
         run_workers(

@@ -17,10 +17,11 @@ from mcpgen_runtime import Context, Server
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import PRINCIPAL, Principal
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.asgi.quotas import Quotas, decoded_size
 from mcpgen_runtime.server.asgi.request import HttpRequest, RequestBodies
 from mcpgen_runtime.server.asgi.response_writer import SseResponse
-from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpOptions, ServerHttpSettings
+from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
 from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel, SseEndpoints
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
