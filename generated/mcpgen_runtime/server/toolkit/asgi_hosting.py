@@ -82,7 +82,7 @@ class AsgiHosting(Hosting):
         check_options(call, options)
         self._dispatcher.is_served = True
         settings = ServerHttpSettings(path=path, **options)
-        return AsgiApplication(self._planned_service(), settings, self._other_paths)
+        return AsgiApplication(self._service(), settings, self._other_paths)
 
 
 def check_options(call: str, options: Mapping[str, Any]) -> None:
