@@ -344,14 +344,6 @@ def installed(session: nox.Session) -> None:
         run_tests(session, *there, "-m", "typing", *wrong_lines, env=env)
 
 
-@measured
-def whole_way(session: nox.Session) -> None:
-    """The tests of serving over HTTP, with no request on the plain way: each newest revision."""
-    enter(session, "test")
-    selected = session.posargs or (*SOON, "--no-processes", "--newest")
-    run_tests(session, "--whole-way", *selected, "tests/package/server", *ON_ALL_CORES)
-
-
 def recorded(session: nox.Session) -> tuple[str]:
     """The option of pytest by which this session records what its tests prove, from now on."""
     record = record_of(session, session.name)

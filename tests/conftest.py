@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
 import os
 import shutil
 import socket
@@ -160,8 +159,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--every", action="store_true", help=text)
     text = "of the cases of a function on trio or on an older revision, each sixth, but for --every"
     parser.addoption("--sample", action="store_true", help=text)
-    text = "requests over HTTP go the whole way, those that could go the plain way too"
-    parser.addoption("--whole-way", action="store_true", help=text)
     text = "schedules of workers that share a state, on a virtual clock: how many, or FIRST-LAST"
     parser.addoption("--schedules", default="100", help=text)
     text = "servers over HTTP have three workers and an engine; each request reaches a random one"
@@ -194,8 +191,6 @@ def pytest_configure(config: pytest.Config) -> None:
         if is_first:
             os.environ[PACKAGE_VARIABLE] = package_with(models, config.stash[FOLDER])
         sys.path.insert(0, os.environ[PACKAGE_VARIABLE])
-    if config.getoption("--whole-way"):
-        vars(importlib.import_module("mcpgen_runtime.server.planned_calls"))["ENABLED"] = False
 
 
 def package_with(models: str, folder: str) -> str:

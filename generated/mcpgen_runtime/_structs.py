@@ -54,6 +54,7 @@ __all__ = [
     "asdict",
     "constant_of",
     "convert",
+    "create",
     "decoder",
     "encode",
     "encode_finite",
@@ -102,6 +103,9 @@ _GOT_NULL = "got `null`"
 # Bytes of JSON to sample, and the numbers of quotes and commas in them that a long text lacks.
 _SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
 
+
+create: Callable[..., Any] = msgspec.StructMeta.__call__
+"""Makes an object of a class from members by their Python names, without other spellings."""
 
 STRUCTS = (msgspec.Struct,)
 """The classes whose objects are objects on the wire."""

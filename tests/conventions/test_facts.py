@@ -44,8 +44,6 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "runtime/observability.py": "names spans by the tool or the prompt that they are about",
     "sdk_names.py": "what to use instead of names of other SDKs",
     "errors.py": "tells callers whether an error is about a resource that is not there",
-    "server/planned_calls.py": "reads calls of tools in one pass",
-    "server/toolkit/call_plans.py": "serves calls of tools by a plan",
     "server/toolkit/dispatcher.py": "handles calls of tools",
     "server/toolkit/mounted_items.py": "requests that are about items of mounted servers",
     "server/toolkit/completions.py": "completes arguments of prompts and of templates",

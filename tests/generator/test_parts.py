@@ -219,7 +219,9 @@ def test_modules_that_no_chosen_revision_needs_are_not_written() -> None:
     newest, oldest = rendered("all", "all", (NEWEST,)), rendered("server", "http+sse", (OLDEST,))
     sessions = {
         "server/asgi/session_endpoint.py",
-        "server/asgi/session_posts.py",
+        "server/asgi/session_exchange.py",
+        "server/asgi/session_messages.py",
+        "server/asgi/session_response.py",
         "server/asgi/http_session.py",
         "transports/http/session_recovery.py",
     }

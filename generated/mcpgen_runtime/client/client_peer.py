@@ -135,7 +135,7 @@ class ClientPeer(Peer):
         """Cancel all handlers of requests, since another peer has replaced their sender."""
         self.client_connection.peer_replaced()
         self.stop_serving()
-        self._scopes.clear()
+        self.scopes.clear()
 
     async def _handle(self, event: Event) -> None:
         match event:

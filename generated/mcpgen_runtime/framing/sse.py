@@ -273,6 +273,6 @@ def encode_comment(text: str = "") -> bytes:
 
 
 def _one_line(what: str, text: str) -> bytes:
-    if any(mark in text for mark in "\r\n\0"):
+    if not text.isprintable() and any(mark in text for mark in "\r\n\0"):
         raise LocalProtocolError(f"expected one line as {what} of an event, got {safe_repr(text)}")
     return text.encode()

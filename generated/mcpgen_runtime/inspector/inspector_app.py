@@ -34,18 +34,10 @@ from ..client.base import ClientBase, Handlers
 from ..errors import McpError, RemoteError
 from ..runtime.task_scope import TaskScope
 from ..server.asgi import uvicorn_adapter
+from ..server.asgi.body import Disconnected, RequestBodies
 from ..server.asgi.host_origin import HostOriginValidator
-from ..server.asgi.http_response import HttpResponse, not_allowed, refusal
-from ..server.asgi.request import (
-    Disconnected,
-    HttpRequest,
-    Receive,
-    RejectedBody,
-    RequestBodies,
-    Scope,
-    Send,
-    check_body,
-)
+from ..server.asgi.http_response import HttpResponse, Refused, not_allowed, refusal
+from ..server.asgi.request import HttpRequest, Receive, Scope, Send, check_body
 from ..server.asgi.settings import ServerHttpSettings
 from .app_sandbox import PATH as SANDBOXES
 from .app_sandbox import sandbox_page
@@ -117,10 +109,16 @@ class InspectorApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one HTTP request."""
         request = HttpRequest(scope)
+        try:
+            await self._serve(request, receive, send)
+        except Refused as refused:
+            await self._bodies.respond(refused, request, receive, send)
+
+    async def _serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         refused = self._refuse(request)
         if refused is not None:
-            await self._bodies.refuse(refused, request, receive, send)
-        elif request.path.startswith(_ACTIONS):
+            raise Refused(refused, "unread")
+        if request.path.startswith(_ACTIONS):
             with suppress(Disconnected):
                 await self._act(request, receive, send)
         elif request.path == "/events":
@@ -178,7 +176,9 @@ class InspectorApplication:
             return refusal(403, "expected the token of the URL that `inspect --web` printed")
         if request.method != ("POST" if is_action else "GET"):
             return not_allowed("POST" if is_action else "GET")
-        return check_body(request, self.settings.limits) if is_action else None
+        if is_action:
+            check_body(request, self.settings.limits)
+        return None
 
     def _refuse_sandbox(self, request: HttpRequest) -> HttpResponse | None:
         """The refusal of a request for a sandbox, at its own origin; `None` to accept it."""
@@ -193,14 +193,7 @@ class InspectorApplication:
 
     async def _act(self, request: HttpRequest, receive: Receive, send: Send) -> None:
         """Run an action of the page; cancel the action if the page disconnects."""
-        body: bytes | RejectedBody | None = None
-        with anyio.CancelScope() as scope:
-            body = await self._bodies.read(scope, receive)
-        if body is None:
-            body = self._bodies.rejection(scope)
-        if isinstance(body, RejectedBody):
-            await self._bodies.refuse(body.response, request, receive, send, partly_read=True)
-            return
+        body = await self._bodies.read(receive)
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(_cancel_when_gone, receive, tasks.cancel_scope)

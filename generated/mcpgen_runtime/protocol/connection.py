@@ -30,7 +30,7 @@ from ..errors import LocalProtocolError, McpError, MethodNotFoundError, Protocol
 from ..facts import Revision
 from ..foreign_text import safe_repr
 from . import jsonrpc
-from .lifecycle import RequestMetadata, Session, is_declared
+from .lifecycle import Session, is_declared
 from .receiver import Event, Ignored, Receiver, RequestFailed
 from .request_meta import NO_META, with_meta
 from .requests import (
@@ -49,7 +49,6 @@ from .requests import (
     notification,
     success_response,
 )
-from .states import State
 
 
 class Connection(Receiver):
@@ -335,20 +334,9 @@ class Connection(Receiver):
         """End all subscription streams; returns the messages to send."""
         return []
 
-    def ready_session(self, identifier: RequestId) -> Session | None:
-        """The session, if it is ready for a request and no request with this id is open."""
-        session, inbound = self._state.session, self._state.inbound
-        if session is None or session.state is not State.READY or identifier in inbound:
-            return None
-        return session
-
     def is_open(self, identifier: RequestId) -> bool:
         """Whether a request of the peer with this id has no response yet."""
         return identifier in self._state.inbound
-
-    def repeated_metadata(self, meta: bytes) -> RequestMetadata | None:
-        """The metadata of the last request, if `meta` is its `_meta`; `None` in sessions."""
-        return None
 
     def request_lost(self, identifier: RequestId, error: McpError) -> list[Event]:
         """The transport reports that a request of this side gets no response, and the error."""

@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, ClassVar
 
-from .._wire import to_builtins
+from .._wire import UNREADABLE, to_builtins
 from ..channel import OutgoingMessage, RequestId
 from ..errors import InvalidParamsError, InvalidRequestError, ProtocolError
 from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
+from . import jsonrpc
 from .connection import Connection
 from .lifecycle import Description, RequestMetadata, Session, sent_capabilities, with_extensions
 from .receiver import Event, Ignored, NotificationReceived, RequestReceived
-from .request_meta import NO_META, MetaCache
+from .request_meta import NO_META, MetaCache, read_meta
 from .requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, ConnectionState
 from .states import INITIALIZE, INITIALIZED, PING, SERVER_MOVES, State, Trigger, trigger_of
 
@@ -42,6 +43,32 @@ class HandshakeConnection(Connection):
     def own_requests(cls) -> frozenset[str]:
         """The requests that a connection handles itself, or checks against its session."""
         return frozenset(cls._OWN_REQUESTS)
+
+    def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
+        """Read a request; see `Receiver`."""
+        session, raw = self._state.session, message.params
+        if session is None or raw is None or message.id in self._state.inbound:
+            return super().read_request(message)
+        method = session.admitted.get(message.method)
+        if method is None or method.params is None:
+            return super().read_request(message)
+        try:
+            meta = read_meta(raw)
+            params = method.decode_params(raw)
+        except (ProtocolError, *UNREADABLE):
+            return super().read_request(message)  # tells what is wrong
+        stated = session.metadata
+        event = RequestReceived(
+            message.id,
+            method,
+            params,
+            raw,
+            meta,
+            stated.revision,
+            stated.peer_info,
+            stated.peer_capabilities,
+        )
+        return event, stated
 
     def _session_metadata(self, method: str) -> RequestMetadata:
         session = self._state.session

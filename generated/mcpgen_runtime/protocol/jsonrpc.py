@@ -57,6 +57,7 @@ _HALF_PAIR = re.compile(  # msgspec calls it truncated, or whatever comes behind
     rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]"
 )
 _NO_NUMBER = re.compile(rb"(?:NaN|-?Infinity)(?=\s*[,\]}])")
+_N = ord("n")  # the first byte of null
 _LEAST, _MOST = -(2**128), 2**128  # far beyond any counter
 
 
@@ -164,7 +165,7 @@ def _message(envelope: _Envelope) -> Message | None:
     )
     if envelope.jsonrpc == JSONRPC and type(envelope.method) is str:
         raw = envelope.params
-        params = None if isinstance(raw, UnsetType) or is_null(raw) else raw
+        params = None if isinstance(raw, UnsetType) or memoryview(raw)[0] == _N else raw
         if readable:
             return Request(identifier, envelope.method, params)
         if identifier is UNSET:
@@ -392,7 +393,9 @@ class _NotificationOut(msgspec.Struct, gc=False):
     jsonrpc: str = JSONRPC
 
 
-class _ResultOut(msgspec.Struct, gc=False):
+class ResultOut(msgspec.Struct, gc=False):
+    """A success response to encode."""
+
     result: Any
     id: RequestId
     jsonrpc: str = JSONRPC
@@ -437,7 +440,7 @@ def encode_result(identifier: RequestId, result: Any) -> bytes:
     Raises:
         UNWRITABLE: The result has no JSON form.
     """
-    return encode_finite(_ResultOut(result, identifier))
+    return encode_finite(ResultOut(result, identifier))
 
 
 def encode_error(

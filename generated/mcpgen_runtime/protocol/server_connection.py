@@ -46,11 +46,12 @@ from .lifecycle import (
     is_declared,
     without_malformed_extensions,
 )
-from .receiver import Event, RequestReceived, Send
+from .receiver import Event, Receiver, RequestReceived, Send
 from .request_meta import NO_META, MetaCache, decode_meta, raw_meta
 from .requests import (
     ACKNOWLEDGED,
     MESSAGE,
+    PROGRESS_TOKEN,
     RESOURCE_UPDATED,
     ConnectionState,
     cancellation,
@@ -68,6 +69,7 @@ SUBSCRIBED_URIS = "resourceSubscriptions"
 """Member of a filter: the resources to whose updates a stream subscribes."""
 
 _URI = "uri"
+_TOKENS = (int, str)
 _CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
 
 
@@ -89,7 +91,8 @@ class RequestMetaReader:
             keys = self._newest.facts.meta
             required = (keys.protocol_version, keys.client_info, keys.client_capabilities)
             self._required_keys = frozenset(key for key in required if key is not None)
-        # Most clients send the same `_meta` each time; the last one is decoded once.
+        # Most clients send the same `_meta` each time, but for a progress token.
+        self._last_known: Mapping[str, Any] | None = None
         self._last_json: bytes | None = None
         self.last_meta: Mapping[str, Any] = NO_META
         self.last: RequestMetadata | None = None
@@ -114,11 +117,16 @@ class RequestMetaReader:
         stated = self._read_stated(meta)
         if raw is None or len(raw) <= _CACHED_BYTES:
             self._last_json, self.last_meta, self.last = raw, meta, stated
+            self._last_known = {k: v for k, v in meta.items() if k != PROGRESS_TOKEN}
         return dict(meta), stated
 
-    def repeated_metadata(self, raw: bytes) -> RequestMetadata | None:
-        """The metadata of the last request, if `raw` is its `_meta`; `None` otherwise."""
-        return self.last if raw == self._last_json else None
+    def recall(self, meta: dict[str, Any]) -> RequestMetadata | None:
+        """The metadata of the last request, if `meta` is its `_meta`, but for a progress token."""
+        if PROGRESS_TOKEN in meta:
+            meta = meta.copy()
+            if type(meta.pop(PROGRESS_TOKEN)) not in _TOKENS:
+                return None
+        return self.last if meta == self._last_known else None
 
     def _read_stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
         if not self._modern or not (
@@ -213,21 +221,23 @@ class ServerConnection(HandshakeConnection):
         super()._drop(identifier)
         self._streams.close(identifier)
 
+    def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
+        """Read a request; see `Receiver`."""
+        return Receiver.read_request(self, message)
+
     def _read_metadata(
         self, message: jsonrpc.Request
     ) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
         reader = self._reader
-        last, params = reader.last, self._decode_like_last(message)
-        if params is not None and last is not None:
-            return params.meta, last, params
+        if reader.last is not None and (params := self._decode_like_last(message)) is not None:
+            stated = reader.recall(params.meta)
+            if stated is not None:
+                return params.meta, stated, params
         meta, metadata = reader.read(message.params)
         return meta, metadata or self._session_metadata(message.method), None
 
     def _decode_like_last(self, message: jsonrpc.Request) -> Any:
-        """Decode the params if their `_meta` is that of the last request; `None` otherwise.
-
-        Most requests of a per-request revision repeat `_meta`, so `_meta` is not decoded again.
-        """
+        """Decode the params by the revision of the last request; `None` if they don't fit."""
         reader = self._reader
         if reader.last is None or message.params is None:
             return None
@@ -238,7 +248,7 @@ class ServerConnection(HandshakeConnection):
             params = method.decode_params(message.params)
         except UNREADABLE:
             return None
-        return params if getattr(params, "meta", None) == reader.last_meta else None
+        return params if type(getattr(params, "meta", None)) is dict else None
 
     def _out_of_turn_error(self, method: str) -> ProtocolError:
         if not (supported := ", ".join(self._reader.supported)):
@@ -308,10 +318,6 @@ class ServerConnection(HandshakeConnection):
         requested = accepted_of_extensions(event.raw_params, event.revision, own, peer)
         admitted = {member: list(admit(name, each)) for name, member, each in requested}
         return {member: subjects for member, subjects in admitted.items() if subjects}
-
-    def repeated_metadata(self, meta: bytes) -> RequestMetadata | None:
-        """The metadata of the last request, if `meta` is its `_meta`; `None` otherwise."""
-        return self._reader.repeated_metadata(meta)
 
     def is_subscribed(self, uri: str) -> bool:
         """Whether the client subscribed to a resource."""

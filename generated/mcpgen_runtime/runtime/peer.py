@@ -10,12 +10,13 @@ until one has ended. `Connection` implements the rules of the protocol. Runs on 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import math
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Coroutine
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -51,9 +52,10 @@ from ..protocol.receiver import (
     Send,
     UnmatchedResponse,
 )
-from .concurrency import check_own_failure, run_eagerly
+from .concurrency import HAS_EAGER_TASKS, Cancellable, begin_task, check_own_failure, run_eagerly
 from .pending_requests import PARTING_SECONDS, PendingRequests
 from .request_context import Application, context_of
+from .task_scope import on_asyncio
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -88,19 +90,6 @@ def _size_of(event: RequestReceived | NotificationReceived) -> int:
     return 0 if raw is None else memoryview(raw).nbytes
 
 
-class PlannedCall(Protocol):
-    """A call of the peer that is served by a plan."""
-
-    async def serve(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
-        """Serve the call in the task that reads; `False` if nothing was done for it.
-
-        Args:
-            scope: The scope of the task.
-            hand_over: Starts another task that reads, since the call suspends this task.
-        """
-        ...
-
-
 class Peer:
     """Runs one connection over one channel.
 
@@ -113,7 +102,6 @@ class Peer:
             channel. At the limit, and at `HELD_BYTES`, reading stops at the next request until a
             handler ends; while this side waits for responses itself, further requests are refused
             (-32603) and further notifications are dropped.
-        planned: Parses a call that is served by a plan; `None` if there are no plans.
         longest_hold: Most seconds for which reading stops; only reading detects the end of a
             connection.
         unmatched_seconds: Seconds after which open requests fail if a response came that nobody can
@@ -121,6 +109,7 @@ class Peer:
 
     Attributes:
         connection: As passed.
+        scopes: The scopes of the tasks that serve the peer's requests, by id.
         callers: The requests of this side and the tasks that wait for responses.
     """
 
@@ -132,7 +121,6 @@ class Peer:
         *,
         drain: float = 0.0,
         max_concurrent_requests: int = CONCURRENT_REQUESTS,
-        planned: Callable[[bytes, Peer], PlannedCall | None] | None = None,
         longest_hold: float = 60.0,
         unmatched_seconds: float = UNMATCHED_SECONDS,
     ) -> None:
@@ -154,14 +142,15 @@ class Peer:
         )
         self._stalled = False  # no handler ended during the last pause of reading
         self._overflowed = False  # a message was refused or dropped since a handler ended
-        self._scopes: dict[RequestId, anyio.CancelScope] = {}
+        self.scopes: dict[RequestId, Cancellable] = {}
+        self._running: set[asyncio.Task[None]] = set()  # of handlers that wait
+        self._begins_tasks = False
         self._events: deque[Event] = deque()
         self._read_in_a_row = 0
         self._idle: anyio.Event | None = None
         self._closing = False
         self._cause: Exception | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._planned = planned
 
     # Created at first use: a peer that answers one request needs none of these.
 
@@ -188,10 +177,15 @@ class Peer:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
+                self._begins_tasks = HAS_EAGER_TASKS and on_asyncio()
                 self._channel.settle_by(self._settle)
                 tasks.start_soon(self._read)
                 await self._channel_ended.wait()
                 await self._finish()
+                for task in list(self._running):
+                    task.cancel()
+                if self._running:
+                    await asyncio.wait(self._running)
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
@@ -220,18 +214,13 @@ class Peer:
 
     def stop_serving(self) -> None:
         """Cancel all handlers of requests: the peer is gone."""
-        for scope in list(self._scopes.values()):
+        for scope in list(self.scopes.values()):
             scope.cancel()
-
-    def begin(self, identifier: RequestId, scope: anyio.CancelScope) -> None:
-        """Register the scope to cancel when a request is cancelled whose handler has begun."""
-        self._scopes[identifier] = scope
 
     async def handle(
         self,
         event: Event,
         scope: anyio.CancelScope | None = None,
-        handler: Awaitable[Any] | None = None,
     ) -> None:
         """Handle an event completely, in this task.
 
@@ -241,11 +230,10 @@ class Peer:
         Args:
             event: The event.
             scope: The scope that a cancellation of the request cancels; by default a new scope.
-            handler: The request's handler, if it has begun already: returns the result or raises.
         """
         if isinstance(event, RequestReceived):
             if scope is not None:
-                await self._serve(event, scope, handler)
+                await self._serve(event, scope)
             else:
                 with anyio.CancelScope() as scope:
                     await self._serve(event, scope)
@@ -272,14 +260,17 @@ class Peer:
         try:
             with anyio.CancelScope() as scope:
                 while reading:
-                    if not self._events and not await self._receive(scope, hand_over):
+                    if not self._events and not await self._receive():
                         return
                     while reading and self._events:
                         event = self._events.popleft()
                         if isinstance(event, RequestReceived):
                             if self._may_start() or await self._has_room(event):
-                                self._size = _size_of(event)
-                                await run_eagerly(self._serve(event, scope), hand_over)
+                                if self._begins_tasks:
+                                    self._begin(event)
+                                else:
+                                    self._size = _size_of(event)
+                                    await run_eagerly(self._serve(event, scope), hand_over)
                         elif isinstance(event, NotificationReceived):
                             if self._may_start() or await self._has_room(event):
                                 self._size = _size_of(event)
@@ -294,6 +285,27 @@ class Peer:
                 self._held -= size
                 self._stalled = self._overflowed = False
                 self._resume_reading()
+
+    def _begin(self, event: RequestReceived) -> None:
+        """Serve a request in a task of its own, which has no cost unless the handler waits."""
+        task = begin_task(self._serve(event, None))
+        if not task.done():
+            size = _size_of(event)
+            self._suspended += 1
+            self._held += size
+            self._running.add(task)
+            task.add_done_callback(partial(self._end, size))
+        elif not task.cancelled():
+            task.result()
+
+    def _end(self, size: int, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        self._suspended -= 1
+        self._held -= size
+        self._stalled = self._overflowed = False
+        self._resume_reading()
+        if not task.cancelled() and task.exception() is not None:
+            logger.error("a request failed", exc_info=task.exception())
 
     def _may_start(self) -> bool:
         """Whether another handler may be started now."""
@@ -330,7 +342,7 @@ class Peer:
             self.callers.handle_notification(event)
             return
         await self.callers.send(
-            self._error_response(
+            self.error_response(
                 event,
                 InternalError(
                     f"too much at once: {why}; the request was not begun", data=NOT_BEGUN
@@ -338,8 +350,8 @@ class Peer:
             )
         )
 
-    async def _receive(self, scope: anyio.CancelScope, hand_over: Callable[[], None]) -> bool:
-        """Receive the next message, and serve a planned call; `False` at the channel's end."""
+    async def _receive(self) -> bool:
+        """Receive the next message; `False` at the channel's end."""
         self._read_in_a_row += 1
         if self._read_in_a_row % _IN_A_ROW == 0:
             from anyio.lowlevel import checkpoint  # loaded with the event loop
@@ -359,11 +371,6 @@ class Peer:
             self._channel_ended.set()
             return False
         else:
-            if self._planned is not None and self._may_start():
-                self._size = len(data)
-                call = self._planned(data, self)
-                if call is not None and await call.serve(scope, hand_over):
-                    return True
             now = anyio.current_time() if self.callers.timed else 0.0
             self._events += self.connection.receive(data, now)
         return True
@@ -417,8 +424,7 @@ class Peer:
     async def _serve(
         self,
         event: RequestReceived,
-        scope: anyio.CancelScope,
-        handler: Awaitable[Any] | None = None,
+        scope: Cancellable | None,
     ) -> None:
         """Run the handler of a request and send its response, unless it is cancelled.
 
@@ -426,19 +432,18 @@ class Peer:
             event: The request.
             scope: The scope of this task. A cancellation is read by another task; by then this task
                 only serves the request.
-            handler: The handler, if it has begun already: returns the result or raises.
         """
-        scopes = self._scopes
-        if handler is None or not scope.cancel_called:  # or its id may be another request's now
-            scopes[event.id] = scope
+        scopes = self.scopes
+        if scope is None:
+            scope = asyncio.current_task()
+            assert scope is not None
+        scopes[event.id] = scope
         try:
             message: OutgoingMessage | None = None
             failure: ProtocolError | None = None
             # After a cancellation the peer may reuse the id, for a request with another scope.
             try:
-                if handler is None:
-                    handler = self._application.handle(context_of(self.callers, event))
-                result = await handler
+                result = await self._application.handle(context_of(self.callers, event))
                 if scopes.get(event.id) is not scope:
                     return
                 message = self.connection.respond(event.id, result)
@@ -447,7 +452,7 @@ class Peer:
             if failure is not None:
                 if scopes.get(event.id) is not scope:
                     return
-                message = self._error_response(event, failure)
+                message = self.error_response(event, failure)
             await self.callers.send(message)
         finally:
             if scopes.get(event.id) is scope:
@@ -465,7 +470,7 @@ class Peer:
         logger.error("%s failed", event.method.name, exc_info=error)
         return InternalError("internal error")
 
-    def _error_response(
+    def error_response(
         self, event: RequestReceived, failure: ProtocolError
     ) -> OutgoingMessage | None:
         try:
@@ -495,7 +500,7 @@ class Peer:
             case CancelReceived(id=identifier, reason=reason):
                 why = safe_text(reason or "no reason")
                 logger.debug("request %s was cancelled: %s", safe_repr(identifier), why)
-                if (scope := self._scopes.pop(identifier, None)) is not None:
+                if (scope := self.scopes.pop(identifier, None)) is not None:
                     scope.cancel()
             case UnmatchedResponse():
                 self._handle_unmatched(event)
@@ -509,7 +514,7 @@ class Peer:
     async def _finish(self) -> None:
         """Let open requests finish within the drain time, after the channel has ended."""
         self._settle_all()
-        if self._scopes and not self._closing:
+        if self.scopes and not self._closing:
             self._idle = anyio.Event()
             with anyio.move_on_after(self._drain):
                 await self._idle.wait()

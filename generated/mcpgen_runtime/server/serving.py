@@ -31,7 +31,6 @@ from ..protocol.lifecycle import Admit, Description, OnSubscription
 from ..runtime.peer import CONCURRENT_REQUESTS, Peer
 from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import Application
-from .planned_calls import CallPlan, planned_calls
 
 _MOST_PENDING = 1000  # announcements queued for a client that does not read
 
@@ -224,10 +223,6 @@ class Announcer:
             self.remove(queue)
 
 
-def _no_plan(revision: Revision, tool: str) -> None:
-    """The plan of a tool: none, so that the application serves its calls."""
-
-
 def _ignore_state(state: Any) -> None:
     """Discard the value of a lifespan."""
 
@@ -264,7 +259,6 @@ class Service(msgspec.Struct, frozen=True):
         secret_names_of: Names of the arguments of a tool that traces mask.
         on_subscription: Called with the URIs of the resources that a stream subscribes to.
         admit: Returns the admitted subjects of a subscription to an extension's notification.
-        call_plan: The plan of a tool in a revision; `None` if the application serves its calls.
         share: Functions that receive the `SharedWorker` of the process, before serving.
         shared_keys: Returns the keys that processes which serve together share, newest first.
     """
@@ -284,7 +278,6 @@ class Service(msgspec.Struct, frozen=True):
     secret_names_of: Callable[[str], Collection[str]] = _no_secrets
     on_subscription: OnSubscription | None = None
     admit: Admit | None = None
-    call_plan: Callable[[Revision, str], CallPlan | None] = _no_plan
     share: Sequence[Callable[[Any], None]] = ()
     shared_keys: Callable[[], Sequence[bytes]] = tuple[bytes, ...]
 
@@ -320,7 +313,6 @@ def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
         service.application,
         drain=service.drain,
         max_concurrent_requests=service.max_concurrent_requests,
-        planned=planned_calls(service.call_plan),
     )
     return AnnouncementQueue(peer)
 

@@ -29,16 +29,17 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .lifecycle import RequestMetadata, is_declared, needs_session
+from .jsonrpc import read_id
+from .lifecycle import Description, RequestMetadata, is_declared, needs_session
 from .request_meta import NO_META, read_meta
 from .requests import (
     CANCELLED,
     PROGRESS,
+    PROGRESS_TOKEN,
     ConnectionState,
     InboundRequest,
     OutboundRequest,
     error_response,
-    progress_token_of,
     success_response,
 )
 from .states import INITIALIZE, PING, State
@@ -191,6 +192,8 @@ class Receiver:
     def __init__(self, state: ConnectionState) -> None:
         self._state = state
         self._handshakes = state.revisions.of(Lifecycle.HANDSHAKE)
+        self._described: Description | None = None
+        self._rows: dict[str, Method] = {}
 
     def result_decoder(self, method: Method) -> Callable[[bytes | Raw], Any]:
         """The decoder for results of a method."""
@@ -267,28 +270,50 @@ class Receiver:
                 return self._receive_invalid(message)
 
     def _receive_request(self, message: jsonrpc.Request) -> list[Event]:
-        revision: Revision | None = None  # not known, and not loaded, before it is stated
+        try:
+            event, stated = self.read_request(message)
+        except ProtocolError as error:
+            return [self.refuse(message, error)]
+        self.register(event, stated)
+        return self.handle_request(event)
+
+    def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
+        """Read a request, and its metadata. Changes no open requests.
+
+        Raises:
+            ProtocolError: The request is refused.
+        """
         try:
             meta, stated, params = self._read_metadata(message)
-            revision = stated.revision
             if message.id in self._state.inbound:
                 raise InvalidRequestError(f"id {safe_repr(message.id)} belongs to an open request")
-            event = self._decode_request(message, meta, stated, params)
-        except ProtocolError as error:
-            return [self._refuse(message.id, error, revision or self._session_revision())]
+            return self._decode_request(message, meta, stated, params), stated
         except RecursionError as error:
-            deep = InvalidRequestError(f"{safe_text(message.method)}: {error_text(error)}")
-            return [self._refuse(message.id, deep, revision or self._session_revision())]
-        self.register(event, stated)
+            text = f"{safe_text(message.method)}: {error_text(error)}"
+            raise InvalidRequestError(text) from None
+
+    def handle_request(self, event: RequestReceived) -> list[Event]:
+        """Answer a registered request that the connection handles itself; pass on any other."""
         try:
             return self._handle_request(event)
         except RecursionError as error:
-            self._drop(message.id)
-            reason = InvalidParamsError(f"{message.method}: params: {error_text(error)}")
-            return [self._refuse(message.id, reason, revision)]
+            self._drop(event.id)
+            reason = InvalidParamsError(f"{event.method.name}: params: {error_text(error)}")
+            return [self._refuse(event.id, reason, event.revision)]
         except ProtocolError as error:
-            self._drop(message.id)
-            return [self._refuse(message.id, error, revision)]
+            self._drop(event.id)
+            return [self._refuse(event.id, error, event.revision)]
+
+    def refuse(self, message: jsonrpc.Request, error: ProtocolError) -> Send:
+        """The refusal of a request that `read_request` refused."""
+        return self._refuse(message.id, error, self._refusing_revision(message))
+
+    def _refusing_revision(self, message: jsonrpc.Request) -> Revision:
+        """The revision of the refusal: that of the request, as far as it can be told."""
+        try:
+            return self._read_metadata(message)[1].revision
+        except (ProtocolError, RecursionError):
+            return self._session_revision()
 
     def _handle_request(self, event: RequestReceived) -> list[Event]:
         """Respond to a request that the connection handles itself; pass on any other."""
@@ -318,11 +343,12 @@ class Receiver:
             event: The request.
             stated: Its metadata.
         """
+        token = event.meta.get(PROGRESS_TOKEN)
         self._state.inbound[event.id] = InboundRequest(
             event.method,
             event.revision,
             event.params,
-            progress_token_of(event.meta) if event.meta else None,
+            None if token is None else read_id(token),
             stated.log_level,
             stated.peer_capabilities,
         )
@@ -356,8 +382,11 @@ class Receiver:
             InvalidParamsError: The params do not fit the method.
         """
         state, session, revision = self._state, self._state.session, stated.revision
-        in_session = session is not None and stated is session.metadata
-        method = session.admitted.get(message.method) if session and in_session else None
+        in_session = False
+        if session is not None and stated is session.metadata:
+            in_session, method = True, session.admitted.get(message.method)
+        else:
+            method = self._declared_row(revision, message.method)
         if method is None:
             method = state.inbound_method(revision, message.method)
             if method is None or not self._has_declared(method, revision):
@@ -380,6 +409,20 @@ class Receiver:
             stated.peer_info,
             stated.peer_capabilities,
         )
+
+    def _declared_row(self, revision: Revision, name: str) -> Method | None:
+        """The row of a request that was declared before, in this description; else `None`."""
+        description = self._state.describe(revision)
+        if description is not self._described:
+            self._described, self._rows = description, {}
+        method = self._rows.get(name)
+        if method is None:
+            method = self._state.inbound_method(revision, name)
+            if method is None or not self._has_declared(method, revision):
+                return None
+            if len(self._rows) < _MOST_ADMITTED:
+                self._rows[name] = method
+        return method
 
     def _has_declared(self, method: Method, revision: Revision) -> bool:
         """Whether this side declared the capability that a received request belongs to."""

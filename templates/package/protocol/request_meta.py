@@ -80,7 +80,12 @@ class _MetaOnly(msgspec.Struct, gc=False):
     meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
 
 
+class _WithMeta(msgspec.Struct, gc=False):
+    meta: dict[str, Any] | UnsetType = msgspec.field(name="_meta", default=UNSET)
+
+
 _find_meta = decoder(_MetaOnly)
+_find_object = decoder(_WithMeta)
 _decode_object = decoder(dict[str, Any])
 
 
@@ -90,7 +95,16 @@ def read_meta(params: Raw | None) -> Mapping[str, Any]:
     Raises:
         InvalidParamsError: `params` or `_meta` is not an object.
     """
-    return decode_meta(raw_meta(params))
+    if params is None:
+        return NO_META
+    raw = bytes(params)
+    if b'"_meta"' not in raw and raw[:1] == b"{":
+        return NO_META
+    try:
+        meta = _find_object(raw).meta
+    except UNREADABLE:
+        return decode_meta(raw_meta(params))  # tells what is wrong
+    return NO_META if meta is UNSET else meta
 
 
 def lacks_meta(params: bytes) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from .._structs import replace
+from .._structs import encode_finite, replace
 from .._wire import (
     STRUCTS,
     UNWRITABLE,
@@ -404,7 +404,7 @@ def success_response(
         return None
     revision = request.revision
     own: tuple[Mapping[str, Any], Any] = (NO_META, NO_META)
-    if state.role == "server":
+    if state.role == "server" and revision.facts.meta.server_info is not None:
         own = state.meta.of_results(revision, state.describe)
     data = encode_response(
         identifier, result, request.method, revision, request.peer_capabilities, *own
@@ -452,7 +452,7 @@ def encode_response(
     if (input_requests := getattr(typed, "input_requests", None)) is not None:
         _check_input_requests(revision, peer_capabilities, input_requests)
     try:
-        return jsonrpc.encode_result(identifier, typed)
+        return encode_finite(jsonrpc.ResultOut(typed, identifier))
     except UNWRITABLE as error:
         text = f"{method.name}: result: no JSON form: {error_text(error)}"
         raise InternalError(text) from error

@@ -10,23 +10,19 @@ A one-shot event wakes one waiting task at the least cost on the running event l
 
 from __future__ import annotations
 
-import dis
-import inspect
+import asyncio
 import sys
 import types
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
-from functools import lru_cache
 from operator import call
-from typing import Any, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import anyio
 
 Result = TypeVar("Result")
 _Step: TypeAlias = Callable[..., Any]
-
-_SUSPENDING = frozenset({"YIELD_VALUE", "YIELD_FROM", "SEND"})
-"""The instructions of CPython at which a coroutine may suspend."""
 
 
 def run_eagerly(
@@ -92,19 +88,25 @@ def _resume(
             return result
 
 
-def never_suspends(function: object) -> TypeGuard[Callable[..., Coroutine[Any, Any, Any]]]:
-    """Whether a function is a coroutine function whose code has no suspension point."""
-    function = getattr(function, "__func__", function)  # of a bound method
-    return isinstance(function, types.FunctionType) and _never_suspends(function.__code__)
+class Cancellable(Protocol):
+    """A scope or a task."""
+
+    def cancel(self) -> object: ...
 
 
-@lru_cache(1000)
-def _never_suspends(code: types.CodeType) -> bool:
-    instructions = {each.opname for each in dis.get_instructions(code)}
-    return bool(code.co_flags & inspect.CO_COROUTINE) and _SUSPENDING.isdisjoint(instructions)
+HAS_EAGER_TASKS = sys.version_info >= (3, 12)
+"""Whether a task of asyncio may run at once, until it waits for something first."""
 
 
-async def outcome(value: Any, error: BaseException | None) -> Any:
+def begin_task(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    """A task of asyncio that has run until it waits for something first (from Python 3.12 on)."""
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(coroutine, loop=loop, eager_start=True)
+    return loop.create_task(coroutine)
+
+
+async def outcome(value: Any, error: BaseException | None = None) -> Any:
     """Return the result of a call that has ended, or raise its exception."""
     if error is not None:
         raise error
@@ -169,6 +171,61 @@ class _AnyioEvent:
 
     def __await__(self) -> Generator[Any, Any, object]:
         return self._event.wait().__await__()
+
+
+class Turns:
+    """Lets tasks use something one after the other; costs nothing while a single task does.
+
+    `if not turns.take(): await turns.wait()`, and `turns.pass_on()` at the end.
+    """
+
+    __slots__ = ("_is_taken", "_waiting")
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._waiting: deque[OneShotEvent] | None = None
+
+    def take(self) -> bool:
+        """Take the turn if no other task has it."""
+        if self._is_taken:
+            return False
+        self._is_taken = True
+        return True
+
+    async def wait(self) -> None:
+        """Wait for the turn."""
+        if self._waiting is None:
+            self._waiting = deque()
+        event = event_type()()
+        self._waiting.append(event)
+        try:
+            await event
+        except BaseException:
+            if event in self._waiting:
+                self._waiting.remove(event)
+            else:  # the turn came and is not used
+                self.pass_on()
+            raise
+
+    def pass_on(self) -> None:
+        """Give the turn to the task that has waited longest."""
+        while self._waiting:
+            event = self._waiting.popleft()
+            if not event.done():
+                event.set_result(None)
+                return
+        self._is_taken = False
+
+    async def __aenter__(self) -> None:
+        if self._is_taken:
+            await self.wait()
+        self._is_taken = True
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._waiting:
+            self.pass_on()
+        else:
+            self._is_taken = False
 
 
 def event_type() -> Callable[[], OneShotEvent]:

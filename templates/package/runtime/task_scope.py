@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import itertools
 import logging
+import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
@@ -33,7 +34,8 @@ AGAIN_SECONDS = 1.0
 _STARTED: set[Any] = set()  # asyncio keeps no strong reference to a task
 
 
-def _on_asyncio() -> bool:
+def on_asyncio() -> bool:
+    """Whether the running event loop is one of asyncio."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -47,6 +49,57 @@ def scope_type() -> Callable[[], anyio.CancelScope]:
     `anyio.CancelScope` detects the event loop for each scope, which doubles the cost of the scope.
     """
     return type(anyio.CancelScope())
+
+
+class NativeScope:
+    """A cancel scope by the means of asyncio alone.
+
+    It need not nest with scopes of anyio: a coroutine that was begun before the scope was entered
+    may go on in it. Its cancellation is delivered once.
+
+    Attributes:
+        cancel_called: Whether it was cancelled, or its deadline passed.
+        shield: Has no effect.
+    """
+
+    __slots__ = ("__weakref__", "_deadline", "_task", "_timer", "cancel_called", "shield")
+
+    def __init__(self) -> None:
+        self.cancel_called = self.shield = False
+        self._deadline = math.inf
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[Any] | None = None
+
+    def __enter__(self) -> NativeScope:
+        self._task = asyncio.current_task()
+        return self
+
+    def __exit__(self, kind: Any, error: Any, frames: Any) -> bool:
+        self.deadline = math.inf
+        task, self._task = self._task, None
+        if not self.cancel_called or task is None:
+            return False
+        return task.uncancel() == 0 and kind is asyncio.CancelledError
+
+    @property
+    def deadline(self) -> float:
+        """When the scope cancels itself, on the clock of the loop."""
+        return self._deadline
+
+    @deadline.setter
+    def deadline(self, value: float) -> None:
+        self._deadline = value
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if value != math.inf:
+            self._timer = asyncio.get_running_loop().call_at(value, self.cancel)
+
+    def cancel(self) -> None:
+        """Cancel the task in the scope."""
+        if not self.cancel_called and self._task is not None:
+            self.cancel_called = True
+            self._task.cancel()
 
 
 def loop_clock() -> Callable[[], float]:
@@ -95,7 +148,7 @@ class TaskScope:
         self._stopped = anyio.Event()
         self._together: deque[Callable[[], Coroutine[Any, Any, object]]] = deque()
         self._is_taking = False
-        self.on_asyncio = _on_asyncio()
+        self.on_asyncio = on_asyncio()
         self._failure: Exception | None = None
         self.state: Any = None
         self.running = False

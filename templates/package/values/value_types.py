@@ -122,7 +122,7 @@ def convert(value: Any, kind: Any, *, strict: bool) -> Any:
     Raises:
         msgspec.ValidationError: The data does not fit.
     """
-    return msgspec.convert(value, kind, strict=strict, str_keys=True, dec_hook=_HOOKS[strict])
+    return msgspec.convert(value, kind, strict=strict, str_keys=True, dec_hook=HOOKS[strict])
 
 
 def to_json(value: Any) -> Any:
@@ -197,7 +197,7 @@ def _decode(kind: Any, value: Any, *, strict: bool) -> Any:
     raise TypeError(f"expected a type with a JSON form, got {kind!r}")
 
 
-_HOOKS = {strict: partial(_decode, strict=strict) for strict in (True, False)}
+HOOKS = {strict: partial(_decode, strict=strict) for strict in (True, False)}
 
 
 def _encode(value: Any) -> Any:
@@ -287,7 +287,7 @@ def _union(members: Sequence[Any], annotation: Any) -> Any:
     """A union for msgspec; members without a tag are tried in the order of their fit."""
     union: Any = Union[tuple(members)]  # noqa: UP007 - the members are known at run time only
     try:
-        msgspec.json.Decoder(union, dec_hook=_HOOKS[True])
+        msgspec.json.Decoder(union, dec_hook=HOOKS[True])
     except TypeError:
         objects = [each for each in members if has_fields(each)]
         rest = [each for each in members if not has_fields(each)]

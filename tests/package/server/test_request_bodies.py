@@ -11,12 +11,10 @@ import msgspec
 import pytest
 
 from mcpgen_runtime.protocol import jsonrpc
-from mcpgen_runtime.server.asgi.http_response import refusal
+from mcpgen_runtime.server.asgi.body import Disconnected, RequestBodies
+from mcpgen_runtime.server.asgi.http_response import Refused, refusal
 from mcpgen_runtime.server.asgi.request import (
-    Disconnected,
     HttpRequest,
-    RejectedBody,
-    RequestBodies,
     check_events,
     check_initialize,
     check_post,
@@ -34,7 +32,7 @@ def part(size: int = PART, *, more: bool = True) -> dict[str, Any]:
     return {"type": "http.request", "body": b"x" * size, "more_body": more}
 
 
-async def read(bodies: RequestBodies, *messages: MutableMapping[str, Any]) -> bytes | RejectedBody:
+async def read(bodies: RequestBodies, *messages: MutableMapping[str, Any]) -> bytes | Refused:
     """The body that some messages have; it comes in pieces, and never ends if none is the last."""
     waiting = iter(messages)
 
@@ -45,9 +43,10 @@ async def read(bodies: RequestBodies, *messages: MutableMapping[str, Any]) -> by
         await anyio.sleep_forever()
         raise AssertionError("sleeps for ever")
 
-    with anyio.CancelScope() as scope:
-        return await bodies.read(scope, receive)
-    return bodies.rejection(scope)
+    try:
+        return await bodies.read(receive)
+    except Refused as refused:
+        return refused
 
 
 async def test_a_long_body_is_counted_until_it_is_released() -> None:
@@ -77,7 +76,7 @@ async def test_an_incomplete_body_is_counted_as_it_comes() -> None:
         sizes.append(bodies.size)
         return part(more=len(sizes) < 4)
 
-    body = await bodies.read(anyio.CancelScope(), receive)
+    body = await bodies.read(receive)
     assert isinstance(body, bytes)
     assert sizes == [0, 0, 2 * PART, 3 * PART]
     assert bodies.size == 4 * PART
@@ -97,9 +96,9 @@ async def test_a_body_that_does_not_end_well_is_not_counted(
         with pytest.raises(Disconnected):
             await read(bodies, part(), part(), last)
     else:
-        rejected = await read(bodies, part(), part(), last)
-        assert isinstance(rejected, RejectedBody)
-        assert (rejected.response.status, rejected.unread) == (status, True)
+        refused = await read(bodies, part(), part(), last)
+        assert isinstance(refused, Refused)
+        assert (refused.response.status, refused.body) == (status, "partly read")
     assert bodies.size == 0
 
 
@@ -109,13 +108,14 @@ class Slow:
     def __init__(self, bodies: RequestBodies) -> None:
         self._bodies = bodies
         self._send, self._parts = anyio.create_memory_object_stream[dict[str, Any]](9)
-        self.outcome: bytes | RejectedBody | None = None
+        self.outcome: bytes | Refused | None = None
 
     async def run(self) -> None:
-        with anyio.CancelScope() as scope, self._send, self._parts:
-            self.outcome = await self._bodies.read(scope, self._parts.receive)
-        if scope.cancelled_caught:
-            self.outcome = self._bodies.rejection(scope)
+        with self._send, self._parts:
+            try:
+                self.outcome = await self._bodies.read(self._parts.receive)
+            except Refused as refused:
+                self.outcome = refused
 
     async def comes(self, **how: Any) -> None:
         self._send.send_nowait(part(**how))
@@ -123,7 +123,7 @@ class Slow:
 
     @property
     def status(self) -> int | None:
-        return self.outcome.response.status if isinstance(self.outcome, RejectedBody) else None
+        return self.outcome.response.status if isinstance(self.outcome, Refused) else None
 
 
 @pytest.fixture
@@ -160,18 +160,19 @@ async def test_the_body_longest_without_a_part_makes_room(
 async def test_a_body_without_room_is_refused_when_no_other_waits(
     slow: Callable[[RequestBodies], Slow],
 ) -> None:
-    bodies = RequestBodies(Limits(body=9 * PART, bodies=3 * PART))
+    bodies, full = RequestBodies(Limits(body=9 * PART, bodies=3 * PART)), list[bool]()
+    bodies.on_full = lambda: full.append(True)
     held = await read(bodies, part(2 * PART, more=False))
     assert isinstance(held, bytes)
     body = slow(bodies)
     for _ in range(2):
         await body.comes()
     assert body.status == 503
-    assert isinstance(body.outcome, RejectedBody)
-    assert (body.outcome.unread, body.outcome.full) == (True, True)
+    assert isinstance(body.outcome, Refused)
+    assert (body.outcome.body, full) == ("partly read", [True])
     whole = await read(bodies, part(2 * PART, more=False))
-    assert isinstance(whole, RejectedBody)
-    assert (whole.response.status, whole.unread, whole.full) == (503, False, True)
+    assert isinstance(whole, Refused)
+    assert (whole.response.status, whole.body, full) == (503, "read", [True, True])
     assert bodies.size == 2 * PART
 
 
@@ -261,6 +262,15 @@ def test_repeated_fields_are_joined_and_counted() -> None:
     assert (from_iterator.field("host"), from_iterator.count) == ("\xfc", 1)
 
 
+def response_to(check: Callable[..., None], *arguments: Any, **options: Any) -> Any:
+    """The response of a refusal; `None` if a check passes."""
+    try:
+        check(*arguments, **options)
+    except Refused as refused:
+        return refused.response
+    return None
+
+
 JSON, SSE = ("content-type", "application/json"), "text/event-stream"
 
 
@@ -288,7 +298,7 @@ JSON, SSE = ("content-type", "application/json"), "text/event-stream"
 def test_the_head_of_a_post_is_refused_for_its_first_fault(
     headers: list[tuple[str, str]], status: int | None, text: str
 ) -> None:
-    refused = check_post(request_with(*headers), Limits(body=1000))
+    refused = response_to(check_post, request_with(*headers), Limits(body=1000))
     if status is None:
         assert refused is None
     else:
@@ -302,7 +312,7 @@ def test_the_head_of_a_post_is_refused_for_its_first_fault(
 )
 def test_a_stream_is_opened_only_if_it_is_accepted(accept: str | None, status: int | None) -> None:
     headers = [] if accept is None else [("accept", accept)]
-    refused = check_events(request_with(*headers), id=7)
+    refused = response_to(check_events, request_with(*headers), id=7)
     assert (None if refused is None else refused.status) == status
     if refused is not None:
         error = msgspec.json.decode(refused.body)
@@ -314,7 +324,7 @@ def test_a_stream_is_opened_only_if_it_is_accepted(accept: str | None, status: i
 def test_an_initialize_is_refused_beyond_its_limit(size: int, is_refused: bool) -> None:
     message = jsonrpc.parse(b'{"jsonrpc":"2.0","id":3,"method":"initialize"}')
     assert isinstance(message, jsonrpc.Request)
-    refused = check_initialize(message, bytes(size), Limits(initialize=100))
+    refused = response_to(check_initialize, message, bytes(size), Limits(initialize=100))
     assert (refused is not None) is is_refused
     if refused is not None:
         error = msgspec.json.decode(refused.body)
@@ -344,7 +354,7 @@ async def test_a_deadline_of_the_caller_stays_unless_a_body_is_late() -> None:
 
     with anyio.CancelScope(deadline=anyio.current_time() + 600) as scope:
         deadline = scope.deadline
-        await bodies.read(scope, receive)
+        await bodies.read(receive)
         assert scope.deadline == deadline
 
 
@@ -378,7 +388,8 @@ async def test_the_rest_of_a_refused_body_is_read_where_that_helps(
     request = request_with(*headers.items(), http_version=version)
     refused = refusal(403, "no", headers={"retry-after": "1"})
     bodies = RequestBodies(LIMITS)
-    await bodies.refuse(refused, request, receive, send, partly_read=partly_read)
+    reason = Refused(refused, "partly read" if partly_read else "unread")
+    await bodies.respond(reason, request, receive, send)
     fields = dict(sent[0]["headers"])
     assert (sent[0]["status"], fields[b"retry-after"]) == (403, b"1")
     assert (fields.get(b"connection") == b"close") is closes

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Awaitable, Collection, Mapping, MutableMapping
+from collections.abc import Awaitable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,14 +27,12 @@ from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
-from ...runtime.concurrency import outcome
-from ...runtime.request_context import NETWORK
-from ...runtime.task_scope import TaskScope, running_loop, scope_type
+from ...runtime.task_scope import TaskScope, on_asyncio, running_loop
 from ...runtime.tracing import Trace, trace_of
-from .. import planned_calls
 from ..request_head import HTTP_REQUEST
 from ..serving import Service
-from . import cors, http_response, plain_calls
+from . import cors, http_response
+from .body import SHORT_BODY, Disconnected, RequestBodies
 from .endpoints import (
     authentication_of,
     check_sessions,
@@ -44,25 +43,18 @@ from .endpoints import (
     stateless_endpoint,
 )
 from .host_origin import HostOriginValidator
-from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Message, PlainEndpoint, PlainService, Post
+from .http_response import SHUTTING_DOWN, HttpResponse, Refused
 from .quotas import Quotas, starts_work
 from .request import (
-    SHORT_BODY,
     AcceptedHeads,
-    Disconnected,
     HttpRequest,
     OtherPath,
     OtherPaths,
     Receive,
-    RejectedBody,
-    RequestBodies,
     Scope,
     Send,
     check_length,
     check_post,
-    network_of,
-    whole_body,
 )
 from .settings import SSE_PATH, ServerHttpSettings
 from .uvicorn_adapter import until_shutdown
@@ -123,46 +115,35 @@ class AsgiApplication:
             await self._serve_other(scope["type"], receive, send)
             return
         request = HttpRequest(scope)
-        state = self._state()
-        send = state.quotas.unread.count(request, send)
+        state = self._states.get(running_loop())
+        if state is None or state.over:
+            state = self._state()
+        send = partial(state.quotas.unread.send, request, send)
         if self.settings.origins is not None:
             origin = self._validator.listed_origin(request)
             send = send if origin is None else cors.share_responses(send, origin)
-        may_be_json = state.heads.find(request)
-        first: Awaitable[Message] | None = None
-        if may_be_json and state.may_plan_unread and state.background.running:
-            message, first = plain_calls.begin_receiving(receive)
-            if message is not None:
-                state.quotas.in_flight += 1
-                try:
-                    served = state.serve_planned((request, receive, send), whole_body(message))
-                    if served is not None and await served:
-                        return
-                finally:
-                    state.quotas.in_flight -= 1
-                first = outcome(message, None)
-                may_be_json = False  # the call has no plan
-        route: OtherPath | None = None
-        is_sse, refused = False, None
-        if may_be_json is None:
-            is_sse, route = self._find_route(request, state)
-            refused = self._refuse(request, state, route, is_sse)
-        if refused is None and not state.background.running:
-            refused = await self._start_lifespan(state)  # opens the store of proofs
-        if refused is None and state.authenticator is not None and (route is None or route.auth):
-            refused = await state.authenticator.authenticate(request)
-        if refused is not None:
-            await state.bodies.refuse(refused, request, receive, send)
-            return
-        self._service.use_state(state.background.state)
-        HTTP_REQUEST.set(request)
         try:
+            route: OtherPath | None = None
+            is_accepted = state.heads.accepts(request)  # a POST whose head is known
+            if not is_accepted:
+                route = self._check_head(request, state)
+            if not state.background.running:
+                await self._start_lifespan(state)  # opens the store of proofs
+            if state.authenticator is not None and (route is None or route.auth):
+                await state.authenticator.authenticate(request)
+            if state.background.state:
+                self._service.use_state(state.background.state)
+            HTTP_REQUEST.set(request)
             if route is not None:
                 await self._serve_route(route, request, state, scope, receive, send)
-            elif request.method == "POST" and not is_sse:
-                await self._post(request, state, receive, send, may_be_json, first)
+            elif is_accepted or (request.method == "POST" and not state.serves_sse(request)):
+                await self._post(request, state, receive, send, is_accepted)
             else:
                 await self._serve_other_method(request, state, receive, send)
+        except Refused as refused:
+            if state.trace is not None and refused.body == "read":
+                send = _TracedSend(send, state.trace)
+            await state.bodies.respond(refused, request, receive, send)
         except Disconnected:
             logger.debug("a client disconnected before its request was complete")
         except ConnectionClosedError as error:
@@ -215,8 +196,9 @@ class AsgiApplication:
     def _state(self) -> LifespanState:
         """The state of the running event loop."""
         loop = running_loop()
-        if loop in self._states and not self._states[loop].over:
-            return self._states[loop]
+        state = self._states.get(loop)
+        if state is not None and not state.over:
+            return state
         for key in [key for key, old in self._states.items() if old.over]:
             del self._states[key]
         state = self._states[loop] = LifespanState(self._service, self.settings)
@@ -243,50 +225,43 @@ class AsgiApplication:
             if event == "lifespan.shutdown":
                 return
 
-    def _find_route(
-        self, request: HttpRequest, state: LifespanState
-    ) -> tuple[bool, OtherPath | None]:
-        """Whether a request is for HTTP+SSE, and the route that matches the request, if any."""
-        route: OtherPath | None = None
+    def _check_head(self, request: HttpRequest, state: LifespanState) -> OtherPath | None:
+        """Check the head of a request; returns the route that matches the request, if any.
+
+        Raises:
+            Refused: The request is refused because of its head.
+        """
+        route = None
         if self._routes is not None:
             route = self._routes.find(request.path, request.method)
-        return state.sse is not None and state.sse.serves(request.path), route
-
-    def _refuse(
-        self, request: HttpRequest, state: LifespanState, route: OtherPath | None, is_sse: bool
-    ) -> HttpResponse | None:
-        """The refusal of a request because of its head; `None` to accept the request.
-
-        Args:
-            request: The request.
-            state: The state of the event loop.
-            route: The route that matches the request, if any.
-            is_sse: Whether the request is for HTTP+SSE.
-        """
         refused = self._validator.check(request, any_origin=route is not None and route.any_origin)
-        refused = refused or check_length(request)
-        if refused is not None:
-            return refused
-        if cors.is_preflight(request) and self._validator.listed_origin(request) is not None:
-            return cors.PREFLIGHT
-        if route is None and not is_sse:
-            if request.path not in self._paths:
-                if state.authenticator is not None:
-                    document = state.authenticator.metadata(request)
-                    if document is not None:
-                        return document
-                text = f"no such path; the endpoint is {self.endpoint_path}"
-                return http_response.refusal(404, text)
-            if request.method not in ("POST", "GET", "DELETE"):
-                return http_response.not_allowed(
-                    "POST, GET, DELETE" if self._has_sessions(state) else "POST"
-                )
+        if refused is None:
+            check_length(request)
+            if cors.is_preflight(request) and self._validator.listed_origin(request) is not None:
+                refused = cors.PREFLIGHT
+            elif route is None and not state.serves_sse(request):
+                refused = self._check_path(request, state)
         limit = self.settings.limits.fields
-        if request.count > limit:
-            return http_response.refusal(
-                431, f"expected at most {limit} header fields (Limits.fields)"
-            )
-        return None
+        if refused is None and request.count > limit:
+            text = f"expected at most {limit} header fields (Limits.fields)"
+            refused = http_response.refusal(431, text)
+        if refused is not None:
+            raise Refused(refused, "unread")
+        return route
+
+    def _check_path(self, request: HttpRequest, state: LifespanState) -> HttpResponse | None:
+        """The response to a request that is not for the endpoint; `None` for the others."""
+        if request.path not in self._paths:
+            document = None
+            if state.authenticator is not None:
+                document = state.authenticator.metadata(request)
+            text = f"no such path; the endpoint is {self.endpoint_path}"
+            return document or http_response.refusal(404, text)
+        if request.method in ("POST", "GET", "DELETE"):
+            return None
+        return http_response.not_allowed(
+            "POST, GET, DELETE" if self._has_sessions(state) else "POST"
+        )
 
     async def _serve_route(
         self,
@@ -298,30 +273,28 @@ class AsgiApplication:
         send: Send,
     ) -> None:
         """Serve a route that the user added."""
-        rejected: bytes | RejectedBody | None = None
-        with state.new_scope() as scope:
-            rejected = body = await state.bodies.read(scope, receive)
-            if isinstance(body, bytes):
-                try:
-                    lifespan_state = self._service.use_state(state.background.state)
-                    await route.serve(request, asgi_scope, receive, send, body, lifespan_state)
-                finally:
-                    state.bodies.release(body)
-        if not isinstance(rejected, bytes):
-            rejected = rejected or state.bodies.rejection(scope)
-            await self._reject(rejected, request, state, receive, send)
+        body = await state.bodies.read(receive)
+        try:
+            lifespan_state = self._service.use_state(state.background.state)
+            await route.serve(request, asgi_scope, receive, send, body, lifespan_state)
+        finally:
+            state.bodies.release(body)
 
     def _has_sessions(self, state: LifespanState) -> bool:
         return state.sessions is not None and not self.settings.stateless
 
-    async def _start_lifespan(self, state: LifespanState) -> HttpResponse | None:
-        """Enter the lifespan; returns the refusal of the request if the lifespan fails."""
+    async def _start_lifespan(self, state: LifespanState) -> None:
+        """Enter the lifespan.
+
+        Raises:
+            Refused: The lifespan failed.
+        """
         try:
             await state.background.start()
         except Exception:
             logger.exception("the lifespan failed")
-            return http_response.unavailable("the server could not be started; its log says why")
-        return None
+            text = "the server could not be started; its log says why"
+            raise Refused(http_response.unavailable(text), "unread") from None
 
     async def _serve_other_method(
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
@@ -332,8 +305,7 @@ class AsgiApplication:
             return
         streams = state.quotas.streams
         if not streams.enter():  # each GET opens a stream
-            await http_response.over_limit("streams").send(send)
-            return
+            raise Refused(http_response.over_limit("streams"))
         try:
             await self._dispatch(request, state, receive, send)
         finally:
@@ -343,14 +315,14 @@ class AsgiApplication:
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
     ) -> None:
         stateless, sessions = state.stateless, state.sessions
-        if state.sse is not None and state.sse.serves(request.path):
+        if state.sse is not None and state.serves_sse(request):
             await state.sse.serve(request, receive, send)
         elif (
             sessions is None
             or not self._has_sessions(state)
             or (stateless is not None and stateless.headers.names_revision(request))
         ):
-            await http_response.not_allowed("POST").send(send)
+            raise Refused(http_response.not_allowed("POST"))
         elif request.method == "GET":
             out = send if state.trace is None else _TracedSend(send, state.trace)
             await sessions.get(request, receive, out)
@@ -363,8 +335,7 @@ class AsgiApplication:
         state: LifespanState,
         receive: Receive,
         send: Send,
-        may_be_json: bool | None,
-        first: Awaitable[Message] | None,
+        is_accepted: bool,
     ) -> None:
         """Read the body of a POST and serve its messages.
 
@@ -373,34 +344,26 @@ class AsgiApplication:
             state: The state of the event loop.
             receive: The ASGI receive callable.
             send: The ASGI send callable.
-            may_be_json: Whether a plan may serve the call; `None` if the head was not checked yet.
-            first: Returns the first part of the body, if `receive` was called already.
+            is_accepted: Whether a head like this was accepted before.
         """
         if state.trace is not None:
             send = _TracedSend(send, state.trace)
         bodies, quotas = state.bodies, state.quotas
-        if may_be_json is None:
-            refused = check_post(request, self.settings.limits)
-            if refused is not None:
-                await bodies.refuse(refused, request, receive, send)
-                return
+        if not is_accepted:
+            check_post(request, self.settings.limits)
             state.heads.add(request)
-        rejected: bytes | RejectedBody | None = None
-        with state.new_scope() as scope:
-            rejected = body = await bodies.read(scope, receive, first)
-            if isinstance(body, bytes):
-                quotas.in_flight += 1
-                try:
-                    served: Awaitable[bool] | None = None
-                    if may_be_json:
-                        served = state.serve_planned((request, receive, send), body, scope)
-                    if served is None or not await served:
-                        await self._serve(request, state, body, receive, send, scope)
-                finally:
-                    quotas.in_flight -= 1
-                    bodies.release(body)
-        if not isinstance(rejected, bytes):
-            await self._reject(rejected or bodies.rejection(scope), request, state, receive, send)
+        body, first = bodies.begin(receive) if state.on_asyncio else (None, None)
+        if body is None:
+            body = await bodies.read(receive, first)
+        quotas.in_flight += 1
+        try:
+            waiting = self._serve(request, state, body, receive, send)
+            if waiting is not None:
+                await waiting
+        finally:
+            quotas.in_flight -= 1
+            if len(body) > SHORT_BODY:
+                bodies.release(body)
 
     def _serve(
         self,
@@ -409,55 +372,38 @@ class AsgiApplication:
         body: bytes,
         receive: Receive,
         send: Send,
-        scope: anyio.CancelScope,
-    ) -> Awaitable[object]:
-        """Pass a message to the endpoint that serves its revision."""
+    ) -> Awaitable[object] | None:
+        """Pass a message to the endpoint that serves its revision.
+
+        Returns:
+            Waits for the end of the response; `None` if it has ended.
+
+        Raises:
+            Refused: The message is not served.
+        """
         if state.trace is not None:
             state.trace.record_received(body)
-        is_batch = jsonrpc.is_batch(body)
-        messages = jsonrpc.parse_batch(body) if is_batch else (jsonrpc.parse(body),)
-        message = None if is_batch else messages[0]
+        message: jsonrpc.Message | None = None
+        messages: Sequence[jsonrpc.Message]
+        if body[:1] != b"{" and jsonrpc.is_batch(body):
+            messages = jsonrpc.parse_batch(body)
+        else:
+            message = jsonrpc.parse(body)
+            messages = (message,)
         if state.authenticator is not None:
-            refused = state.authenticator.authorize(request, messages)
-            if refused is not None:
-                return refused.send(send)
-        stateless, sessions = state.stateless, state.sessions
-        if message is None or starts_work(message):
-            quotas = state.quotas
-            if not quotas.has_room(0):
-                return http_response.over_limit("in_flight").send(send)
-            if not quotas.unread.has_room(request):
-                return http_response.over_limit("unread").send(send)
-        served: Awaitable[None]
-        if isinstance(message, jsonrpc.Request) and planned_calls.ENABLED:
-            response = state.serve_plainly((request, receive, send), message, scope)
-            if response is not None:
-                return response
-        values = None if stateless is None else stateless.headers.values_of(message)
+            state.authenticator.authorize(request, messages)
+        stateless, sessions, quotas = state.stateless, state.sessions, state.quotas
+        is_busy = quotas.in_flight > quotas.half or quotas.unread.size
+        if is_busy and (message is None or starts_work(message)):
+            quotas.check_room(request, 0)  # this one is counted already
         if stateless is not None and (
-            sessions is None or stateless.headers.applies(request, message, values)
+            sessions is None or stateless.headers.applies(request, message)
         ):
-            served = stateless.post(request, message, values, receive, send, scope)
+            response: Awaitable[object] | None = stateless.post(request, message, receive, send)
         else:
             assert sessions is not None  # otherwise the path would not exist
-            served = sessions.post(request, message, messages, body, receive, send, scope)
-        return served
-
-    async def _reject(
-        self,
-        rejected: RejectedBody,
-        request: HttpRequest,
-        state: LifespanState,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        """Send the refusal of a body that was not accepted."""
-        if rejected.full:
-            state.free_memory()
-        if rejected.unread:
-            await state.bodies.refuse(rejected.response, request, receive, send, partly_read=True)
-        else:
-            await rejected.response.send(send)
+            response = sessions.post(request, message, messages, body, receive, send)
+        return response
 
 
 class LifespanState:
@@ -472,7 +418,7 @@ class LifespanState:
 
     Attributes:
         over: Whether the lifespan has ended.
-        new_scope: Makes the cancel scope of a request.
+        on_asyncio: Whether the event loop belongs to asyncio.
         quotas: The amounts that all clients use together.
         heads: The heads of POSTs that were accepted last.
         bodies: The request bodies being read.
@@ -480,19 +426,18 @@ class LifespanState:
         stateless: Serves the revisions without sessions, if there are any.
         shared: The worker of the shared state, if processes share state.
         sessions: Serves the revisions with sessions, if there are any.
-        plain_endpoints: `sessions` and `stateless`, unless they are `None`.
         sse: Serves HTTP+SSE, if it is enabled.
         authenticator: Authenticates and authorizes requests, if the application is protected.
         trace: Records the messages, if tracing is enabled.
-        may_plan_unread: Whether calls may be served by their plans before the request is checked.
     """
 
     def __init__(self, service: Service, settings: ServerHttpSettings) -> None:
         self.over = False
-        self.new_scope = scope_type()
+        self.on_asyncio = on_asyncio()
         self.quotas = Quotas(settings.limits)
         self.heads = AcceptedHeads(settings.limits, settings.answers)
         self.bodies = RequestBodies(settings.limits)
+        self.bodies.on_full = self.free_memory
         self.background = TaskScope(
             service.lifespan,
             self._on_end,
@@ -506,10 +451,6 @@ class LifespanState:
         self.sessions = session_endpoint(
             service, settings, self.background, self.quotas, self.shared
         )
-        shared = None if self.shared is None else self.sessions
-        self._load = None if shared is None else shared.load
-        endpoints: tuple[PlainEndpoint | None, ...] = (self.sessions, self.stateless)
-        self.plain_endpoints = [each for each in endpoints if each is not None]
         self.sse = sse_endpoints(service, settings, self.quotas, self.bodies)
         self.authenticator = authentication_of(
             service, settings.protected, settings.path, self.shared
@@ -519,76 +460,13 @@ class LifespanState:
             self.quotas.streams.deadline = self.authenticator.deadline
             if self.sse is not None:
                 self.sse.authenticator = self.authenticator
-        self.may_plan_unread = self.authenticator is None and self.trace is None
         self._service = service
-        self._longest = min(SHORT_BODY, settings.limits.body)
         self._drain_seconds = service.drain
         self._draining = False
 
-    def serve_planned(
-        self, post: Post, body: bytes | None, scope: anyio.CancelScope | None = None
-    ) -> Awaitable[bool] | None:
-        """Serve a call by its plan; `None` for a request without a plan.
-
-        Args:
-            post: The POST.
-            body: The body, if it has arrived.
-            scope: The scope of the caller, if there is one.
-        """
-        if (
-            body is None
-            or self.trace is not None
-            or not planned_calls.ENABLED
-            or len(body) > self._longest
-            or not self.quotas.has_room(0)
-            or not self.quotas.unread.has_room(post[0])
-        ):
-            return None
-        call = planned_calls.read_call(body)
-        if call is None:
-            return None
-        if self.authenticator is not None and self.authenticator.authorize(post[0], ()) is not None:
-            return None  # a tool with a plan needs only the scopes of every request
-        if self._load is not None and (loading := self._load(post[0])) is not None:
-            return self._serve_loaded(loading, post, body, scope)
-        for endpoint in self.plain_endpoints:
-            admitted = endpoint.admit(post[0], call)
-            if admitted is not None:
-                break
-        else:
-            return None
-        stated, session = admitted
-        plan = self._service.call_plan(stated.revision, call.params.name)
-        if plan is None:
-            return None
-        if plan.looks:
-            self._service.use_state(self.background.state)
-            HTTP_REQUEST.set(post[0])
-            NETWORK.set(network_of(post[0].client) if session is None else session.network)
-        served = PlainService(endpoint, post, stated, session, scope, call, body)
-        running = plan.run(call.id, call.params.arguments, served)
-        if plan.suspends and scope is None:
-            return served.serve_in(self.new_scope, running)
-        return served.serve(running)
-
-    async def _serve_loaded(
-        self, loading: Awaitable[Any], post: Post, body: bytes, scope: anyio.CancelScope | None
-    ) -> bool:
-        """Load the session of a call and serve the call by its plan; whether it was served."""
-        post[0].session = await loading
-        served = self.serve_planned(post, body, scope)
-        return served is not None and await served
-
-    def serve_plainly(
-        self, post: Post, message: jsonrpc.Request, scope: anyio.CancelScope
-    ) -> Awaitable[object] | None:
-        """Respond to a POST the plain way; `None` if an endpoint has to serve it."""
-        handle = self._service.application.handle
-        for endpoint in self.plain_endpoints:
-            response = plain_calls.serve_plainly(endpoint, handle, post, message, scope)
-            if response is not None:
-                return response
-        return None
+    def serves_sse(self, request: HttpRequest) -> bool:
+        """Whether a request is for HTTP+SSE."""
+        return self.sse is not None and self.sse.serves(request.path)
 
     def free_memory(self) -> None:
         """Free memory for request bodies: cancel an abandoned call, end the largest stream.
@@ -596,9 +474,9 @@ class LifespanState:
         Calls without a session are watched from now on, so that disconnects end them at once.
         """
         if self.stateless is not None:
-            self.stateless.watch_all()
+            self.stateless.exchanges.watch_all()
         if self.sessions is not None:
-            self.sessions.posts.cancel_first_abandoned("bodies")
+            self.sessions.exchanges.cancel_first_abandoned("bodies")
         self.quotas.memory.end_largest(SHORT_BODY)
 
     async def close_streams(self) -> None:
@@ -634,9 +512,9 @@ class LifespanState:
         """Respond to all calls with an error, cancel them, and end the sessions."""
         async with anyio.create_task_group() as tasks:
             if self.stateless is not None:
-                tasks.start_soon(self.stateless.fail_all, SHUTTING_DOWN)
+                tasks.start_soon(self.stateless.exchanges.fail_all, SHUTTING_DOWN)
             if self.sessions is not None:
-                tasks.start_soon(self.sessions.posts.fail_all, SHUTTING_DOWN)
+                tasks.start_soon(self.sessions.exchanges.fail_all, SHUTTING_DOWN)
         if self.sessions is not None:
             await self.sessions.registry.close()
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
+from .body import RequestBodies
 from .draft_headers import check_draft
 from .session_endpoint import SessionEndpoint, with_sessions
 from .quotas import Quotas
 from .protection import Protection
-from .request import Authentication, RequestBodies
+from .request import Authentication
 from .settings import ServerHttpSettings
 from .stateless_endpoint import StatelessEndpoint
 

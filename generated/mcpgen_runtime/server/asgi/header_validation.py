@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 
 from ..._wire import UNREADABLE, decoder
 from ...errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
-from ...facts import Lifecycle, Revision, Revisions
+from ...facts import Lifecycle, Method, Revision, Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers
 from ...protocol import jsonrpc
@@ -74,7 +74,7 @@ class HeaderValidator:
             return None
 
     def applies(
-        self, request: http.HttpRequest, message: jsonrpc.Message | None, values: BodyValues
+        self, request: http.HttpRequest, message: jsonrpc.Message | None, _values: object = None
     ) -> bool:
         """Whether the header or the body of a POST names a revision without sessions.
 
@@ -84,9 +84,11 @@ class HeaderValidator:
         facts = self.facts
         if facts is None:
             return False
-        if _revision(values) is not None and not http.is_discovery(message):
-            return True
         value = request.headers.get(self._version_key)
+        if value in self._version_values:
+            return True
+        if not http.is_discovery(message) and _revision(self.values_of(message)) is not None:
+            return True
         if value is None or value in self._other_values:
             return False
         return request.field(facts.headers.protocol_version) not in self._others
@@ -132,16 +134,16 @@ class HeaderValidator:
                 _check_arguments(request, headers.param_prefix, param_headers, arguments)
 
     def matches(
-        self, request: http.HttpRequest, revision: Revision, method: str, params: object
+        self, request: http.HttpRequest, revision: Revision, method: Method, params: object
     ) -> bool:
         """Whether `check` would certainly accept the header fields; `False` if unsure."""
         headers = request.headers
         if (
             headers.get(self._version_key) != revision.name.encode()
-            or headers.get(self._method_key) != method.encode()
+            or headers.get(self._method_key) != method.name.encode()
         ):
             return False
-        method_facts = revision.facts.method(method)
+        method_facts = method.facts
         if method_facts.named_by is None:
             return True
         name = getattr(params, method_facts.named_by, None)

@@ -19,7 +19,7 @@ import logging
 import secrets
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import anyio
 
@@ -35,11 +35,14 @@ from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from .event_store import StoredEvents
-from .http_response import HttpResponse
+from .http_response import Refused
+from .post_response import PostResponse
 from .quotas import MemoryQuota, subscriptions_size
-from .response_writer import PostResponse
 from .resumable_stream import ResumableStream
 from .settings import Limits, ServerHttpSettings
+
+if TYPE_CHECKING:
+    from .session_exchange import SessionExchange
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +74,12 @@ class HttpSession(Channel):
         kept: Bytes kept for the client.
         peer: The running protocol.
         queue: Announcements of the server.
-        responses: The response to the POST of each request being served, by request id.
+        ended: Names of streams that have ended and may be resumed.
+        exchanges: The requests without response, by id.
+        listening: The streams opened by GET.
+        service: As passed.
+        settings: As passed.
+        stores: Whether `store_changes` does anything.
         streams: The streams that have not ended, by name.
         last_used: Time of last use, on the clock of the event loop.
         users: Number of the client's connections.
@@ -80,6 +88,8 @@ class HttpSession(Channel):
         owner: The identity of the principal that opened the session; `None` if the application is
             not protected.
     """
+
+    stores: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -96,7 +106,7 @@ class HttpSession(Channel):
         self._lasts = not self._negotiated.lacks
         self.session_id = self.id if self._lasts else None
         self.queue = AnnouncementQueue(self.peer)
-        self.responses: dict[RequestId, PostResponse] = {}
+        self.exchanges: dict[RequestId, SessionExchange] = {}
         self.streams: dict[str, ResumableStream] = {}
         self.last_used = anyio.current_time()
         self.users = 0
@@ -108,13 +118,13 @@ class HttpSession(Channel):
         self._initialize_size = 0  # bytes of the longest `initialize`
         self._subscriptions_size = self._pending_size = 0  # bytes of URIs, and of messages
         self._memory = memory
-        self._service = service
-        self._settings = settings
+        self.service = service
+        self.settings = settings
         self._on_leave = on_leave
         http = self.revision.facts.http
         self._store = settings.events if http.resumable and self._lasts else None
-        self._listening: list[ResumableStream] = []  # the streams opened by GET
-        self._ended: list[str] = []
+        self.listening: list[ResumableStream] = []  # the streams opened by GET
+        self.ended: list[str] = []
         self._pending: list[bytes] = []
         self._background = background
         self._held = 0  # connections of streams opened by GET
@@ -142,7 +152,7 @@ class HttpSession(Channel):
 
     def open(self) -> None:
         """Subscribe the session to announcements of the server."""
-        self._service.announcer.add(self.queue)
+        self.service.announcer.add(self.queue)
 
     def enter(self) -> None:
         """Count a connection of the client."""
@@ -166,14 +176,29 @@ class HttpSession(Channel):
             self.release_memory(size)
         return not self.over
 
-    async def reserve_initialize(self, size: int) -> bool:
-        """Count the bytes of the longest `initialize`; `False` if there is no room for them."""
+    async def reserve_message(self, size: int) -> int:
+        """Count the bytes that are kept of a message; returns them.
+
+        Raises:
+            Refused: There is no room for them, or the session has ended.
+        """
+        if await self.reserve(size):
+            return size
+        if self.over:
+            status = self.revision.facts.http.unknown_session
+            raise Refused(http_response.unknown_session(status))
+        raise Refused(http_response.over_limit("session_bytes"))
+
+    async def reserve_initialize(self, size: int) -> None:
+        """Count the bytes of the longest `initialize`.
+
+        Raises:
+            Refused: There is no room for them, or the session has ended.
+        """
         more = size - self._initialize_size
         if more > 0:
-            if not await self.reserve(more):
-                return False
+            await self.reserve_message(more)
             self._initialize_size = size
-        return True
 
     def release_memory(self, size: int) -> None:
         """Stop counting bytes as kept."""
@@ -192,14 +217,14 @@ class HttpSession(Channel):
         self.release_memory(reserved + self._subscriptions_size - size)
         self._subscriptions_size = size
 
-    def new_stream(self, carrier: PostResponse | None = None) -> ResumableStream:
+    def new_stream(self, response: PostResponse | None = None) -> ResumableStream:
         """A new stream with a unique name.
 
         Args:
-            carrier: The response that the stream belongs to; `None` for a stream opened by GET.
+            response: The response that the stream belongs to; `None` for a stream opened by GET.
         """
         self._stream_count += 1
-        stream = self._make_stream(self._stream_name(self._stream_count, carrier), carrier)
+        stream = self._make_stream(self._stream_name(self._stream_count, response), response)
         self.streams[stream.name] = stream
         return stream
 
@@ -215,21 +240,20 @@ class HttpSession(Channel):
             stream.over = True
         return stream
 
-    def stream_ended(self, name: str) -> None:
+    def stream_ended(self, stream: ResumableStream) -> None:
         """Record that a stream has ended; its events remain available for a while."""
-        stream = self.streams.pop(name, None)
-        if stream is not None and stream.resumable:
-            self._ended.append(name)
+        if self.streams.pop(stream.name, None) is not None and self._store is not None:
+            self.ended.append(stream.name)
 
     def add_listening(self, stream: ResumableStream) -> None:
         """Send messages that belong to no request on a stream, once it is connected."""
-        if stream in self._listening:
-            self._listening.remove(stream)
-        self._listening.append(stream)
+        if stream in self.listening:
+            self.listening.remove(stream)
+        self.listening.append(stream)
 
     def is_listening(self, stream: ResumableStream) -> bool:
         """Whether a stream carries messages that belong to no request."""
-        return stream in self._listening
+        return stream in self.listening
 
     async def send_pending(self, stream: ResumableStream) -> None:
         """Send the messages that wait for a stream."""
@@ -261,20 +285,20 @@ class HttpSession(Channel):
         """Send a message to the POST that it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
         is_response = message.is_response
-        response: PostResponse | None = None
+        exchange: SessionExchange | None = None
         if related is not None:
-            response = (self.responses.pop if is_response else self.responses.get)(related, None)
-        if response is not None:
-            await response.send(message)
+            exchange = (self.exchanges.pop if is_response else self.exchanges.get)(related, None)
+        if exchange is not None:
+            await exchange.send(message)
         elif not is_response:
             await self.send_unrelated(message.data)
 
     async def close_sse_stream(self, identifier: RequestId) -> bool:
         """Close the connection of the POST of a request; the client resumes the stream."""
-        response = self.responses.get(identifier)
-        if response is not None:
-            await response.close_stream()
-        return response is not None
+        exchange = self.exchanges.get(identifier)
+        if exchange is not None:
+            await exchange.close_stream()
+        return exchange is not None
 
     async def send_unrelated(self, message: bytes) -> None:
         """Send a message that belongs to no request on the newest GET stream, or queue it.
@@ -287,10 +311,10 @@ class HttpSession(Channel):
             raise TransportError(f"a stream of the client needs {self._negotiated.lacks}")
         if self.over:
             raise ConnectionClosedError(_ENDED)
-        for stream in reversed(self._listening):
+        for stream in reversed(self.listening):
             if stream.connected and await stream.put(message):
                 return
-        limits = self._settings.limits
+        limits = self.settings.limits
         if len(self._pending) >= limits.pending:
             raise TransportError("the client opens no stream for this (Limits.pending)")
         if self._pending_size + len(message) > limits.pending_bytes:
@@ -305,43 +329,46 @@ class HttpSession(Channel):
     @property
     def has_old_streams(self) -> bool:
         """Whether `discard_streams` has streams to discard."""
-        return len(self._ended) > self._settings.limits.per_session or any(
-            stream.lost for stream in self._listening
+        return len(self.ended) > self.settings.limits.per_session or (
+            bool(self.listening) and any(stream.lost for stream in self.listening)
         )
 
     async def discard_streams(self) -> None:
         """Discard streams that the client is unlikely to resume."""
-        lost = [stream for stream in self._listening if stream.lost]
+        lost = [stream for stream in self.listening if stream.lost]
         kept = [stream for stream in lost if stream.resumable][-_DISCONNECTED_STREAMS:]
         for stream in lost:
             if stream not in kept:
-                self._listening.remove(stream)
+                self.listening.remove(stream)
                 await self._discard_stream(stream)
-        while len(self._ended) > self._settings.limits.per_session:
-            await self._discard_events(self._ended.pop(0))
+        while len(self.ended) > self.settings.limits.per_session:
+            await self._discard_events(self.ended.pop(0))
 
     async def close(self) -> None:
         """End the session: cancel its calls and end its streams, without waiting for them."""
         if self.over:
             return
         self.over = True
-        self._service.announcer.remove(self.queue)
+        self.service.announcer.remove(self.queue)
         self.peer.stop_serving()  # first, so that handlers waiting for the client do not fail
         await self.peer.close()
         await self._end_streams()
         self._pending.clear()
         self.release_memory(self.kept)
 
-    def _stream_name(self, number: int, carrier: PostResponse | None) -> str:
+    def _stream_name(self, number: int, response: PostResponse | None) -> str:
         return f"{self._prefix}-{number}"
 
-    def _make_stream(self, name: str, carrier: PostResponse | None = None) -> ResumableStream:
+    def _make_stream(self, name: str, response: PostResponse | None = None) -> ResumableStream:
         polling = self.revision.facts.http.polling
 
         def requests() -> Sequence[RequestId]:
-            return [key for key, each in self.responses.items() if each is carrier]
+            if response is None:
+                return ()
+            exchanges = self.exchanges.items()
+            return [key for key, each in exchanges if each.response is response]
 
-        return ResumableStream(self.id, name, self._store, polling, self._settings.retry, requests)
+        return ResumableStream(self.id, name, self._store, polling, self.settings.retry, requests)
 
     async def _end_streams(self) -> None:
         """Stop all streams, and discard their events so that none can be resumed."""
@@ -372,12 +399,15 @@ class SessionRegistry:
     Args:
         limits: The limits of number and idle time.
         memory: Counts the bytes that the sessions keep.
+
+    Attributes:
+        by_id: The sessions.
     """
 
     def __init__(self, limits: Limits, memory: MemoryQuota) -> None:
         self._limits = limits
         self._now = loop_clock()
-        self._sessions: _Sessions = OrderedDict()
+        self.by_id: _Sessions = OrderedDict()
         self._unconfirmed: _Sessions = OrderedDict()
         self._by_network: defaultdict[str, _Sessions] = defaultdict(OrderedDict)
         self._added = anyio.Event()
@@ -386,21 +416,21 @@ class SessionRegistry:
 
     def __len__(self) -> int:
         """Number of sessions."""
-        return len(self._sessions)
+        return len(self.by_id)
 
     def get(self, identifier: str) -> HttpSession | None:
         """A session by its id."""
-        return self._sessions.get(identifier)
+        return self.by_id.get(identifier)
 
     def all(self) -> Sequence[HttpSession]:
         """All sessions."""
-        return tuple(self._sessions.values())
+        return tuple(self.by_id.values())
 
     def touch(self, session: HttpSession) -> None:
         """Record that a session was used just now."""
         session.last_used = self._now()
-        if session.id in self._sessions:
-            self._sessions.move_to_end(session.id)
+        if session.id in self.by_id:
+            self.by_id.move_to_end(session.id)
             if session.id not in self._unconfirmed:
                 self._by_network[session.network].move_to_end(session.id)
             elif session.ready:
@@ -409,31 +439,34 @@ class SessionRegistry:
             else:
                 self._unconfirmed.move_to_end(session.id)
 
-    async def add(self, session: HttpSession) -> HttpResponse | None:
-        """Add a session; returns the refusal if there is no room for it, or the server ends."""
+    async def add(self, session: HttpSession) -> None:
+        """Add a session.
+
+        Raises:
+            Refused: There is no room for it, or the server ends.
+        """
         if self._closed:
-            return http_response.ending()
+            raise Refused(http_response.ending())
         evicted = None
-        if len(self._sessions) >= self._limits.sessions:
+        if len(self.by_id) >= self._limits.sessions:
             evicted = self._session_to_evict()
             if evicted is None:
-                return http_response.over_limit("sessions")
-        self._sessions[session.id] = self._unconfirmed[session.id] = session
+                raise Refused(http_response.over_limit("sessions"))
+        self.by_id[session.id] = self._unconfirmed[session.id] = session
         session.open()
         self._added.set()
         if evicted is not None:
             await self.end(evicted)
-        return None
 
     async def end_largest(self, size: int) -> None:
         """End the idle session that keeps most bytes, of those with more than `size` bytes."""
-        idle = [each for each in self._sessions.values() if not each.users and each.kept > size]
+        idle = [each for each in self.by_id.values() if not each.users and each.kept > size]
         if idle:
             await self.end(max(idle, key=lambda each: (each.id in self._unconfirmed, each.kept)))
 
     async def end(self, session: HttpSession) -> None:
         """End a session. Failures are logged."""
-        is_registered = self._sessions.pop(session.id, None) is not None
+        is_registered = self.by_id.pop(session.id, None) is not None
         if is_registered and self._unconfirmed.pop(session.id, None) is None:
             of_network = self._by_network[session.network]
             del of_network[session.id]
@@ -449,7 +482,7 @@ class SessionRegistry:
         """End sessions that have been idle for too long, until cancelled."""
         seconds = self._limits.idle
         while seconds is not None:
-            if not self._sessions:
+            if not self.by_id:
                 self._added = anyio.Event()
                 await self._added.wait()
             await anyio.sleep_until(await self._end_idle(seconds))
@@ -457,19 +490,19 @@ class SessionRegistry:
     async def close_idle(self) -> None:
         """End all sessions without connections, and accept no new ones."""
         self._closed = True
-        for session in list(self._sessions.values()):
+        for session in list(self.by_id.values()):
             if not session.users:
                 await self.end(session)
 
     async def close(self) -> None:
         """End all sessions."""
-        while self._sessions:
-            await self.end(next(iter(self._sessions.values())))
+        while self.by_id:
+            await self.end(next(iter(self.by_id.values())))
 
     async def _end_idle(self, seconds: float) -> float:
         """End sessions that have been idle for too long; returns the time of the next check."""
         now = self._now()
-        for session in list(self._sessions.values()):
+        for session in list(self.by_id.values()):
             if session.users:
                 continue
             if session.last_used + seconds > now:
@@ -483,8 +516,8 @@ class SessionRegistry:
             unconfirmed = _first_idle(self._unconfirmed)
             if unconfirmed is not None:
                 return unconfirmed
-        most = max(self._by_network.values(), key=len, default=self._sessions)
-        return _first_idle(most) or _first_idle(self._sessions)
+        most = max(self._by_network.values(), key=len, default=self.by_id)
+        return _first_idle(most) or _first_idle(self.by_id)
 
 
 def _first_idle(sessions: _Sessions) -> HttpSession | None:

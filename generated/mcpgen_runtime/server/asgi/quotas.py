@@ -11,9 +11,10 @@ from msgspec import Struct
 
 from ...protocol import jsonrpc
 from ...protocol.requests import CANCELLED, PROGRESS
-from .request import Receive
-from .response_writer import SseResponse, until_disconnect
+from .http_response import Refused, over_limit
+from .request import HttpRequest, Receive
 from .settings import Limits
+from .sse_response import SseResponse, until_disconnect
 from .unread_responses import UnreadResponses
 
 _LIST = _MEMBER = 64  # bytes of a decoded list, and of each of its members besides their text
@@ -205,6 +206,7 @@ class Quotas:
         memory: Bytes kept for sessions and streams.
         streams: Open streams.
         unread: Responses that clients have not read yet.
+        half: Number of messages up to which `has_room` is true, and does nothing.
         find_disconnected: Functions that check for disconnected clients, whose messages no longer
             count.
     """
@@ -216,6 +218,7 @@ class Quotas:
         self.unread = UnreadResponses(limits.unread, limits.send_seconds)
         self.find_disconnected: list[Callable[[], object]] = []
         self._limit = limits.in_flight
+        self.half = limits.in_flight // 2
 
     def has_room(self, messages: int = 1) -> bool:
         """Whether more messages may be served."""
@@ -224,3 +227,14 @@ class Quotas:
             for find in self.find_disconnected:
                 find()
         return total <= self._limit
+
+    def check_room(self, request: HttpRequest, messages: int) -> None:
+        """Check that more messages of a request may be served.
+
+        Raises:
+            Refused: There are too many, or their clients leave too many bytes unread.
+        """
+        if not self.has_room(messages):
+            raise Refused(over_limit("in_flight"))
+        if self.unread.size and not self.unread.has_room(request):
+            raise Refused(over_limit("unread"))

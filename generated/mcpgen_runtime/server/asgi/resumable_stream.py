@@ -19,9 +19,10 @@ import anyio
 
 from ...channel import RequestId
 from ...errors import ConnectionClosedError
+from ...runtime.concurrency import Turns
 from ...runtime.pending_requests import PARTING_SECONDS
 from .event_store import EventStore, StoredEvent
-from .response_writer import SseResponse
+from .sse_response import SseResponse
 
 logger = logging.getLogger(__name__)
 
@@ -69,10 +70,8 @@ class ResumableStream:
         self._retry = max(1, round(retry * 1000))
         self._response: SseResponse | None = None
         self._was_connected = False
-        self._writing: anyio.CancelScope | None = None
         self._last_id: str | None = None
-        self._is_finished = False  # in the store
-        self._lock = anyio.Lock(fast_acquire=True)
+        self._turns = Turns()
 
     @property
     def connected(self) -> bool:
@@ -109,26 +108,23 @@ class ResumableStream:
             messages: Sent before the messages of other tasks.
             before: Stored events of a stream that this stream continues.
         """
-        async with self._lock:
-            await self._connect(response, headers)
-            await self._replay(before)
+        async with self._turns:
+            await self._connect(response, headers, holds=self._polling or bool(messages))
+            if before:
+                await self._replay(before)
             if self._polling:
                 await self._send(b"", self._retry)
             for message in messages:
                 await self._send(message)
 
-    async def put(self, message: bytes, *, is_last: bool = False) -> bool:
+    async def put(self, message: bytes) -> bool:
         """Store a message, and write it if there is a connection.
-
-        Args:
-            message: The message.
-            is_last: Whether the stream ends with the message; call `end` next.
 
         Returns:
             Whether the message was written, or was stored for resuming.
         """
-        async with self._lock:
-            return not self.over and await self._send(message, is_last=is_last)
+        async with self._turns:
+            return not self.over and await self._send(message)
 
     async def resume(self, response: SseResponse, event_id: str) -> bool:
         """Continue on another connection, after an event.
@@ -138,7 +134,7 @@ class ResumableStream:
             without later events.
         """
         await self._end_write()
-        async with self._lock:
+        async with self._turns:
             stored = None
             if self._store is not None:
                 stored = await self._store.after(self._session, event_id)
@@ -159,7 +155,7 @@ class ResumableStream:
         No-op in revisions whose clients would not resume.
         """
         if self._polling:
-            async with self._lock:
+            async with self._turns:
                 if not self.over:
                     await self._write(b"", self._last_id, self._retry)
                     await self._close_response()
@@ -167,27 +163,30 @@ class ResumableStream:
     async def drop_connection(self) -> None:
         """Close the connection, not the stream: the client has another connection."""
         await self._end_write()
-        async with self._lock:
+        async with self._turns:
             await self._close_response()
 
     def disconnect(self, response: SseResponse) -> None:
         """Record that the client of a connection is gone."""
         response.abort()
         if self._response is response:
-            self._response = None
             self._cancel_write()
+            self._response = None
 
     async def close(self, response: SseResponse) -> None:
         """Close a connection, not the stream."""
-        async with self._lock:  # another task may be closing the connection
+        async with self._turns:  # another task may be closing the connection
             if self._response is response:
                 await self._close_response()
 
-    async def end(self) -> None:
-        """End the stream, after the event that is being written."""
-        async with self._lock:
-            if not (self.over or self._is_finished):
-                await self._store_event(b"", is_last=True)
+    async def end(self, message: bytes = b"") -> None:
+        """End the stream after the event that is being written, or after one more message."""
+        async with self._turns:
+            if not self.over:
+                if message:
+                    await self._send(message, is_last=True)
+                else:
+                    await self._store_event(b"", is_last=True)
             self.over = True
             await self._close_response()
         self.stop()
@@ -206,27 +205,31 @@ class ResumableStream:
     async def _end_write(self) -> None:
         """Wait for the current write, but cancel it if the client does not read."""
         with anyio.move_on_after(_WRITE_SECONDS) as waiting:
-            async with self._lock:
+            async with self._turns:
                 pass
         if waiting.cancelled_caught:
             self._cancel_write()
 
     def _cancel_write(self) -> None:
-        if self._writing is not None:
-            self._writing.cancel()
+        if self._response is not None:
+            self._response.cancel_write()
 
     async def _connect(
-        self, response: SseResponse, headers: Mapping[str, str] = _NO_HEADERS
+        self,
+        response: SseResponse,
+        headers: Mapping[str, str] = _NO_HEADERS,
+        *,
+        holds: bool = False,
     ) -> None:
         """Start a response; if its client is gone, the stream has no connection."""
         self._response = response
         self._was_connected = True
         with suppress(ConnectionClosedError):
-            await response.open(headers)
+            await response.open(headers, holds=holds)
 
     async def _close_response(self) -> None:
         response, self._response = self._response, None
-        if response is not None:
+        if response is not None and response.is_open:
             await _close(response)
 
     async def _replay(self, events: Sequence[StoredEvent]) -> None:
@@ -240,7 +243,7 @@ class ResumableStream:
         event_id = await self._store_event(message, is_last=is_last)
         if self.over:
             return False
-        written = await self._write(message, event_id, retry)
+        written = await self._write(message, event_id, retry, is_last=is_last)
         return written or event_id is not None
 
     async def _store_event(self, message: bytes, *, is_last: bool) -> str | None:
@@ -259,7 +262,6 @@ class ResumableStream:
         except Exception as error:
             logger.error("the event store failed, so an event can't be had again: %r", error)
             return None
-        self._is_finished = is_last
         if event_id is None:
             self.stop()
             await self._close_response()
@@ -267,21 +269,24 @@ class ResumableStream:
             self._last_id = event_id
         return event_id
 
-    async def _write(self, message: bytes, event_id: str | None, retry: int | None = None) -> bool:
+    async def _write(
+        self,
+        message: bytes,
+        event_id: str | None,
+        retry: int | None = None,
+        *,
+        is_last: bool = False,
+    ) -> bool:
         """Write an event; `False` if there is no connection, or the connection broke."""
         response = self._response
         if response is None:
             return False
         try:
-            with anyio.CancelScope() as self._writing:
-                await response.write_event(message, id=event_id, retry=retry)
-                return True
+            await response.write_event(message, id=event_id, retry=retry, is_last=is_last)
         except ConnectionClosedError:
-            pass
-        finally:
-            self._writing = None
-        self.disconnect(response)
-        return False
+            self.disconnect(response)
+            return False
+        return True
 
 
 async def _close(response: SseResponse) -> None:

@@ -32,7 +32,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import anyio
 import msgspec
 
 from ..._wire import UNREADABLE, UNWRITABLE
@@ -45,7 +44,7 @@ from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response
 from . import request as http
-from .http_response import HttpResponse
+from .http_response import HttpResponse, Refused
 from .http_session import HttpSession
 from .quotas import Quotas
 from .session_endpoint import CheckDraft, SessionEndpoint, initialize_request
@@ -219,44 +218,35 @@ class SealedEndpoint(SessionEndpoint):
         body: bytes,
         receive: http.Receive,
         send: http.Send,
-        scope: anyio.CancelScope,
-        session: HttpSession | HttpResponse | None = None,
+        session: HttpSession | None = None,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
         identifier = self.session_id_of(request)
         sealed = await self._open(identifier)
-        if isinstance(sealed, HttpResponse):
-            await sealed.send(send)
-            return
         initialize = initialize_request(message)
         if initialize is not None and (identifier is None or sealed is not None):
             await self.initialize(request, initialize, body, receive, send, self._identify)
             return
-        if sealed is None:
-            await super().post(request, message, messages, body, receive, send, scope)
-            return
-        revision = self.revisions[sealed.revision]
-        refused = self.check_version(request)
-        if refused is None and any(map(_is_response, messages)):
-            text = f"a response needs {LACKS}: this server sends no requests in such a session"
-            refused = http_response.refusal(revision.facts.http.rejected, text)
-        if refused is not None:
-            await refused.send(send)
-            return
-        stated = Session(revision, {}, sealed.capabilities, sealed.info)
-        session = self.single_session(request, stated, LACKS)
-        session.session_id = identifier
-        await super().post(request, message, messages, body, receive, send, scope, session)
+        if sealed is not None:
+            revision = self.revisions[sealed.revision]
+            self.check_version(request)
+            if any(map(_is_response, messages)):
+                text = f"a response needs {LACKS}: this server sends no requests in such a session"
+                raise Refused(http_response.refusal(revision.facts.http.rejected, text))
+            stated = Session(revision, {}, sealed.capabilities, sealed.info)
+            session = self.single_session(request, stated, LACKS)
+            session.session_id = identifier
+        waiting = super().post(request, message, messages, body, receive, send, session)
+        if waiting is not None:
+            await waiting
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Refuse to open a stream, which would carry the changes of one process only."""
-        sealed = await self._open(self.session_id_of(request))
-        if isinstance(sealed, HttpResponse):
-            await sealed.send(send)
-        elif sealed is None:
+        if await self._open(self.session_id_of(request)) is None:
             await super().get(request, receive, send)
-        else:
-            await (self.check_version(request) or _NO_STREAM).send(send)
+            return
+        self.check_version(request)
+        raise Refused(_NO_STREAM)
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
         """End a session. Processes without shared state do not learn this, and still serve it."""
@@ -265,22 +255,18 @@ class SealedEndpoint(SessionEndpoint):
         if identifier is None or sealed is None:
             await super().delete(request, send)
             return
-        if isinstance(sealed, HttpResponse):
-            await sealed.send(send)
-            return
-        refused = self.check_version(request)
-        if refused is None:
-            try:
-                await self._ended.use(_digest_of(identifier), sealed.expires - time.time())
-            except TransportError:
-                refused = _UNREACHABLE
-        await (refused or self._end_response).send(send)
+        self.check_version(request)
+        try:
+            await self._ended.use(_digest_of(identifier), sealed.expires - time.time())
+        except TransportError:
+            raise Refused(_UNREACHABLE) from None
+        await self._end_response.send(send)
 
-    async def _open(self, identifier: str | None) -> SealedSession | HttpResponse | None:
+    async def _open(self, identifier: str | None) -> SealedSession | None:
         """Open a sealed id, if its revision is served and the session was not ended.
 
-        Returns:
-            A refusal if the shared state can't be reached.
+        Raises:
+            Refused: The shared state can't be reached.
         """
         if identifier is None or self.registry.get(identifier) is not None:
             return None
@@ -290,7 +276,7 @@ class SealedEndpoint(SessionEndpoint):
         try:
             return None if await self._ended.is_used(_digest_of(identifier)) else sealed
         except TransportError:
-            return _UNREACHABLE
+            raise Refused(_UNREACHABLE) from None
 
     def _identify(self, session: Session) -> str | None:
         """The sealed id of a new session; `None` if this process has to keep it."""

@@ -14,47 +14,55 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from functools import partial
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import anyio
 from msgspec.structs import replace
 
+from ...errors import ProtocolError
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
-from ...protocol.handshake import HandshakeConnection, handshake_connection
+from ...protocol.handshake import (
+    FOLLOWING,
+    HandshakeConnection,
+    handshake_connection,
+)
 from ...protocol.lifecycle import (
     Description,
-    RequestMetadata,
     Session,
     capabilities_without_session,
 )
-from ...protocol.receiver import Send
-from ...protocol.request_meta import MetaCache
+from ...protocol.receiver import Event, Send
 from ...protocol.states import INITIALIZE
 from ...revision_facts import Facts
 from ...runtime.request_context import NETWORK, PRINCIPAL
 from ...runtime.task_scope import TaskScope, keep_running
-from ..planned_calls import PlainCall, PlainRequest, session_of
 from ..serving import Service
 from . import http_response
 from . import request as http
 from .event_store import StoredEvents
-from .http_response import HttpResponse
+from .http_response import HttpResponse, Refused
 from .http_session import HttpSession, SessionRegistry
-from .plain_calls import Opened, PlainRequests, PlainService
+from .open_exchanges import SessionExchanges
 from .quotas import Quotas, decoded_size
 from .request import field_key
-from .response_writer import PostResponse, SseResponse
 from .resumable_stream import ResumableStream
-from .session_posts import PostsInFlight, SessionPost
+from .session_exchange import SessionExchange
+from .session_messages import SessionMessages
+from .session_response import SessionResponse
 from .settings import ServerHttpSettings
+from .sse_response import SseResponse
 
 logger = logging.getLogger(__name__)
 
 _LACKS = "a session, and this server keeps none (stateless=True)"
+
+_WATCH_INTERVAL = 15.0  # seconds after which a client is watched, without `keep_alive`
+
+_OWN = HandshakeConnection.own_requests()
+
+_KEPT = FOLLOWING | {INITIALIZE}  # requests of which a session keeps a part
 
 Identify: TypeAlias = Callable[[Session], str | None]
 """Returns the id of a session that any process serves; `None` to keep it in this process."""
@@ -78,8 +86,7 @@ class SessionEndpoint:
 
     Attributes:
         registry: The sessions.
-        posts: The POSTs in flight.
-        requests: Reads requests the plain way.
+        exchanges: The open exchanges of all sessions.
         revisions: As passed.
         session_type: The class of the sessions.
     """
@@ -96,11 +103,13 @@ class SessionEndpoint:
         check_draft: CheckDraft | None,
     ) -> None:
         self.registry = SessionRegistry(settings.limits, quotas.memory)
-        self.posts = PostsInFlight(background, quotas, settings.limits, settings.keep_alive)
+        # A client is watched before its request has been silent for `keep_alive` seconds.
+        interval = _WATCH_INTERVAL if settings.keep_alive is None else settings.keep_alive / 2
+        self.exchanges = SessionExchanges(background, quotas, interval, settings.limits)
         self._background = background
         self._quotas = quotas
-        self._service = service
-        self._settings = settings
+        self.service = service
+        self.settings = settings
         self.revisions = revisions
         self._facts = revisions.newest().facts
         self._stateless = settings.stateless
@@ -108,19 +117,20 @@ class SessionEndpoint:
         self._session_key = field_key(self._facts.headers.session or "")
         self._version_key = field_key(self._facts.headers.protocol_version or "")
         self._versions = frozenset(name.encode() for name in revisions)
+        self._known_versions = self._versions | {None}
         drafts = [each.facts.draft for each in revisions.values()]
         draft_fields = {name for draft in drafts for name in (draft.method, draft.name) if name}
-        self.requests = PlainRequests(service.describe, MetaCache())
         self._draft_keys = frozenset(map(field_key, draft_fields))
 
     async def watch(self) -> None:
         """End idle sessions and watch connections, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(keep_running, self.registry.expire)
-            tasks.start_soon(keep_running, self.posts.watch_long)
-            tasks.start_soon(keep_running, self.posts.expire_abandoned)
+            tasks.start_soon(keep_running, self.exchanges.watch)
+            tasks.start_soon(keep_running, self.exchanges.expire_abandoned)
+            tasks.start_soon(self.exchanges.own_tasks)
 
-    async def post(
+    def post(
         self,
         request: http.HttpRequest,
         message: jsonrpc.Message | None,
@@ -128,9 +138,8 @@ class SessionEndpoint:
         body: bytes,
         receive: http.Receive,
         send: http.Send,
-        scope: anyio.CancelScope,
-        session: HttpSession | HttpResponse | None = None,
-    ) -> None:
+        session: HttpSession | None = None,
+    ) -> Awaitable[None] | None:
         """Respond to one POST.
 
         Args:
@@ -140,172 +149,117 @@ class SessionEndpoint:
             body: The body.
             receive: The ASGI receive callable.
             send: The ASGI send callable.
-            scope: The scope of the caller.
-            session: The session of the POST, or the refusal, if known.
+            session: The session of the POST, if known.
+
+        Returns:
+            Waits for the end of the response; `None` if it has ended.
+
+        Raises:
+            Refused: The messages are not served.
         """
-        initialize = initialize_request(message)
-        if session is None and (self._stateless or self.session_id_of(request) is None):
-            if initialize is not None:
-                await self.initialize(request, initialize, body, receive, send)
-                return
-            session = self._without_session(request, message)
-        session = session or self._find_session(request)
-        if isinstance(session, HttpResponse):
-            await session.send(send)
-            return
-        self.posts.observe(session)
-        refused = None
+        if session is None:
+            if self._stateless or not request.headers.get(self._session_key):
+                initialize = initialize_request(message)
+                if initialize is not None:
+                    return self.initialize(request, initialize, body, receive, send)
+                session = self._without_session(request, message)
+            if session is None:
+                session = self._find_session(request)
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
             refused = self._check_draft(session.revision.facts, request, message)
-        if initialize is not None and refused is None:
-            refused = await self._reserve_initialize(session, initialize, body)
-        if refused is not None:
-            await refused.send(send)
-            return
-        post = SessionPost(session, self.posts, message, messages)
-        more = post.places - 1  # one place is counted already, as for each POST
-        if more and post.response is None and not self._quotas.has_room(more):
-            post.response = http_response.over_limit("in_flight")
-        if post.changes_subscriptions and post.response is None:
-            if await session.reserve(len(body)):
-                post.kept = len(body)
-            else:
-                post.response = self._without_room(session)
-        post.receive_messages()
-        await session.store_changes()
-        if post.response is not None:
-            await self._respond_then_handle(session, post, post.response, send)
-            return
-        carrier = PostResponse(
-            request, receive, send, self._settings, session, post.expected, post.batch
-        )
-        self.posts.add(carrier, post)
-        await self._serve(post, scope)
+            if refused is not None:
+                raise Refused(refused)
+        if not isinstance(message, jsonrpc.Request):
+            posted = SessionMessages(session, self.exchanges, message, messages)
+            return posted.serve(request, body, receive, send)
+        most = self.settings.limits.per_session
+        if len(session.exchanges) >= most or session.handling >= most:
+            raise Refused(http_response.over_limit("per_session"))
+        if message.method in _KEPT:
+            return self._post_kept(session, request, message, body, receive, send)
+        return self._serve(session, request, message, receive, send)
 
-    async def _serve(
-        self, post: SessionPost, scope: anyio.CancelScope, handler: Awaitable[Any] | None = None
+    async def _post_kept(
+        self,
+        session: HttpSession,
+        request: http.HttpRequest,
+        message: jsonrpc.Request,
+        body: bytes,
+        receive: http.Receive,
+        send: http.Send,
     ) -> None:
-        """Serve the requests of a POST, even if the client disconnects.
+        """Respond to a request of which the session keeps a part."""
+        kept: int | None = None
+        if message.method == INITIALIZE:
+            http.check_initialize(message, body, self.settings.limits)
+            await session.reserve_initialize(decoded_size(body))
+        else:
+            kept = await session.reserve_message(len(body))
+        waiting = self._serve(session, request, message, receive, send, kept)
+        if waiting is not None:
+            await waiting
 
-        Args:
-            post: The POST.
-            scope: The scope of the caller.
-            handler: Returns the result of the only request, if its handler was started already.
-        """
+    def _serve(
+        self,
+        session: HttpSession,
+        request: http.HttpRequest,
+        message: jsonrpc.Request,
+        receive: http.Receive,
+        send: http.Send,
+        kept: int | None = None,
+    ) -> Awaitable[None] | None:
+        """Respond to one request of a session."""
+        connection = session.peer.connection
+        answers: Sequence[Event] = ()
+        event = None
         try:
-            await self._background.outlive(scope, partial(post.serve, handler=handler))
-        finally:
-            self._quotas.in_flight += 1  # returned by the caller
+            event, metadata = connection.read_request(message)
+        except ProtocolError as error:
+            answers = (connection.refuse(message, error),)
+        else:
+            connection.register(event, metadata)
+            if message.method in _OWN:
+                answers = connection.handle_request(event)
+        if event is None or (answers and isinstance(answers[0], Send)):
+            if kept is not None:
+                session.count_subscriptions(kept)
+            return self._answer(session, answers, request, receive, send)
+        exchange = SessionExchange(session, self.exchanges, request, receive, send, event)
+        exchange.kept = kept
+        return exchange.start()
 
-    def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
-        """Load the session of a request from the shared state; `None` if there is none to load."""
-        return None
-
-    def read(
-        self, request: http.HttpRequest, message: jsonrpc.Request
-    ) -> tuple[PlainRequest, HttpSession] | None:
-        """A request and its session; see `PlainEndpoint`.
-
-        On trio a separate task serves a POST, and could not continue a handler that was started in
-        the current task.
-        """
-        session = self._plain_session(request)
-        if (
-            session is None
-            or self.posts.observe(session)  # the whole way compares the ids of open requests
-            or http.response_forms(request, self._settings.answers)[1]
-        ):
-            return None
-        NETWORK.set(session.network)
-        plain = self.requests.read_in_session(message, session.peer.connection)
-        return None if plain is None else (plain, session)
-
-    def admit(
-        self, request: http.HttpRequest, call: PlainCall
-    ) -> tuple[RequestMetadata, HttpSession] | None:
-        """The metadata of a call and its session; see `PlainEndpoint`."""
-        session = self._plain_session(request)
-        if session is None or (self.posts.unobserved and not self.posts.may_add(session, call.id)):
-            return None
-        agreed = session_of(call, session.peer.connection)
-        return None if agreed is None else (agreed, session)
-
-    def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
-        """The session of a POST that may be served the plain way; `None` otherwise."""
-        headers = request.headers
-        identifier = headers.get(self._session_key)
-        if identifier is None:
-            return None
-        version = headers.get(self._version_key)
-        if (
-            (version is not None and version not in self._versions)
-            or self._stateless
-            or not self._background.on_asyncio
-            or not headers.keys().isdisjoint(self._draft_keys)
-        ):
-            return None
-        session = self.registry.get(identifier.decode("latin-1"))
-        most = self._settings.limits.per_session
-        if (
-            session is None
-            or (session.owner is not None and session.owner != PRINCIPAL.get().identity)
-            or len(session.responses) >= most
-            or session.handling >= most
-        ):
-            return None
-        self.registry.touch(session)
-        return session
-
-    def open(self, served: PlainService) -> Opened:
-        """Register a request with its connection; see `PlainEndpoint`."""
-        session: HttpSession = served.session
-        if served.done:
-            return session.peer.callers, None
-        plain = served.request()
-        message = jsonrpc.Request(plain.id, plain.method.name, plain.raw_params)
-        post = SessionPost(session, self.posts, message, (message,))
-        post.register_plain(plain)
-        response = PostResponse(*served.post, self._settings, session)
-        response.created = served.since or response.created
-        self.posts.add(response, post)
-        post.begin()
-        if served.scope is not None:  # the handler may wait, now or later
-            session.peer.begin(plain.id, served.scope)
-            served.scope.shield = True  # see `TaskScope.outlive`
-        return session.peer.callers, partial(self._serve, post)
-
-    def wait(self, served: PlainService) -> None:
-        """Record that the handler of a request waits; see `PlainEndpoint`."""
-        assert served.scope is not None
-        served.scope.shield = True  # as above
-        self.posts.wait(served)
-
-    def stop_waiting(self, served: PlainService) -> None:
-        """Record that the handler of a request has ended; see `PlainEndpoint`."""
-        self.posts.stop_waiting(served)
+    async def _answer(
+        self,
+        session: HttpSession,
+        answers: Sequence[Event],
+        request: http.HttpRequest,
+        receive: http.Receive,
+        send: http.Send,
+    ) -> None:
+        """Send the answers of the connection itself."""
+        await session.store_changes()
+        response = SessionResponse(request, receive, send, self.settings, session)
+        for each in answers:
+            if isinstance(each, Send):
+                await response.send(each.message)
+        await response.finish()
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
         session = self._find_session(request)
-        if not isinstance(session, HttpResponse):
-            session = self._check_get(request, session) or session
-        if isinstance(session, HttpResponse):
-            await session.send(send)
-            return
+        http.check_events(request)
+        if session.users >= self.settings.limits.per_session:
+            raise Refused(http_response.over_limit("per_session"))
         last_event_id = request.field(self._facts.headers.last_event_id)
-        response = SseResponse(send, self._settings.limits.send_seconds)
-        session.enter()
+        response = SseResponse(send, self.settings.limits.send_seconds)
+        session.users += 1
         try:
             if last_event_id is None:
                 stream = session.new_stream()
                 session.add_listening(stream)
                 await stream.open(response)
             else:
-                resumed = await self._resume(session, last_event_id, response)
-                if isinstance(resumed, HttpResponse):
-                    await resumed.send(send)
-                    return
-                stream = resumed
+                stream = await self._resume(session, last_event_id, response)
             if session.is_listening(stream):
                 await session.send_pending(stream)
             await self._hold(session, stream, response, receive)
@@ -315,31 +269,25 @@ class SessionEndpoint:
 
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
         """End the session."""
-        session = self._find_session(request)
-        if isinstance(session, HttpResponse):
-            await session.send(send)
-            return
-        self.posts.observe(session)
-        await self.registry.end(session)
+        await self.registry.end(self._find_session(request))
         await HttpResponse(200).send(send)
 
     def _without_session(
         self, request: http.HttpRequest, message: jsonrpc.Message | None
-    ) -> HttpSession | HttpResponse | None:
-        """The response to a message that names no session, or a session for this message only.
+    ) -> HttpSession | None:
+        """A session for one POST that names no session; `None` if it has to name one.
 
-        Returns:
-            `None` if the message has to name a session.
+        Raises:
+            Refused: The response to a message that is for no session.
         """
         if isinstance(message, jsonrpc.InvalidMessage):
-            return http_response.invalid_message(message)
+            raise Refused(http_response.invalid_message(message))
         if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
-            return self.check_version(request) or http_response.unknown_method(message)
+            self.check_version(request)
+            raise Refused(http_response.unknown_method(message))
         if not self._stateless:
             return None
-        refused = self.check_version(request)
-        if refused is not None:
-            return refused
+        self.check_version(request)
         return self.single_session(request, Session(self._stated_revision(request), {}, {}), _LACKS)
 
     def single_session(
@@ -365,56 +313,25 @@ class SessionEndpoint:
         return next(unnamed, newest_first[-1])
 
     def _connection(self, *, lasts: bool) -> HandshakeConnection:
-        service = self._service
+        service = self.service
         describe = service.describe if lasts else self._describe_without_session
         return handshake_connection(self.revisions, describe, service.extensions)
 
     def _describe_without_session(self, revision: Revision) -> Description:
-        own = self._service.describe(revision)
+        own = self.service.describe(revision)
         return replace(own, capabilities=capabilities_without_session(own.capabilities))
 
     def _session_of(self, connection: HandshakeConnection, network: str) -> HttpSession:
         """Create a session that is not registered yet."""
         return self.session_type(
-            self._service,
-            self._settings,
+            self.service,
+            self.settings,
             connection,
             network,
             self._quotas.memory,
             self._background,
             self.registry.touch,
         )
-
-    async def _respond_then_handle(
-        self, session: HttpSession, post: SessionPost, response: HttpResponse, send: http.Send
-    ) -> None:
-        """Respond to a POST without requests, or refuse it; then handle its messages.
-
-        The response comes first, since a handler may wait for the next message of the client.
-        """
-        session.enter()
-        with suppress(OSError):
-            await response.send(send)
-        session.leave()
-        try:
-            await post.handle(lambda: self.posts.abandon(post))
-        finally:
-            self.posts.end(post)
-
-    async def _reserve_initialize(
-        self, session: HttpSession, message: jsonrpc.Request, body: bytes
-    ) -> HttpResponse | None:
-        """Count the bytes that a session keeps of an `initialize`; or return the refusal."""
-        refused = http.check_initialize(message, body, self._settings.limits)
-        if refused is None and not await session.reserve_initialize(decoded_size(body)):
-            return self._without_room(session)
-        return refused
-
-    def _without_room(self, session: HttpSession) -> HttpResponse:
-        """The refusal of a message for whose bytes a session has no room, or that came too late."""
-        if session.over:
-            return http_response.unknown_session(self._facts.http.unknown_session)
-        return http_response.over_limit("session_bytes")
 
     async def initialize(
         self,
@@ -426,20 +343,17 @@ class SessionEndpoint:
         identify: Identify | None = None,
     ) -> None:
         """Respond to an `initialize`. Without `identify` this process keeps the session."""
-        facts, limits = self._facts, self._settings.limits
-        refused = http.check_initialize(message, body, limits) or self.check_version(request)
-        if refused is None and self._check_draft:
-            refused = self._check_draft(facts, request, message)
-        if refused is not None:
-            await refused.send(send)
-            return
+        facts, limits = self._facts, self.settings.limits
+        http.check_initialize(message, body, limits)
+        self.check_version(request)
+        if self._check_draft and (refused := self._check_draft(facts, request, message)):
+            raise Refused(refused)
         lasts = not self._stateless and identify is None
         connection = self._connection(lasts=lasts)
         messages = [e.message for e in connection.receive_message(message) if isinstance(e, Send)]
         if connection.session is None:
             body = b"".join(each.data for each in messages)
-            await HttpResponse(facts.http.rejected, body).send(send)
-            return
+            raise Refused(HttpResponse(facts.http.rejected, body))
         identifier = identify(connection.session) if identify is not None else None
         if identify is not None and identifier is None:
             await self.initialize(request, message, body, receive, send)
@@ -447,40 +361,43 @@ class SessionEndpoint:
         connection.session.lacks = "" if lasts else _LACKS
         session = self._session_of(connection, http.network_of(request.client))
         if lasts:
-            refused = await self._register(session, body)
-            if refused is not None:
-                await refused.send(send)
-                return
+            await self._register(session, body)
             identifier = session.id
-        headers: dict[str, str] = {}
+        response = SessionResponse(request, receive, send, self.settings, session)
         if identifier is not None:
             assert facts.headers.session is not None
-            headers[facts.headers.session] = identifier
-        carrier = PostResponse(request, receive, send, self._settings, session, headers=headers)
+            response.headers = {facts.headers.session: identifier}
         for each in messages:
-            await carrier.send(each)
-        await carrier.finish()
+            await response.send(each)
+        await response.finish()
 
-    async def _register(self, session: HttpSession, body: bytes) -> HttpResponse | None:
-        """Register a session; returns the refusal if there is no room for it.
+    async def _register(self, session: HttpSession, body: bytes) -> None:
+        """Register a session.
 
         Args:
             session: The session.
             body: The body with its `initialize`.
+
+        Raises:
+            Refused: There is no room for the session.
         """
-        if self._settings.auth is not None:
+        if self.settings.auth is not None:
             session.owner = PRINCIPAL.get().identity
-        if not await session.reserve_initialize(decoded_size(body)):
-            return http_response.over_limit("session_bytes")
-        refused = await self.registry.add(session)
-        if refused is not None:
+        await session.reserve_initialize(decoded_size(body))
+        try:
+            await self.registry.add(session)
+        except Refused:
             session.release_memory(session.kept)
-        return refused
+            raise
 
     async def _resume(
         self, session: HttpSession, last_event_id: str, response: SseResponse
-    ) -> ResumableStream | HttpResponse:
-        """Resume the stream of an event after the event; or return the refusal."""
+    ) -> ResumableStream:
+        """Resume the stream of an event after the event.
+
+        Raises:
+            Refused: No further event can come.
+        """
         name = self._facts.headers.last_event_id
         try:
             stored = await session.stored_after(last_event_id)
@@ -490,10 +407,10 @@ class SessionEndpoint:
         except Exception as error:
             logger.error("the event store failed: %r", error)
             text = f"{name}: what came after that event can't be had now"
-            return http_response.unavailable(text)
+            raise Refused(http_response.unavailable(text)) from None
         if stream is None:
             text = f"{name}: {safe_repr(last_event_id)} is no event that more can come after"
-            return http_response.refusal(self._facts.http.rejected, text)
+            raise Refused(http_response.refusal(self._facts.http.rejected, text))
         return stream
 
     async def _continue(
@@ -518,7 +435,7 @@ class SessionEndpoint:
         announces = session.is_listening(stream)
         disconnected = False
         if not stream.over:
-            streams, keep_alive = self._quotas.streams, self._settings.keep_alive
+            streams, keep_alive = self._quotas.streams, self.settings.keep_alive
             stream.held = anyio.CancelScope()
             if announces:
                 session.start_announcing()
@@ -532,50 +449,56 @@ class SessionEndpoint:
         else:
             await stream.close(response)
 
-    def _check_get(self, request: http.HttpRequest, session: HttpSession) -> HttpResponse | None:
-        refused = http.check_events(request)
-        if refused is None and session.users >= self._settings.limits.per_session:
-            return http_response.over_limit("per_session")
-        return refused
+    def _find_session(self, request: http.HttpRequest) -> HttpSession:
+        """Find the session that a request names.
 
-    def _find_session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
-        """Find the session that a request names; or return the refusal."""
-        refused = self.check_version(request)
-        if refused is not None:
-            return refused
+        Raises:
+            Refused: It names none that there is, or a revision that is not served.
+        """
+        headers, session = request.headers, None
+        if headers.get(self._version_key, None) in self._known_versions:
+            named = headers.get(self._session_key)
+            session = None if named is None else self.registry.by_id.get(named.decode("latin-1"))
+            if session is not None and session.owner is None:
+                NETWORK.set(session.network)  # whose share tasks take
+                return session
+        self.check_version(request)
         facts = self._facts
         identifier = self.session_id_of(request)
         if identifier is None:
-            status = facts.http.missing_session
-            text = f"{facts.headers.session}: expected the id of a session, got nothing"
-            return http_response.refusal(
-                status, f"{text}; initialize, alone in its POST, opens one"
-            )
+            raise Refused(self._missing_session())
         session = self.registry.get(identifier)
         if session is not None and session.owner is not None:
             session = session if session.owner == PRINCIPAL.get().identity else None
         if session is None:
-            return http_response.unknown_session(facts.http.unknown_session)
+            raise Refused(http_response.unknown_session(facts.http.unknown_session))
         NETWORK.set(session.network)  # whose share tasks take
         return session
+
+    def _missing_session(self) -> HttpResponse:
+        facts = self._facts
+        text = f"{facts.headers.session}: expected the id of a session, got nothing"
+        text = f"{text}; initialize, alone in its POST, opens one"
+        return http_response.refusal(facts.http.missing_session, text)
 
     def session_id_of(self, request: http.HttpRequest) -> str | None:
         """The session id in a header field of a request; `None` if it is absent or empty."""
         return request.field(self._facts.headers.session) or None
 
-    def check_version(self, request: http.HttpRequest) -> HttpResponse | None:
-        """The refusal of a request whose header names another revision."""
+    def check_version(self, request: http.HttpRequest) -> None:
+        """Check the revision in the header of a request.
+
+        Raises:
+            Refused: The header names another revision.
+        """
         if request.headers.get(self._version_key) in self._versions:
-            return None
+            return
         facts = self._facts
         version = request.field(facts.headers.protocol_version)
-        if version is None or version in self.revisions:
-            return None
-        return http_response.refusal(
-            facts.http.unsupported_revision,
-            f"{facts.headers.protocol_version}: expected one of {', '.join(self.revisions)}, "
-            f"got {safe_repr(version)}",
-        )
+        if version is not None and version not in self.revisions:
+            text = f"{facts.headers.protocol_version}: expected one of {', '.join(self.revisions)}"
+            text = f"{text}, got {safe_repr(version)}"
+            raise Refused(http_response.refusal(facts.http.unsupported_revision, text))
 
 
 def initialize_request(message: jsonrpc.Message | None) -> jsonrpc.Request | None:

@@ -31,11 +31,12 @@ from ...runtime.request_context import PRINCIPAL, Application, Identity, Princip
 from ..serving import AnnouncementQueue, Service, new_session, run_session
 from . import http_response
 from . import request as http
-from .http_response import HttpResponse
+from .body import RequestBodies
+from .http_response import HttpResponse, Refused
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
-from .request import Authentication, RejectedBody, RequestBodies
-from .response_writer import SseResponse
+from .request import Authentication
 from .settings import RELATIVE, SSE_PATH, Limits, ServerHttpSettings
+from .sse_response import SseResponse
 
 _ID_BYTES = 32
 _QUERY = "session_id"
@@ -202,8 +203,8 @@ class SseEndpoints:
         of_stream = request.path == self._settings.sse_path
         expected = "GET" if of_stream else "POST"
         if request.method != expected:
-            await self._bodies.refuse(http_response.not_allowed(expected), request, receive, send)
-        elif of_stream:
+            raise Refused(http_response.not_allowed(expected), "unread")
+        if of_stream:
             await self._open_stream(request, receive, send)
         else:
             await self._post(request, receive, send)
@@ -211,10 +212,7 @@ class SseEndpoints:
     async def _open_stream(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
     ) -> None:
-        refused = http.check_events(request)
-        if refused is not None:
-            await refused.send(send)
-            return
+        http.check_events(request)
         response = SseResponse(send, self._settings.limits.send_seconds)
         channel = SseChannel(response, self._settings.limits, self._quotas)
         queue = new_session(self._service, channel)
@@ -241,22 +239,8 @@ class SseEndpoints:
     async def _post(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
     ) -> None:
-        refused = http.check_body(request, self._settings.limits)
-        if refused is not None:
-            await self._bodies.refuse(refused, request, receive, send)
-            return
-        body: bytes | RejectedBody | None = None
-        with anyio.CancelScope() as scope:
-            body = await self._bodies.read(scope, receive)
-        if body is None:
-            body = self._bodies.rejection(scope)
-        if isinstance(body, RejectedBody):
-            if body.unread:
-                refused = body.response
-                await self._bodies.refuse(refused, request, receive, send, partly_read=True)
-            else:
-                await body.response.send(send)
-            return
+        http.check_body(request, self._settings.limits)
+        body = await self._bodies.read(receive)
         try:
             await (await self._deliver(request, body)).send(send)
         finally:
@@ -268,62 +252,63 @@ class SseEndpoints:
         if client is not None and client.owner is not None:
             client = client if client.owner == PRINCIPAL.get().identity else None
         if client is None:
-            return http_response.refusal(404, f"{_QUERY}: there is no such stream, or not any more")
+            text = f"{_QUERY}: there is no such stream, or not any more"
+            raise Refused(http_response.refusal(404, text))
         if jsonrpc.is_batch(body):
             session = client.queue.peer.session
             if session is None or not session.revision.batching:
-                return http_response.refusal(400, "expected one JSON-RPC message, got an array")
+                text = "expected one JSON-RPC message, got an array"
+                raise Refused(http_response.refusal(400, text))
         parts = jsonrpc.parse_messages(body)
         invalid = parts[0] if isinstance(parts[0], jsonrpc.InvalidMessage) else None
         fails_our_request = invalid is not None and invalid.response and invalid.id is not None
         if invalid is not None and len(parts) == 1 and not fails_our_request:
-            return http_response.invalid_message(invalid)
+            raise Refused(http_response.invalid_message(invalid))
         principal = None
         if self.authenticator is not None:
-            refused = self.authenticator.authorize(request, parts)
-            if refused is not None:
-                return refused
+            self.authenticator.authorize(request, parts)
             principal = PRINCIPAL.get()
-        refused = self._check_room(request, client, parts) or await self._reserve(
-            client, parts, body
-        )
-        return refused or await client.channel.post(body, principal) or _ACCEPTED
+        self._check_room(request, client, parts)
+        await self._reserve(client, parts, body)
+        return await client.channel.post(body, principal) or _ACCEPTED
 
     def _check_room(
         self, request: http.HttpRequest, client: _Client, parts: Sequence[jsonrpc.Message]
-    ) -> HttpResponse | None:
-        """The refusal of messages if too many are being served."""
+    ) -> None:
+        """Check that not too many messages are being served.
+
+        Raises:
+            Refused: A limit is reached.
+        """
         requests = sum(isinstance(part, jsonrpc.Request) for part in parts)
         if requests and client.pending + requests > self._settings.limits.per_session:
-            return http_response.over_limit("per_session")
+            raise Refused(http_response.over_limit("per_session"))
         work = sum(map(starts_work, parts))
-        if work and not self._quotas.has_room(work):
-            return http_response.over_limit("in_flight")
-        if work and not self._quotas.unread.has_room(request):
-            return http_response.over_limit("unread")
-        return None
+        if work:
+            self._quotas.check_room(request, work)
 
     async def _reserve(
         self, client: _Client, parts: Sequence[jsonrpc.Message], body: bytes
-    ) -> HttpResponse | None:
-        """Count the bytes that a session keeps of a message; or return the refusal."""
+    ) -> None:
+        """Count the bytes that a session keeps of a message.
+
+        Raises:
+            Refused: There is no room for them.
+        """
         session = client.queue.peer.session
         methods = {part.method for part in parts if isinstance(part, jsonrpc.Request)}
         if INITIALIZE in methods:
             first = next(part for part in parts if isinstance(part, jsonrpc.Request))
-            refused = http.check_initialize(first, body, self._settings.limits)
-            if refused is not None:
-                return refused
+            http.check_initialize(first, body, self._settings.limits)
             kept = max(client.kept, decoded_size(body))
         elif session is not None and methods & FOLLOWING:
             kept = len(body) + subscriptions_size(session.subscriptions)
         else:
-            return None
+            return
         memory = client.channel.memory
         if not await self._quotas.memory.reserve(max(0, kept - client.kept), memory):
-            return http_response.over_limit("session_bytes")
+            raise Refused(http_response.over_limit("session_bytes"))
         client.kept = max(kept, client.kept)
-        return None
 
 
 def check_paths(service: Service, settings: ServerHttpSettings) -> None:

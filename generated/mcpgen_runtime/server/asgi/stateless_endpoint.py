@@ -8,13 +8,12 @@ basic/patterns/subscriptions (2026-07-28).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
-from msgspec import UNSET
 
 from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import (
@@ -26,29 +25,31 @@ from ...errors import (
     ProtocolError,
 )
 from ...protocol import jsonrpc
+from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.receiver import CancelReceived, NotificationReceived, RequestReceived, Send
-from ...protocol.requests import error_response
+from ...protocol.receiver import NotificationReceived, RequestReceived, Send
+from ...protocol.requests import encode_response, error_response
 from ...protocol.server_connection import ServerConnection
+from ...protocol.states import DISCOVER
 from ...revision_facts import Facts
 from ...runtime.concurrency import run_eagerly_here
 from ...runtime.peer import Peer
-from ...runtime.pending_requests import PARTING_SECONDS
-from ...runtime.request_context import NETWORK
-from ...runtime.task_scope import TaskScope
-from ..planned_calls import PlainCall, PlainRequest
+from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
+from ...runtime.request_context import NETWORK, RequestContext
+from ...runtime.task_scope import TaskScope, keep_running
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
-from .header_validation import BodyValues, HeaderValidator
-from .http_response import SHUTTING_DOWN, HttpResponse
-from .plain_calls import Opened, PlainRequests, PlainService
+from .exchange import Exchange, logger
+from .header_validation import HeaderValidator
+from .http_response import SHUTTING_DOWN, HttpResponse, Refused
+from .open_exchanges import OpenExchanges
+from .post_response import PostResponse
 from .quotas import Quotas, StreamMemory
-from .response_writer import PostResponse
 from .settings import ServerHttpSettings
 
 _UNAVAILABLE = 503
-_WATCH_INTERVAL = 0.25  # most seconds between two checks of the waiting calls
+_WATCH_INTERVAL = 0.25  # most seconds between two checks of the open exchanges
 
 
 class StatelessEndpoint:
@@ -62,190 +63,161 @@ class StatelessEndpoint:
 
     Attributes:
         headers: Validates header fields of these revisions.
-        requests: Reads requests the plain way.
+        exchanges: The open exchanges.
+        service: As passed.
+        stores: Whether a response waits for changes to be stored.
     """
+
+    stores: ClassVar[bool] = False
 
     def __init__(
         self, service: Service, settings: ServerHttpSettings, background: TaskScope, quotas: Quotas
     ) -> None:
         self.headers = HeaderValidator(service.revisions, service.param_headers_of)
         self._quotas = quotas
-        self._service = service
+        self.service = service
         self._settings = settings
         self._background = background
         facts = self.headers.facts or Facts()
         self._statuses = _statuses(facts)
         self._http = facts.http
-        self._calls = _WaitingCalls(settings.keep_alive)
-        quotas.find_disconnected.append(self._calls.watch_all)
-        meta = self.headers.meta_cache
-        self._reader = meta.reader
-        self.requests = PlainRequests(service.describe, meta)
+        interval = _WATCH_INTERVAL
+        if settings.keep_alive is not None:
+            interval = min(interval, settings.keep_alive / 2)
+        self.exchanges = OpenExchanges(background, quotas, interval)
+        self._meta = self.headers.meta_cache
+        self._reader = self.connection()
+        listen = facts.behaviour.listen
+        self._own = HandshakeConnection.own_requests() | {DISCOVER}
+        if listen is not None:
+            self._own |= {listen}
+
+    def encode(self, event: RequestReceived, result: Any) -> OutgoingMessage:
+        """The response to a request."""
+        revision, identifier = event.revision, event.id
+        own = self._meta.of_results(revision, self.service.describe)
+        data = encode_response(
+            identifier, result, event.method, revision, event.peer_capabilities, *own
+        )
+        return OutgoingMessage(data, "response", identifier, "", revision, identifier)
 
     async def watch(self) -> None:
-        """Watch the clients of long calls for disconnects, until cancelled."""
-        await self._calls.watch()
-
-    def watch_all(self) -> None:
-        """Watch the clients of all waiting calls for disconnects."""
-        self._calls.watch_all()
-
-    async def fail_all(self, text: str) -> None:
-        """Respond to all calls with an error, and cancel them."""
+        """Watch the clients of long requests for disconnects, until cancelled."""
         async with anyio.create_task_group() as tasks:
-            for call in self._calls:
-                tasks.start_soon(call.fail, text)
+            tasks.start_soon(keep_running, self.exchanges.watch)
+            tasks.start_soon(self.exchanges.own_tasks)
 
-    async def post(
+    def post(
         self,
         request: http.HttpRequest,
         message: jsonrpc.Message | None,
-        values: BodyValues,
         receive: http.Receive,
         send: http.Send,
-        scope: anyio.CancelScope,
-    ) -> None:
+    ) -> Awaitable[None] | None:
         """Respond to one POST.
 
         Args:
             request: The POST.
             message: The message in its body; `None` for a batch.
-            values: The values of the message that header fields repeat.
             receive: The ASGI receive callable.
             send: The ASGI send callable.
-            scope: The scope of the caller; cancelled when the request is cancelled.
+
+        Returns:
+            Waits for the end of the response; `None` if it has ended.
+
+        Raises:
+            Refused: The message is not served.
         """
         if not isinstance(message, jsonrpc.Request):
-            await (await self._respond_to_other(request, message)).send(send)
-            return
-        response = self._response_of(request, receive, send)
+            return self._post_other(request, message, send)
+        NETWORK.set(http.network_of(request.client))
         try:
-            self.headers.check(request, message, values)
+            event, metadata = self._reader.read_request(message)
         except ProtocolError as error:
-            await response.send(self._refusal(message.id, error))
-            return
-        connection = self._connection()
-        peer = Peer(connection, response, self._service.application)
-        NETWORK.set(http.network_of(request.client))
-        for event in connection.receive_message(message):
-            if isinstance(event, RequestReceived):
-                call = _Call(self._calls, self._background, peer, event.id, response)
-                await self._serve(call, event, scope)
-            elif isinstance(event, Send) and connection.state.inbound:
-                await self._listen(peer, message, event.message, request, receive, response)
-            else:
-                await peer.handle(event)
+            mismatch = self._header_error(request, message)
+            return self._refuse(message, mismatch or error, request, receive, send)
+        if not self.headers.matches(request, event.revision, event.method, event.params):
+            mismatch = self._header_error(request, message)
+            if mismatch is not None:
+                return self._refuse(message, mismatch, request, receive, send)
+        if event.method.name in self._own:
+            return self._answer(event, metadata, message, request, receive, send)
+        exchange = StatelessExchange(self, self.exchanges, request, receive, send, event, metadata)
+        return exchange.start()
 
-    def admit(
-        self, request: http.HttpRequest, call: PlainCall
-    ) -> tuple[RequestMetadata, None] | None:
-        """The metadata of a call; see `PlainEndpoint`."""
-        raw = call.params.meta
-        stated = None if raw is UNSET else self._reader.repeated_metadata(bytes(raw))
-        if stated is None or not self.headers.matches(
-            request, stated.revision, call.method, call.params
-        ):
-            return None
-        return stated, None
-
-    def read(
+    def _header_error(
         self, request: http.HttpRequest, message: jsonrpc.Request
-    ) -> tuple[PlainRequest, None] | None:
-        """A request; see `PlainEndpoint`."""
-        plain = self.requests.read(message, self._reader.last, self._reader.last_meta)
-        if (
-            plain is None
-            or not self.headers.matches(
-                request, plain.stated.revision, plain.method.name, plain.params
-            )
-            or http.response_forms(request, self._settings.answers)[1]
-        ):
-            return None
-        NETWORK.set(http.network_of(request.client))
-        return plain, None
+    ) -> ProtocolError | None:
+        """The error for a request whose header fields differ from its body."""
+        try:
+            self.headers.check(request, message, self.headers.values_of(message))
+        except ProtocolError as error:
+            return error
+        return None
 
-    def open(self, served: PlainService) -> Opened:
-        """Register a request with a connection; see `PlainEndpoint`."""
-        response = self._response_of(*served.post)
-        response.done = served.done
-        response.created = served.since or response.created
-        connection, event = self._connection(), served.request().event()
-        peer = Peer(connection, response, self._service.application)
-        call = _Call(self._calls, self._background, peer, event.id, response)
-        if not served.done:
-            connection.register(event, served.stated)
-            if served.scope is not None:  # the handler may wait, now or later
-                peer.begin(event.id, served.scope)
-                call.wait()
-        return peer.callers, partial(self._serve, call, event)
+    def _refuse(
+        self,
+        message: jsonrpc.Request,
+        error: ProtocolError,
+        request: http.HttpRequest,
+        receive: http.Receive,
+        send: http.Send,
+    ) -> Awaitable[None]:
+        response = self.response_of(request, receive, send)
+        response.other_status = self._http.rejected
+        return response.send(self._refusal(message.id, error))
 
-    def wait(self, served: PlainService) -> None:
-        """Record that the handler of a request waits; see `PlainEndpoint`."""
-        self._calls.add(served)
+    async def _answer(
+        self,
+        event: RequestReceived,
+        metadata: RequestMetadata,
+        message: jsonrpc.Request,
+        request: http.HttpRequest,
+        receive: http.Receive,
+        send: http.Send,
+    ) -> None:
+        """Answer a request that the connection handles itself, or open a subscription."""
+        connection = self.connection()
+        response = self.response_of(request, receive, send)
+        response.other_status = self._http.rejected
+        connection.register(event, metadata)
+        for each in connection.handle_request(event):
+            if isinstance(each, Send) and connection.state.inbound:
+                peer = Peer(connection, response, self.service.application)
+                await self._listen(peer, message, each.message, request, receive, response)
+            elif isinstance(each, Send):
+                await response.send(each.message)
 
-    def stop_waiting(self, served: PlainService) -> None:
-        """Record that the handler of a request has ended; see `PlainEndpoint`."""
-        self._calls.discard(served)
-
-    def _response_of(
+    def response_of(
         self, request: http.HttpRequest, receive: http.Receive, send: http.Send
     ) -> PostResponse:
-        """The response to a request, at first with the status of errors in its head."""
-        return PostResponse(
-            request,
-            receive,
-            send,
-            self._settings,
-            statuses=self._statuses,
-            other_status=self._http.rejected,
-        )
+        """The response to a request."""
+        return PostResponse(request, receive, send, self._settings, self._statuses)
 
-    async def _serve(
-        self,
-        call: _Call,
-        event: RequestReceived,
-        scope: anyio.CancelScope,
-        handler: Awaitable[Any] | None = None,
+    async def _post_other(
+        self, request: http.HttpRequest, message: jsonrpc.Message | None, send: http.Send
     ) -> None:
-        """Serve a request.
-
-        Args:
-            call: The request.
-            event: The event of its connection.
-            scope: The scope of the caller.
-            handler: Returns the result, if the handler was started already.
-        """
-        response = call.response
-        response.other_status = 200
-        try:
-            await run_eagerly_here(call.peer.handle(event, scope, handler), call.wait)
-        finally:
-            if call.waits or not response.done:
-                await call.end()
-
-    async def _respond_to_other(
-        self, request: http.HttpRequest, message: jsonrpc.Message | None
-    ) -> HttpResponse:
-        """The response to a POST without a request; a notification is handled first."""
+        """Respond to a POST without a request; a notification is handled first."""
         if isinstance(message, jsonrpc.InvalidMessage):
-            return http_response.invalid_message(message)
+            raise Refused(http_response.invalid_message(message))
         if not isinstance(message, jsonrpc.Notification):
             got = (
                 "one JSON-RPC message, got an array"
                 if message is None
                 else "a request or a notification, got a response"
             )
-            return http_response.refusal(self._http.rejected, f"expected {got}")
+            raise Refused(http_response.refusal(self._http.rejected, f"expected {got}"))
         try:
             self.headers.check_notification(request, message)
         except ProtocolError as error:
-            return HttpResponse(self._http.rejected, self._refusal(None, error).data)
-        connection = self._connection()
-        peer = Peer(connection, _NoChannel(), self._service.application)
+            body = self._refusal(None, error).data
+            raise Refused(HttpResponse(self._http.rejected, body)) from None
+        connection = self.connection()
+        peer = Peer(connection, _NoChannel(), self.service.application)
         for event in connection.receive_message(message):
             if isinstance(event, NotificationReceived):
                 await peer.handle(event)
-        return HttpResponse(self._http.accepted)
+        await HttpResponse(self._http.accepted).send(send)
 
     async def _listen(
         self,
@@ -258,19 +230,15 @@ class StatelessEndpoint:
     ) -> None:
         """Keep a subscription open until the client disconnects or the server ends the stream."""
         memory, streams = self._quotas.memory, self._quotas.streams
-        refused = http.check_events(request, id=message.id)
-        if refused is None and not streams.enter():
-            refused = http_response.over_limit("streams", id=message.id)
-        if refused is not None:
-            await response.respond(refused)
-            return
+        http.check_events(request, id=message.id)
+        if not streams.enter():
+            raise Refused(http_response.over_limit("streams", id=message.id))
         self._quotas.in_flight -= 1  # counted among the streams meanwhile
         scope = anyio.CancelScope()
         stream = StreamMemory(scope.cancel)
         try:
             if not await memory.reserve(len(message.params or b""), stream):
-                await response.respond(http_response.over_limit("session_bytes", id=message.id))
-                return
+                raise Refused(http_response.over_limit("session_bytes", id=message.id))
             disconnected = await self._announce(peer, acknowledgement, receive, response, scope)
         finally:
             self._quotas.in_flight += 1
@@ -291,7 +259,7 @@ class StatelessEndpoint:
     ) -> bool:
         """Send announcements until one side ends the stream; returns whether the client did."""
         queue = AnnouncementQueue(peer)
-        self._service.announcer.add(queue)
+        self.service.announcer.add(queue)
         try:
             await response.open_stream()
             await response.sse.write_event(acknowledgement.data)
@@ -299,11 +267,11 @@ class StatelessEndpoint:
             keep_alive = self._settings.keep_alive
             return await self._quotas.streams.hold(receive, response.sse, keep_alive, scope)
         finally:
-            self._service.announcer.remove(queue)
+            self.service.announcer.remove(queue)
             queue.hold()
 
-    def _connection(self) -> ServerConnection:
-        service, headers = self._service, self.headers
+    def connection(self) -> ServerConnection:
+        service, headers = self.service, self.headers
         return ServerConnection(
             headers.revisions,
             service.describe,
@@ -317,120 +285,106 @@ class StatelessEndpoint:
         return error_response(identifier, error, self.headers.revisions.newest())
 
 
-class _WaitingCalls:
-    """The calls whose handlers wait.
+class StatelessExchange(Exchange):
+    """A request without a session. It is cancelled if its client disconnects; see `Exchange`."""
 
-    Most handlers wait for a short time. A task per call that waits for the client to disconnect
-    would cost more than the call. So one task checks all calls periodically, and starts a watching
-    task for each call that still waits. Calls that came the plain way are opened then.
+    _owner: StatelessEndpoint
+    _peer: PendingRequests | None = None
+    _is_open = True  # there is no response yet, and the client is not known to be gone
 
-    Args:
-        keep_alive: Seconds of silence after which a stream is opened, or gets a comment; `None` for
-            never.
-    """
+    async def serve_on_trio(self) -> None:
+        """See `Exchange`; in the task of the POST."""
+        with anyio.CancelScope() as scope:
+            await self.serve(scope)
 
-    def __init__(self, keep_alive: float | None) -> None:
-        self._interval = (
-            _WATCH_INTERVAL if keep_alive is None else min(_WATCH_INTERVAL, keep_alive / 2)
-        )
-        self._calls: set[_Call | PlainService] = set()
-        self._added: anyio.Event | None = None
+    def begin(self) -> Callable[[], PendingRequests]:
+        """See `Exchange`; most requests need no connection."""
+        exchanges = self.exchanges
+        exchanges.open[self] = None
+        if exchanges.added is not None:
+            exchanges.wake()
+        return self._open_peer
 
-    def __iter__(self) -> Iterator[_Call]:
-        for call in list(self._calls):
-            if isinstance(call, PlainService):
-                self._calls.discard(call)
-                call.observe()  # adds it as an open request
-        return iter([call for call in self._calls if isinstance(call, _Call)])
+    def _open_peer(self) -> PendingRequests:
+        if self._peer is None:
+            connection, response = self._owner.connection(), self.writer()
+            if self._is_open:
+                assert self.metadata is not None
+                connection.register(self.event, self.metadata)
+            else:
+                response.done = True
+            self._peer = PendingRequests(connection, response)
+        return self._peer
 
-    def add(self, call: _Call | PlainService) -> None:
-        """Add a call."""
-        self._calls.add(call)
-        if self._added is not None:
-            self._added.set()
-            self._added = None
+    def new_response(self) -> PostResponse:
+        """See `Exchange`."""
+        response = self._owner.response_of(self._request, self._receive, self._send)
+        response.call_on_abort(self._on_abort)
+        return response
 
-    def discard(self, call: _Call | PlainService) -> None:
-        """Remove a call."""
-        self._calls.discard(call)
+    def stream(self, context: RequestContext) -> Awaitable[Any]:
+        """See `Exchange`; the stream begins when the handler waits."""
+        handler = self._owner.service.application.handle(context)
+        return run_eagerly_here(handler, self._start_watching)
 
-    async def watch(self) -> None:
-        """Start watching the waiting calls periodically, until cancelled."""
-        while True:
-            if not self._calls:
-                self._added = anyio.Event()
-                await self._added.wait()
-            await anyio.sleep(self._interval)
-            self.watch_all()
-
-    def watch_all(self) -> None:
-        """Start watching all waiting calls."""
-        for call in self:
-            if not call.watched:
-                call.watch()
-
-
-class _Call:
-    """A request that is being served.
-
-    Args:
-        calls: The calls whose handlers wait.
-        background: Runs the tasks that watch and cancel.
-        peer: The protocol of the request.
-        identifier: Id of the request.
-        response: The response.
-
-    Attributes:
-        peer: As passed.
-        response: As passed.
-        waits: Whether the handler has begun to wait.
-        watched: Whether a task waits for the client to disconnect.
-    """
-
-    __slots__ = ("_background", "_calls", "_id", "peer", "response", "waits", "watched")
-
-    def __init__(
-        self,
-        calls: _WaitingCalls,
-        background: TaskScope,
-        peer: Peer,
-        identifier: RequestId,
-        response: PostResponse,
-    ) -> None:
-        self._calls = calls
-        self._background = background
-        self.peer = peer
-        self._id = identifier
-        self.response = response
-        self.waits = self.watched = False
-
-    def wait(self) -> None:
-        """Record that the handler waits, so that the call is watched if it is long."""
-        self.waits = True
-        self._calls.add(self)
-        self.response.call_on_abort(self._on_abort)
-        if self.response.events_only:  # the stream begins at once
-            self.watch()
-
-    def watch(self) -> None:
-        """Start a task that waits for the client to disconnect."""
+    def _start_watching(self) -> None:
         self.watched = True
-        self._background.start_soon(self.response.watch)
+        self.exchanges.background.start_soon(self.watch)
+
+    def respond(self, result: Any) -> OutgoingMessage | None:
+        """See `Exchange`."""
+        if not self._is_open:
+            return None
+        message = self._owner.encode(self.event, result)
+        self._is_open = False
+        return message
+
+    def respond_failure(self, failure: ProtocolError) -> OutgoingMessage | None:
+        """See `Exchange`."""
+        if not self._is_open:
+            return None
+        self._is_open = False
+        try:
+            return error_response(self.event.id, failure, self.event.revision)
+        except Exception:
+            logger.exception("%s: an error that has no JSON form", self.event.method.name)
+            internal = InternalError("internal error")
+            return error_response(self.event.id, internal, self.event.revision)
+
+    async def reply(self, message: OutgoingMessage | None) -> None:
+        """See `Exchange`."""
+        if message is not None:
+            await self.writer().send(message)
+
+    async def cancelled(self) -> None:
+        """See `Exchange`."""
+
+    async def host_cancelled(self, task: asyncio.Task[None]) -> None:
+        """See `Exchange`; the request ends."""
+        if not task.done():
+            task.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait([task])
 
     async def end(self) -> None:
         """End the response; with an error if the host cancelled the request before it."""
-        response = self.response
-        response.stop_watching()
-        self._calls.discard(self)
-        if not response.done:
-            with anyio.CancelScope(shield=True):
-                await self.fail(SHUTTING_DOWN)
-        await response.close()
+        del self.exchanges.open[self]
+        if self.response is not None or self._is_open:
+            response = self.writer()
+            response.stop_watching()
+            if self._is_open and not response.done:
+                with anyio.CancelScope(shield=True):
+                    await self.fail(SHUTTING_DOWN)
+            await response.close()
+
+    async def watch(self) -> None:
+        """See `Exchange`; a disconnect cancels the request."""
+        await self.writer().watch()
 
     async def fail(self, text: str) -> None:
-        """Respond with an error, for up to `PARTING_SECONDS`, and cancel the request."""
-        peer, response = self.peer, self.response
-        message = peer.connection.fail(self._id, InternalError(text, data=INTERRUPTED))
+        """See `Exchange`; responds for up to `PARTING_SECONDS`."""
+        error = InternalError(text, data=INTERRUPTED)
+        message, response = self.respond_failure(error), self.writer()
         if message is not None:
             response.other_status = _UNAVAILABLE
             with (
@@ -440,15 +394,15 @@ class _Call:
                 await response.send(message)
             if waiting.cancelled_caught:
                 response.sse.abort()
-        await peer.handle(CancelReceived(self._id, text))
+        self.cancel()
 
     def _on_abort(self) -> None:
-        self.response.done = True
-        self._background.start_soon(self._cancel)
+        self._is_open = False
+        self.writer().done = True
+        self.exchanges.background.start_soon(self._cancel)
 
     async def _cancel(self) -> None:
-        for event in self.peer.connection.stream_closed(self._id):
-            await self.peer.handle(event)
+        self.cancel()
 
 
 class _NoChannel(Channel):

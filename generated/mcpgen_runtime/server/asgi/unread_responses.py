@@ -19,7 +19,8 @@ import anyio
 
 from ...errors import ConnectionClosedError
 from ...runtime.request_context import PRINCIPAL
-from .request import SHORT_BODY, HttpRequest, Send, network_of
+from .body import SHORT_BODY
+from .request import HttpRequest, Send, network_of
 
 
 class UnreadResponses:
@@ -46,16 +47,20 @@ class UnreadResponses:
             return True
         return self.size < self._limit and 2 * self._clients[_client_of(request)] < self._limit
 
-    def count(self, request: HttpRequest, send: Send) -> Send:
-        """The ASGI send callable of a request, which counts its response."""
+    def send(
+        self, request: HttpRequest, send: Send, message: MutableMapping[str, Any]
+    ) -> Awaitable[None]:
+        """Send an ASGI message of the response to a request, and count a long body until then.
 
-        def send_counted(message: MutableMapping[str, Any]) -> Awaitable[None]:
-            body: bytes = message.get("body", b"")
-            if len(body) <= SHORT_BODY:
-                return send(message)
-            return self._send_long(_client_of(request), body, message, send)
-
-        return send_counted
+        Args:
+            request: The request.
+            send: The ASGI send callable.
+            message: The message.
+        """
+        body: bytes = message.get("body", b"")
+        if len(body) <= SHORT_BODY:
+            return send(message)
+        return self._send_long(_client_of(request), body, message, send)
 
     async def _send_long(
         self, client: Hashable, body: bytes, message: MutableMapping[str, Any], send: Send

@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-from collections.abc import Awaitable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import anyio
@@ -39,13 +39,13 @@ from ...runtime.task_scope import TaskScope, keep_running
 from ..asgi import http_response
 from ..asgi import request as http
 from ..asgi.event_store import MemoryEventStore, StoredEvents
-from ..asgi.http_response import HttpResponse
+from ..asgi.http_response import HttpResponse, Refused
 from ..asgi.http_session import HttpSession
 from ..asgi.quotas import Quotas
-from ..asgi.response_writer import SseResponse
 from ..asgi.resumable_stream import ResumableStream
 from ..asgi.session_endpoint import CheckDraft, SessionEndpoint
 from ..asgi.settings import ServerHttpSettings
+from ..asgi.sse_response import SseResponse
 from ..serving import Service
 from .bus import WAIT_SECONDS, SharedStateError, SharedStateFullError
 from .session_store import SessionRecord
@@ -122,38 +122,31 @@ class SharedEndpoint(SessionEndpoint):
         body: bytes,
         receive: http.Receive,
         send: http.Send,
-        scope: anyio.CancelScope,
-        session: HttpSession | HttpResponse | None = None,
+        session: HttpSession | None = None,
     ) -> None:
         """Respond to one POST; see `SessionEndpoint.post`."""
         if self.session_id_of(request) is not None:
-            session = request.session or await self._load_named_session(request)
-            if isinstance(session, SharedSession):
-                self.posts.observe(session)  # a cancellation may concern one of these calls
-                try:
-                    own = await self._route(session, messages, body)
-                except SharedStateError as error:
-                    session = _refusal(error)
-                else:
-                    if not own:
-                        session = HttpResponse(session.revision.facts.http.accepted)
-                    messages = own
-        await super().post(request, message, messages, body, receive, send, scope, session)
+            session = named = await self._load_named_session(request)
+            try:
+                messages = await self._route(named, messages, body)
+            except SharedStateError as error:
+                raise _refused(error) from None
+            if not messages:
+                await HttpResponse(named.revision.facts.http.accepted).send(send)
+                return
+        waiting = super().post(request, message, messages, body, receive, send, session)
+        if waiting is not None:
+            await waiting
 
     async def get(self, request: http.HttpRequest, receive: http.Receive, send: http.Send) -> None:
         """Open a stream of the session, or resume one."""
         session = await self._load_named_session(request)
         resumed = request.field(self._facts.headers.last_event_id)
-        is_new = resumed is None and http.check_events(request) is None
-        if isinstance(session, SharedSession) and is_new:
+        if resumed is None and request.accepts_events:
             try:
                 await session.listen()
             except SharedStateError as error:
-                session = _refusal(error)
-        if isinstance(session, HttpResponse):
-            await session.send(send)
-            return
-        assert isinstance(session, SharedSession)
+                raise _refused(error) from None
         try:
             await super().get(request, receive, send)
         finally:
@@ -185,25 +178,19 @@ class SharedEndpoint(SessionEndpoint):
     async def delete(self, request: http.HttpRequest, send: http.Send) -> None:
         """End the session at all workers."""
         session = await self._load_named_session(request)
-        if isinstance(session, SharedSession):
-            session.is_ended = True
-            try:
-                await self._store.end(session.id)
-                if self._events is not None:
-                    await self._events.discard(session.id)
-                await self._worker.publish(SessionChanged(self._worker.id, session.id))
-            except SharedStateError:
-                session = http_response.unavailable(_UNREACHABLE)
-        if isinstance(session, HttpResponse):
-            await session.send(send)
-        else:
-            await super().delete(request, send)
+        session.is_ended = True
+        try:
+            await self._store.end(session.id)
+            if self._events is not None:
+                await self._events.discard(session.id)
+            await self._worker.publish(SessionChanged(self._worker.id, session.id))
+        except SharedStateError:
+            raise Refused(http_response.unavailable(_UNREACHABLE)) from None
+        await super().delete(request, send)
 
     async def handle_letter(self, letter: SessionLetter) -> None:
         """Handle a message of another worker about a session of this worker."""
         session = self.registry.get(letter.session)
-        if session is not None:
-            self.posts.observe(session)  # as for a message of the client
         if isinstance(letter, StreamFollowed):
             await self._handle_followed(session, letter)
         elif not isinstance(session, SharedSession):
@@ -236,19 +223,6 @@ class SharedEndpoint(SessionEndpoint):
             if isinstance(session, SharedSession):
                 await self._reload_session(session)
 
-    def load(self, request: http.HttpRequest) -> Awaitable[HttpSession | HttpResponse] | None:
-        """Load the record of the session that a POST names, unless it was loaded."""
-        if self._session_key not in request.headers or request.session is not None:
-            return None
-        return self._load_named_session(request)
-
-    def _plain_session(self, request: http.HttpRequest) -> HttpSession | None:
-        """The session of a POST if its record was loaded and all its changes are stored."""
-        session = request.session
-        if session is None or isinstance(session, HttpResponse) or session.has_changed():
-            return None
-        return super()._plain_session(request)
-
     def _session_of(self, connection: HandshakeConnection, network: str) -> HttpSession:
         session = super()._session_of(connection, network)
         assert isinstance(session, SharedSession)
@@ -256,49 +230,54 @@ class SharedEndpoint(SessionEndpoint):
         session.begin(self._worker, connection, next(self._serials))
         return session
 
-    async def _register(self, session: HttpSession, body: bytes) -> HttpResponse | None:
-        refused = await super()._register(session, body)
-        if refused is not None:
-            return refused
+    async def _register(self, session: HttpSession, body: bytes) -> None:
+        await super()._register(session, body)
         assert isinstance(session, SharedSession)
         try:
             await self._store.create(session.id, session.record, self._idle)
             session.is_stored = True
         except SharedStateError as error:
-            refused = _refusal(error)
-        except ValueError as error:
-            refused = http_response.refusal(session.revision.facts.http.rejected, str(error))
-        if refused is not None:
             await self.registry.end(session)
-        return refused
+            raise _refused(error) from None
+        except ValueError as error:
+            await self.registry.end(session)
+            status = session.revision.facts.http.rejected
+            raise Refused(http_response.refusal(status, str(error))) from None
 
     async def client_of(self, identifier: str) -> PendingRequests | None:
         """The requests to the client of a session; see `SharedSessions`."""
-        session = await self._load_session(identifier, "")
-        return session.peer.callers if isinstance(session, HttpSession) else None
-
-    async def _load_named_session(self, request: http.HttpRequest) -> HttpSession | HttpResponse:
-        """The session that a request names, with its current record; or the refusal."""
-        identifier = self.session_id_of(request)
-        refused = self.check_version(request)
-        if refused is not None or identifier is None:
-            return refused or self._find_session(request)
         try:
+            session = await self._load_session(identifier, "")
+        except Refused:
+            return None
+        return session.peer.callers
+
+    async def _load_named_session(self, request: http.HttpRequest) -> SharedSession:
+        """The session that a request names, with its current record.
+
+        Raises:
+            Refused: There is none, or the engine can't be reached.
+        """
+        self.check_version(request)
+        identifier = self.session_id_of(request)
+        try:
+            if identifier is None:
+                raise Refused(self._missing_session())
             session = await self._load_session(identifier, http.network_of(request.client))
         except SharedStateError as error:
-            return _refusal(error)
-        if isinstance(session, HttpSession):
-            NETWORK.set(session.network)  # whose share tasks take
+            raise _refused(error) from None
+        NETWORK.set(session.network)  # whose share tasks take
         return session
 
-    async def _load_session(self, identifier: str, network: str) -> HttpSession | HttpResponse:
-        """A session of the current principal, with its current record; or the refusal.
+    async def _load_session(self, identifier: str, network: str) -> SharedSession:
+        """A session of the current principal, with its current record.
 
         Args:
             identifier: Id of the session.
             network: See `HttpSession`; for a session that this worker does not have yet.
 
         Raises:
+            Refused: There is none, or no room for it.
             SharedStateError: The engine can't be reached.
         """
         record = None
@@ -313,7 +292,7 @@ class SharedEndpoint(SessionEndpoint):
         if record is None and session is not None:
             await self._end_session(session)
         if record is None or record.owner != self._owner() or record.revision not in self.revisions:
-            return http_response.unknown_session(self._facts.http.unknown_session)
+            raise Refused(http_response.unknown_session(self._facts.http.unknown_session))
         if session is None:
             return await self._add_session(identifier, record, network)
         self.registry.touch(session)
@@ -323,8 +302,12 @@ class SharedEndpoint(SessionEndpoint):
 
     async def _add_session(
         self, identifier: str, record: SessionRecord, network: str
-    ) -> HttpSession | HttpResponse:
-        """Create a local session from the record of another worker; or the refusal."""
+    ) -> SharedSession:
+        """Create a local session from the record of another worker.
+
+        Raises:
+            Refused: There is no room for it.
+        """
         connection = self._connection(lasts=True)
         revision = self.revisions[record.revision]
         connection.assume_session(Session(revision, {}, record.capabilities, record.info), "")
@@ -334,16 +317,18 @@ class SharedEndpoint(SessionEndpoint):
         session.is_stored = True
         session.record = replace(session.record, version=0)
         session.apply_record(record)
-        if not await session.reserve_initialize(_size_of(record)):
-            return http_response.over_limit("session_bytes")
+        await session.reserve_initialize(_size_of(record))
         added = self.registry.get(identifier)
         if added is not None:  # another request added it meanwhile
             session.release_memory(session.kept)
+            assert isinstance(added, SharedSession)
             return added
-        refused = await self.registry.add(session)
-        if refused is not None:
+        try:
+            await self.registry.add(session)
+        except Refused:
             session.release_memory(session.kept)
-        return refused or session
+            raise
+        return session
 
     async def _reload_session(self, session: SharedSession) -> None:
         if not session.is_stored:
@@ -357,7 +342,6 @@ class SharedEndpoint(SessionEndpoint):
 
     async def _end_session(self, session: SharedSession) -> None:
         """End the local part of a session that has ended for all workers."""
-        self.posts.observe(session)
         session.is_ended = True
         await self.registry.end(session)
 
@@ -472,9 +456,9 @@ def _encode_message(message: jsonrpc.Message) -> bytes:
             raise AssertionError("requests are served where they arrive")
 
 
-def _refusal(error: SharedStateError) -> HttpResponse:
+def _refused(error: SharedStateError) -> Refused:
     full = isinstance(error, SharedStateFullError)
-    return http_response.unavailable(str(error) if full else _UNREACHABLE)
+    return Refused(http_response.unavailable(str(error) if full else _UNREACHABLE))
 
 
 def _long_record(session: SharedSession | None) -> SessionRecord | None:

@@ -81,7 +81,7 @@ class FollowedStream(ResumableStream):
         assert self._store is not None
         try:
             while stored is not None and self.connected:
-                async with self._lock:
+                async with self._turns:
                     await self._replay(stored.events)
                 if stored.over:
                     return

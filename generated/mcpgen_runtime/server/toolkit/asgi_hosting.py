@@ -82,7 +82,7 @@ class AsgiHosting(Hosting):
         self._check_options(call, options)
         self._dispatcher.is_served = True
         settings = ServerHttpSettings(path=path, **options)
-        return AsgiApplication(self._planned_service(), settings, self._other_paths)
+        return AsgiApplication(self._service(), settings, self._other_paths)
 
     @classmethod
     def _check_options(cls, call: str, options: Mapping[str, Any]) -> None:

@@ -391,7 +391,7 @@ class Dispatcher:
         return handler(context)
 
     def calls_tools_itself(self) -> bool:
-        """Whether no proxy, override, runner or middleware handles tool calls, so plans may."""
+        """Whether no proxy, override, runner or middleware handles tool calls."""
         is_answered_elsewhere = self.is_open or self.overrides or self.default_runner
         return self.application is self and not is_answered_elsewhere
 
@@ -505,19 +505,15 @@ class Dispatcher:
         Raises:
             InvalidParamsError: The state is invalid, whatever the handler does.
         """
-        context = self.new_context(request)
+        hooks = self.hooks
+        context = hooks.context(request, self.state.get(), self.registries, hooks.round_trips)
         if getattr(request.params, "request_state", None) is not None:
-            if self.hooks.round_trips is None:
+            if hooks.round_trips is None:
                 raise InvalidParamsError(
                     "requestState: expected none, since this server gives none"
                 )
-            self.hooks.round_trips.check(context)
+            hooks.round_trips.check(context)
         return context
-
-    def new_context(self, request: RequestContext) -> Context[Any]:
-        """The context of a request."""
-        hooks = self.hooks
-        return hooks.context(request, self.state.get(), self.registries, hooks.round_trips)
 
     def result_of(
         self, context: Context[Any], handler: Coroutine[Any, Any, Any]
@@ -530,8 +526,12 @@ class Dispatcher:
     # registered item have a frame while the user's function runs.
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
-        name = request.params.name
-        tool: Tool | None = self.permitted_item(self._tools, request, name)
+        name, tools = request.params.name, self._tools
+        tool: Tool | None
+        if tools.rules is None and not tools.sources and not tools.needs_scopes:
+            tool = tools.items.get(name)
+        else:
+            tool = self.permitted_item(tools, request, name)
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(name)}")
         return self.call_item(tool, request)
@@ -558,10 +558,10 @@ class Dispatcher:
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
         context = self.context_of(request)
+        if (runner := tool.runner or self.default_runner) is None:
+            return self.result_of(context, tool.answer(params.arguments, context, results))
         call = tool.call(params.arguments, context, results)
-        if (runner := tool.runner or self.default_runner) is not None:
-            call = runner.run(context, call)
-        return self.result_of(context, call)
+        return self.result_of(context, runner.run(context, call))
 
 
 ForbiddenItems: TypeAlias = Literal["listed", "hidden"]

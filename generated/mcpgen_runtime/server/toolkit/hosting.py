@@ -61,18 +61,7 @@ class Hosting:
             Exception: The lifespan raised it.
         """
         self._dispatcher.is_served = True
-        await serving.serve(self._planned_service(), channel)
-
-    def _planned_service(self) -> serving.Service:
-        """The service, with plans for calls unless middleware or a handler stands before them."""
-        service, dispatcher = self._service(), self._dispatcher
-        if dispatcher.calls_tools_itself():
-            from .call_plans import CallPlans  # a proxy needs none
-
-            tools = dispatcher.registries.tools
-            plans = CallPlans(tools, dispatcher.describe, dispatcher)
-            service = plans.add_to(service)
-        return service
+        await serving.serve(self._service(), channel)
 
     def _service(self) -> serving.Service:
         """The service; features override it to add what they need."""

@@ -39,6 +39,7 @@ import msgspec
 from ..._wire import (
     UNSET,
     convert,
+    create,
     encode,
     is_many,
     is_object,
@@ -138,6 +139,10 @@ class Output(msgspec.Struct, frozen=True):
         if self.form in _WRAPPED and not value.is_error:
             structured = {WRAPPER: structured}
         return blocks, structured, value.meta
+
+    def validated(self, value: Any) -> Any:
+        """See `_validate`."""
+        return self._validate(value)
 
     def _validate(self, value: Any) -> Any:
         """The value as plain JSON data, validated against its type."""
@@ -327,9 +332,25 @@ class ContentResultBuilder:
         """A result with a text, as structured value too if the revision has such values."""
         if self._structured_content == "none":
             return self.text(text)
-        return self._structured_kind(
-            content=[self._text(text=text)],
+        return create(
+            self._structured_kind,
+            content=[create(self._text, text=text)],
             structured_content={WRAPPER: text},
+            **self._success_field,
+        )
+
+    def plain(self, value: Any) -> Any:
+        """A result with a JSON value that was validated, and its text; as `full` builds it."""
+        text = value if isinstance(value, str) else _json(value)
+        content = [] if value is None else [create(self._text, text=text)]
+        if self._structured_content != "any" and (
+            self._structured_content != "object" or type(value) is not dict
+        ):
+            return create(self._kind, content=content, **self._success_field)
+        return create(
+            self._structured_kind,
+            content=content,
+            structured_content=value,
             **self._success_field,
         )
 

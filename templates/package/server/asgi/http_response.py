@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -25,7 +25,8 @@ SHUTTING_DOWN = "the server is ending; the request may have been acted on"
 
 _NO_HEADERS: Mapping[str, str] = {}
 _RETRY_AFTER: Mapping[str, str] = {"Retry-After": "1"}
-_JSON_TYPE = (b"content-type", JSON.encode())
+CLOSE: Mapping[str, str] = {"Connection": "close"}
+JSON_TYPE = (b"content-type", JSON.encode())
 
 
 class HttpResponse(msgspec.Struct, frozen=True):
@@ -53,7 +54,7 @@ class HttpResponse(msgspec.Struct, frozen=True):
         body = self.body
         headers = [(b"content-length", b"%d" % len(body))]
         if body:
-            headers.append(_JSON_TYPE)
+            headers.append(JSON_TYPE)
         for name, value in self.headers.items():
             headers.append((name.lower().encode(), value.encode()))
         try:
@@ -63,13 +64,22 @@ class HttpResponse(msgspec.Struct, frozen=True):
             return
 
 
-async def send_json(
-    body: bytes, send: Callable[[MutableMapping[str, Any]], Awaitable[None]]
-) -> None:
-    """Send a JSON document with status 200 and no further header fields."""
-    headers = [(b"content-length", b"%d" % len(body)), _JSON_TYPE]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+class Refused(Exception):
+    """A request is not served; `AsgiApplication` sends the response.
+
+    Args:
+        response: The response.
+        body: How much of the request's body was read.
+    """
+
+    def __init__(
+        self,
+        response: HttpResponse,
+        body: Literal["read", "partly read", "unread"] = "read",
+    ) -> None:
+        super().__init__(response.status)
+        self.response = response
+        self.body = body
 
 
 def refusal(

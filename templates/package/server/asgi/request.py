@@ -1,44 +1,31 @@
-"""One HTTP request: its header fields, and its body within limits of bytes and time.
+"""The head of an HTTP request: its header fields, and whether it may be served.
 
-A body that arrives with its head is not counted. Incomplete bodies are counted: when there are too
-many, the body that has waited longest for its next part is cancelled, so clients that send half a
-body do not block others.
-
-Some clients read no response before their whole body is written. If the connection were closed
-earlier, a reset would destroy the refusal. So the refusal is sent at once, and the rest of the body
-is discarded before the response ends.
+Clients send the same head with each POST, but for numbers and credentials. So heads that were
+accepted are kept, and a head like one of them is not checked again.
 
 Source: ASGI specification 3.0 (HTTP connection scope).
 """
 
 from __future__ import annotations
 
-import math
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address
 from typing import Any, Protocol, TypeAlias
-from weakref import WeakKeyDictionary
 
-import anyio
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
 from ...foreign_text import safe_repr
 from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
 from ...protocol.states import DISCOVER
-from ...runtime.concurrency import resume
-from .http_response import HttpResponse, over_limit, refusal
+from .http_response import CLOSE, HttpResponse, Refused, refusal
 from .settings import Answers, Limits
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-SHORT_BODY = 64 * 1024
-"""Most bytes of a body that is not counted against `Limits.bodies`."""
 
 KEPT_HEADS = 256
 """Most heads in `AcceptedHeads`."""
@@ -49,9 +36,6 @@ KEPT_BYTES = 1024
 _JSON = JSON.encode()
 _LENGTH_DIGITS = 18
 _NETWORK = 8  # bytes of an IPv6 address that identify one customer
-_DROPPED_BY_SERVERS = 16 * 1024  # bytes of an unread body that ASGI servers discard themselves
-_CLOSE: Mapping[str, str] = {"Connection": "close"}
-_TIMED_OUT = refusal(408, "the body did not come in time (Limits.body_seconds)")
 
 
 class HttpRequest:
@@ -65,12 +49,15 @@ class HttpRequest:
         path: The path below the mount point; `/` if empty.
         headers: Header fields by lower-case name; repeated fields are joined by commas, cookies by
             semicolons.
+        client: Address of the client, if known.
         count: Number of header fields as received.
-        session: The session, or the refusal, if `SessionEndpoint.load` has loaded it; otherwise
-            `None`.
+        key: The fields that decide whether the head is accepted, without numbers and credentials;
+            set by `AcceptedHeads`.
+        forms: The forms of the response to a POST; see `response_forms`. Set by `AcceptedHeads`.
+        server: Address that received the request, if known.
     """
 
-    __slots__ = ("_scope", "count", "headers", "method", "path", "session")
+    __slots__ = ("_scope", "client", "count", "forms", "headers", "key", "method", "path", "server")
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -81,7 +68,10 @@ class HttpRequest:
         if type(pairs) is not list:
             pairs = list(pairs)
         self.count = len(pairs)
-        self.session: Any = None
+        self.key: tuple[str | bytes | None, ...] = ()
+        self.forms: tuple[bool, bool] = (False, False)
+        self.client: tuple[str, int] | None = scope.get("client")
+        self.server: tuple[str, int | None] | None = scope.get("server")
         headers: Mapping[bytes, bytes] = dict(pairs)
         self.headers: Mapping[bytes, bytes] = (
             headers if len(headers) == self.count else _join_fields(pairs)
@@ -92,16 +82,6 @@ class HttpRequest:
         """The query string, undecoded."""
         query: bytes = self._scope.get("query_string", b"")
         return query
-
-    @property
-    def client(self) -> tuple[str, int] | None:
-        """Address of the client, if known."""
-        return self._scope.get("client")
-
-    @property
-    def server(self) -> tuple[str, int | None] | None:
-        """Address that received the request, if known."""
-        return self._scope.get("server")
 
     @property
     def root(self) -> str:
@@ -119,20 +99,6 @@ class HttpRequest:
         """The value of a header field by its case-insensitive name; `None` if absent."""
         value = None if name is None else self.headers.get(field_key(name))
         return None if value is None else value.decode("latin-1").strip(" \t")
-
-    def deciding_fields(self) -> tuple[str | bytes | None, ...]:
-        """The fields that decide whether the head is accepted, without numbers and credentials."""
-        get, server = self.headers.get, self._scope.get("server")
-        return (
-            self.method,
-            self.path,
-            None if server is None else server[0],
-            get(b"host"),
-            get(b"origin"),
-            get(b"content-type"),
-            get(b"content-encoding"),
-            get(b"accept"),
-        )
 
     @property
     def accepts_events(self) -> bool:
@@ -192,24 +158,34 @@ class AcceptedHeads:
 
     Args:
         limits: The limits, which are checked for each request.
-        answers: The form of responses in the settings.
     """
 
     def __init__(self, limits: Limits, answers: Answers) -> None:
         self._limits = limits
         self._answers: Answers = answers
-        self._accepted: dict[tuple[str | bytes | None, ...], bool] = {}
+        self._accepted: dict[tuple[str | bytes | None, ...], tuple[bool, bool]] = {}
 
     def __len__(self) -> int:
         """Number of stored heads."""
         return len(self._accepted)
 
-    def find(self, request: HttpRequest) -> bool | None:
-        """Whether the response to a POST may be JSON; `None` if its head has to be checked.
+    def accepts(self, request: HttpRequest) -> bool:
+        """Whether a head like this was accepted before; `False` if it has to be checked.
 
         Credentials are ignored: `Authentication` checks them for each request.
         """
-        length, limits = request.headers.get(b"content-length", b"0"), self._limits
+        get, server, limits = request.headers.get, request.server, self._limits
+        request.key = (
+            request.method,
+            request.path,
+            None if server is None else server[0],
+            get(b"host"),
+            get(b"origin"),
+            get(b"content-type"),
+            get(b"content-encoding"),
+            get(b"accept"),
+        )
+        length = get(b"content-length", b"0")
         if (
             request.count > limits.fields
             or b"transfer-encoding" in request.headers
@@ -217,17 +193,22 @@ class AcceptedHeads:
             or len(length) > _LENGTH_DIGITS
             or int(length) > limits.body
         ):
-            return None
-        return self._accepted.get(request.deciding_fields())
+            return False
+        forms = self._accepted.get(request.key)
+        if forms is None:
+            return False
+        request.forms = forms
+        return True
 
     def add(self, request: HttpRequest) -> None:
         """Store an accepted head, and drop the oldest if full; long heads are not stored."""
-        key = request.deciding_fields()
+        key = request.key
+        request.forms = response_forms(request, self._answers)
         if sum(len(part) for part in key if part) > KEPT_BYTES:
             return
         if key not in self._accepted and len(self._accepted) >= KEPT_HEADS:
             del self._accepted[next(iter(self._accepted))]
-        self._accepted[key] = not response_forms(request, self._answers)[1]
+        self._accepted[key] = request.forms
 
 
 def network_of(client: tuple[str, int] | None) -> str:
@@ -260,106 +241,94 @@ def is_discovery(message: jsonrpc.Message | None) -> bool:
     return isinstance(message, jsonrpc.Request) and message.method == DISCOVER
 
 
-def check_events(request: HttpRequest, *, id: Any = UNSET) -> HttpResponse | None:
-    """The refusal of a request for events if the client does not accept events.
+def check_events(request: HttpRequest, *, id: Any = UNSET) -> None:
+    """Check that the client of a request for events accepts events.
 
     Args:
         request: The request.
         id: Id of the JSON-RPC request in the body, if any.
+
+    Raises:
+        Refused: It does not.
     """
-    if request.accepts_events:
-        return None
-    return refusal(406, f"Accept: expected {SSE}, got {_quote(request, 'Accept')}", id=id)
+    if not request.accepts_events:
+        got = _quote(request, "Accept")
+        raise Refused(refusal(406, f"Accept: expected {SSE}, got {got}", id=id))
 
 
-def check_length(request: HttpRequest) -> HttpResponse | None:
-    """The refusal of a request that states the length of its body twice; `None` for others.
+def check_length(request: HttpRequest) -> None:
+    """Check that a request does not state the length of its body twice.
 
     A proxy in front that believes the other field would take the end of the body for a second
     request, so the connection is closed.
 
+    Raises:
+        Refused: It states both.
+
     Source: RFC 9112, section 6.1.
     """
-    if b"transfer-encoding" not in request.headers or b"content-length" not in request.headers:
-        return None
-    text = "expected Content-Length or Transfer-Encoding, got both"
-    return refusal(400, text, headers=_CLOSE if request.version.startswith("1") else {})
+    if b"transfer-encoding" in request.headers and b"content-length" in request.headers:
+        text = "expected Content-Length or Transfer-Encoding, got both"
+        headers: Mapping[str, str] = CLOSE if request.version.startswith("1") else {}
+        raise Refused(refusal(400, text, headers=headers), "unread")
 
 
-def check_post(request: HttpRequest, limits: Limits) -> HttpResponse | None:
-    """The refusal of a POST because of its head; `None` to read the body."""
-    refused = check_body(request, limits)
-    if refused is None and True not in _parse_accept(request.headers.get(b"accept")):
-        return refusal(406, f"Accept: expected {JSON} and {SSE}, got {_quote(request, 'Accept')}")
-    return refused
+def check_post(request: HttpRequest, limits: Limits) -> None:
+    """Check the header fields of a POST.
+
+    Raises:
+        Refused: The body has another form, or the client accepts no response.
+    """
+    check_body(request, limits)
+    if True not in _parse_accept(request.headers.get(b"accept")):
+        got = _quote(request, "Accept")
+        raise Refused(refusal(406, f"Accept: expected {JSON} and {SSE}, got {got}"), "unread")
 
 
-def check_body(request: HttpRequest, limits: Limits) -> HttpResponse | None:
-    """The refusal of a body because of the type or length in the header fields."""
+def check_body(request: HttpRequest, limits: Limits) -> None:
+    """Check the header fields that state the type and length of the body.
+
+    Raises:
+        Refused: The body is too long, or has another form.
+    """
     headers = request.headers
     kind = headers.get(b"content-type")
     if kind != _JSON and (kind is None or media_type(kind.decode("latin-1")) != JSON):
         got = _quote(request, "Content-Type")
-        return refusal(415, f"Content-Type: expected {JSON}, got {got}")
+        raise Refused(refusal(415, f"Content-Type: expected {JSON}, got {got}"), "unread")
     if headers.get(b"content-encoding") not in (None, b"identity"):
         got = _quote(request, "Content-Encoding")
-        return refusal(415, f"Content-Encoding: expected none, got {got}")
+        raise Refused(refusal(415, f"Content-Encoding: expected none, got {got}"), "unread")
     length = headers.get(b"content-length")
     if length is None:
-        return None
+        return
     if not length.isdigit():
         got = _quote(request, "Content-Length")
-        return refusal(400, f"Content-Length: expected a number, got {got}")
+        raise Refused(refusal(400, f"Content-Length: expected a number, got {got}"), "unread")
     if len(length) > _LENGTH_DIGITS or int(length) > limits.body:
-        return _refuse_length(limits)
-    return None
+        raise Refused(body_too_long(limits), "unread")
 
 
-def check_initialize(message: jsonrpc.Request, body: bytes, limits: Limits) -> HttpResponse | None:
-    """The refusal of an `initialize` that is too long, since a session keeps most of its data."""
-    if len(body) <= limits.initialize:
-        return None
-    text = f"initialize: expected at most {limits.initialize} bytes (Limits.initialize)"
-    return refusal(413, text, id=message.id)
+def check_initialize(message: jsonrpc.Request, body: bytes, limits: Limits) -> None:
+    """Check the length of an `initialize`, since a session keeps most of its data.
 
-
-def whole_body(message: MutableMapping[str, Any]) -> bytes | None:
-    """The body, if one ASGI message has the whole body; otherwise `None`."""
-    if message["type"] != "http.request" or message.get("more_body", False):
-        return None
-    body: bytes = message.get("body", b"")
-    return body
-
-
-class Disconnected(Exception):
-    """The client disconnected before its request was complete."""
-
-
-class RejectedBody(Struct, frozen=True):
-    """A body that was not accepted.
-
-    Attributes:
-        response: The refusal.
-        unread: Whether more of the body may arrive.
-        full: Whether there is no room for the body.
+    Raises:
+        Refused: It is too long.
     """
-
-    response: HttpResponse
-    unread: bool = True
-    full: bool = False
+    if len(body) > limits.initialize:
+        text = f"initialize: expected at most {limits.initialize} bytes (Limits.initialize)"
+        raise Refused(refusal(413, text, id=message.id))
 
 
 class Authentication(Protocol):
     """Authenticates and authorizes the requests of one application on one event loop."""
 
-    async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
-        """The refusal of a request without a valid token; `None` to accept it."""
+    async def authenticate(self, request: HttpRequest) -> None:
+        """Set the principal; raises `Refused` without a valid token."""
         ...
 
-    def authorize(
-        self, request: HttpRequest, messages: Sequence[jsonrpc.Message]
-    ) -> HttpResponse | None:
-        """The refusal of a whole POST if its principal lacks a scope; `None` to accept it."""
+    def authorize(self, request: HttpRequest, messages: Sequence[jsonrpc.Message]) -> None:
+        """Raises `Refused` for a whole POST if its principal lacks a scope."""
         ...
 
     def deadline(self) -> float:
@@ -371,199 +340,8 @@ class Authentication(Protocol):
         ...
 
 
-class RequestBodies:
-    """The request bodies that one application reads and holds.
-
-    Args:
-        limits: Limits of number, size and time.
-    """
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._size = 0  # bytes of all bodies that are not short
-        # Counted bytes of each incomplete body, the one longest without a new part first.
-        self._incomplete: OrderedDict[anyio.CancelScope, int] = OrderedDict()
-        self._cancelled: WeakKeyDictionary[anyio.CancelScope, HttpResponse] = WeakKeyDictionary()
-        self._discarding: OrderedDict[anyio.CancelScope, None] = OrderedDict()
-
-    @property
-    def size(self) -> int:
-        """Bytes of the bodies of more than 64 KiB."""
-        return self._size
-
-    async def read(
-        self,
-        scope: anyio.CancelScope,
-        receive: Receive,
-        first: Awaitable[MutableMapping[str, Any]] | None = None,
-    ) -> bytes | RejectedBody:
-        """Read the whole body, or return its refusal. Call `release` after the response.
-
-        Args:
-            scope: The scope of the caller; cancelled if the body does not arrive. Then
-                `rejection` returns the refusal.
-            receive: The ASGI receive callable.
-            first: Returns the first message, if `receive` was called already.
-
-        Raises:
-            Disconnected: The client disconnected before the end of the body.
-        """
-        reading = self._read_parts(scope, receive, first)
-        try:
-            try:
-                awaited = reading.send(None)
-            except StopIteration as end:  # the body has arrived with its head, as most do
-                body: bytes | RejectedBody = end.value
-            else:
-                self._wait(scope)
-                body = await resume(reading, awaited)
-                scope.deadline = math.inf
-                if scope.cancel_called:  # cancelled although the last part arrived
-                    return self.rejection(scope)
-        finally:
-            if scope in self._incomplete:
-                self._size -= self._incomplete.pop(scope)
-        if isinstance(body, bytes) and len(body) > SHORT_BODY:
-            if not self._make_room(len(body)):
-                return RejectedBody(over_limit("bodies"), unread=False, full=True)
-            self._size += len(body)
-        return body
-
-    def release(self, body: bytes) -> None:
-        """Stop counting a body."""
-        if len(body) > SHORT_BODY:
-            self._size -= len(body)
-
-    def rejection(self, scope: anyio.CancelScope) -> RejectedBody:
-        """The refusal of a body whose scope was cancelled before it arrived."""
-        return RejectedBody(self._cancelled.get(scope, _TIMED_OUT))
-
-    async def refuse(
-        self,
-        refused: HttpResponse,
-        request: HttpRequest,
-        receive: Receive,
-        send: Send,
-        *,
-        partly_read: bool = False,
-    ) -> None:
-        """Send a refusal of a request whose body was not read to its end.
-
-        Args:
-            refused: The refusal.
-            request: The request.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
-            partly_read: Whether some of the body was read.
-        """
-        if not request.version.startswith("1") or not (partly_read or _is_long(request)):
-            await refused.send(send)
-            return
-        closing = HttpResponse(refused.status, refused.body, {**refused.headers, **_CLOSE})
-        if b"expect" in request.headers and not partly_read:
-            await closing.send(send)  # the client sends no body before `100 Continue`
-            return
-        try:
-            await closing.send(send, more=True)
-            await self._discard(receive)
-            await send({"type": "http.response.body", "body": b""})
-        except OSError:
-            return
-
-    async def _discard(self, receive: Receive) -> None:
-        """Read the rest of a body and drop it; at most `Limits.reading` bodies at a time."""
-        limits = self._limits
-        left = limits.discard
-        if len(self._discarding) >= limits.reading:
-            longest, _ = self._discarding.popitem(last=False)
-            longest.cancel()
-        with anyio.CancelScope(deadline=anyio.current_time() + limits.body_seconds) as scope:
-            self._discarding[scope] = None
-            try:
-                while left > 0:
-                    message = await receive()
-                    if message["type"] != "http.request" or not message.get("more_body", False):
-                        return
-                    left -= len(message.get("body", b""))
-                    if scope in self._discarding:
-                        self._discarding.move_to_end(scope)
-            finally:
-                self._discarding.pop(scope, None)
-
-    def _wait(self, scope: anyio.CancelScope) -> None:
-        """Count a body that has not arrived yet, and set its deadline."""
-        scope.deadline = anyio.current_time() + self._limits.body_seconds
-        self._count_body(scope)
-
-    async def _read_parts(
-        self,
-        scope: anyio.CancelScope,
-        receive: Receive,
-        first: Awaitable[MutableMapping[str, Any]] | None,
-    ) -> bytes | RejectedBody:
-        gathered: bytearray | None = None  # one buffer, since small parts have overhead
-        while True:
-            message = await (first or receive())
-            first = None
-            if message["type"] != "http.request":
-                raise Disconnected
-            part: bytes = message.get("body", b"")
-            more: bool = message.get("more_body", False)
-            if len(gathered or b"") + len(part) > self._limits.body:
-                return RejectedBody(_refuse_length(self._limits), more)
-            if not more:
-                return bytes(gathered + part) if gathered else part
-            self._count_body(scope)
-            if gathered is None:
-                gathered = bytearray()
-            gathered += part
-            if not self._count_part(scope, len(gathered)):
-                return RejectedBody(over_limit("bodies"), full=True)
-
-    def _count_body(self, scope: anyio.CancelScope) -> None:
-        """Count an incomplete body."""
-        if scope not in self._incomplete:
-            if len(self._incomplete) >= self._limits.reading:
-                self._cancel(next(iter(self._incomplete)), "reading")
-            self._incomplete[scope] = 0
-
-    def _count_part(self, scope: anyio.CancelScope, size: int) -> bool:
-        """Count a new part; `False` if there is no room for the body."""
-        before = self._incomplete[scope]
-        self._incomplete.move_to_end(scope)
-        if size > SHORT_BODY:
-            if not self._make_room(size - before, scope):
-                return False
-            self._size += size - before
-            self._incomplete[scope] = size
-        return True
-
-    def _make_room(self, size: int, own: anyio.CancelScope | None = None) -> bool:
-        """Make room for bytes by cancelling the most overdue bodies; `False` if there is none."""
-        while self._size + size > self._limits.bodies:
-            others = (each for each, held in self._incomplete.items() if held and each is not own)
-            longest = next(others, None)
-            if longest is None:
-                return False
-            self._cancel(longest, "bodies")
-        return True
-
-    def _cancel(self, scope: anyio.CancelScope, limit: str) -> None:
-        self._size -= self._incomplete.pop(scope)
-        self._cancelled[scope] = over_limit(limit)
-        scope.cancel()
-
-
-def _is_long(request: HttpRequest) -> bool:
-    """Whether the body can be longer than ASGI servers discard by themselves."""
-    length = request.headers.get(b"content-length")
-    if length is None:
-        return b"transfer-encoding" in request.headers
-    digits = len(str(_DROPPED_BY_SERVERS))
-    return not length.isdigit() or len(length) > digits or int(length) > _DROPPED_BY_SERVERS
-
-
-def _refuse_length(limits: Limits) -> HttpResponse:
+def body_too_long(limits: Limits) -> HttpResponse:
+    """The response to a request whose body is too long."""
     return refusal(413, f"body: expected at most {limits.body} bytes (Limits.body)")
 
 

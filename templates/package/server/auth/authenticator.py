@@ -34,7 +34,7 @@ from ...foreign_text import safe_text
 from ...protocol import jsonrpc
 from ...runtime.request_context import PRINCIPAL, Principal
 from ..asgi import http_response
-from ..asgi.http_response import HttpResponse
+from ..asgi.http_response import HttpResponse, Refused
 from ..asgi.request import HttpRequest, Receive, Scope, Send
 from ..asgi.used_ids import UsedIds
 from .dpop_validation import InvalidProofError, NonceRequiredError, ProofValidator
@@ -99,20 +99,22 @@ class Authenticator:
         self._path = path.rstrip("/")
         self._base = f"{split.scheme}://{split.netloc}{split.path.removesuffix(self._path)}"
 
-    async def authenticate(self, request: HttpRequest) -> HttpResponse | None:
-        """Set the principal of the current task, or return the refusal of the request.
+    async def authenticate(self, request: HttpRequest) -> None:
+        """Set the principal of the current task. For a POST, call `authorize` next.
 
-        For a POST, call `authorize` next.
+        Raises:
+            Refused: The request has no valid token.
         """
         value = request.headers.get(b"authorization", b"").strip(b" \t")
         name, _, credentials = value.partition(b" ")
         scheme = _SCHEMES.get(name.lower())
         if scheme is None:
-            return self._refuse_without_token(request)
+            raise Refused(self._refuse_without_token(request), "unread")
         token = credentials.lstrip(b" ").decode("latin-1")
         if not is_bearer_token(token) or (request.query and _contains_token(request.query)):
             text = "Authorization: expected one scheme and one token"
-            return self._refusal(request, 400, scheme, text, error="invalid_request")
+            refused = self._refusal(request, 400, scheme, text, error="invalid_request")
+            raise Refused(refused, "unread")
         try:
             principal = await self._verify(token)
             if principal is None:
@@ -120,44 +122,46 @@ class Authenticator:
             await self._check_binding(request, principal, scheme, token)
         except InvalidTokenError as error:
             logger.info("a token was refused: %s", error)
-            return self._refusal(request, 401, scheme, _INVALID, error="invalid_token")
+            refused = self._refusal(request, 401, scheme, _INVALID, error="invalid_token")
+            raise Refused(refused, "unread") from None
         except (InvalidProofError, NonceRequiredError) as error:
-            return self._refuse_proof(request, error)
+            raise Refused(self._refuse_proof(request, error), "unread") from None
         except TransportError as error:
             if self._failures.is_new("TransportError", anyio.current_time()):
                 logger.warning("a token could not be verified: %s", error)
-            return http_response.unavailable("the token can't be verified now")
+            refused = http_response.unavailable("the token can't be verified now")
+            raise Refused(refused, "unread") from None
         except Exception as error:
             incident = secrets.token_hex(4)
             failure = safe_text(f"{type(error).__name__}: {error}".replace(token, _HIDDEN))
             if self._failures.is_new(type(error).__qualname__, anyio.current_time()):
                 failure = "\n" + traceback.format_exc().replace(token, _HIDDEN)
             logger.error("the verifier failed (incident %s): %s", incident, failure)
-            return http_response.unavailable(
-                f"the token can't be verified now; the log of the server says why under {incident}"
-            )
+            text = "the token can't be verified now; the log of the server says why under"
+            raise Refused(http_response.unavailable(f"{text} {incident}"), "unread") from None
         if self._protected.implies:
             principal = principal.with_scopes(self._protected.with_implied(principal.scopes))
         PRINCIPAL.set(principal)
         if request.method != "POST":
-            return self._check_scopes(request, (), UNSET)
-        return None
+            self._check_scopes(request, (), UNSET)
 
-    def authorize(
-        self, request: HttpRequest, messages: Sequence[jsonrpc.Message]
-    ) -> HttpResponse | None:
-        """The refusal of a whole POST if its principal lacks a scope; `None` to accept the POST.
+    def authorize(self, request: HttpRequest, messages: Sequence[jsonrpc.Message]) -> None:
+        """Check that a principal has the scopes of all messages of a POST.
 
         Args:
             request: The POST.
             messages: The messages in its body.
+
+        Raises:
+            Refused: The principal lacks a scope.
         """
         if len(messages) == 1:
             (message,) = messages
             identifier: object = message.id if isinstance(message, jsonrpc.Request) else UNSET
-            return self._check_scopes(request, self._required(message), identifier)
+            self._check_scopes(request, self._required(message), identifier)
+            return
         required = [scope for message in messages for scope in self._required(message)]
-        return self._check_scopes(request, required, UNSET)
+        self._check_scopes(request, required, UNSET)
 
     def deadline(self) -> float:
         """When the token of the principal expires, on the clock of `anyio.current_time`."""
@@ -176,16 +180,16 @@ class Authenticator:
 
     def _check_scopes(
         self, request: HttpRequest, more: Collection[str], identifier: object
-    ) -> HttpResponse | None:
+    ) -> None:
         principal = PRINCIPAL.get()
         required = (*self._protected.scopes, *sorted(more)) if more else self._protected.scopes
         if principal.has_scopes(*required):
-            return None
+            return
         scopes = [*required]
         if not self._client_adds_scopes(request):
             scopes += sorted(principal.scopes)
         value = request.field("Authorization") or ""
-        return self._refusal(
+        refused = self._refusal(
             request,
             403,
             value.partition(" ")[0].lower(),
@@ -194,6 +198,7 @@ class Authenticator:
             scope=" ".join(dict.fromkeys(scopes)),
             id=identifier,
         )
+        raise Refused(refused)
 
     def _client_adds_scopes(self, request: HttpRequest) -> bool:
         """Whether the client requests the scopes of a challenge in addition to the granted ones.

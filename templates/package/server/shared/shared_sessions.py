@@ -21,8 +21,9 @@ from ...protocol.lifecycle import Session
 from ...protocol.states import State
 from ..asgi.event_store import StoredEvents
 from ..asgi.http_session import HttpSession
-from ..asgi.response_writer import PostResponse, SseResponse
+from ..asgi.post_response import PostResponse
 from ..asgi.resumable_stream import ResumableStream
+from ..asgi.sse_response import SseResponse
 from .bus import SharedStateError
 from .session_store import SessionRecord, merge_records
 from .shared_streams import (
@@ -56,6 +57,7 @@ class SharedSession(HttpSession):
 
     worker: SharedWorker
     record: SessionRecord
+    stores = True
     is_stored = False
     is_ended = False
     followed: dict[str, FollowedStream]
@@ -90,7 +92,7 @@ class SharedSession(HttpSession):
             session.peer_capabilities,
             session.peer_info,
         ):
-            revision = self._service.revisions[merged.revision]
+            revision = self.service.revisions[merged.revision]
             session = Session(revision, {}, merged.capabilities, merged.info)
             self._connection.assume_session(session, "")
         session.state = State.READY if merged.is_ready else State.ANSWERED
@@ -211,7 +213,7 @@ class SharedSession(HttpSession):
 
     async def follow(self, stored: StoredEvents, response: SseResponse) -> FollowedStream:
         """Let the client read a stream of another worker over a connection to this worker."""
-        retry = self._settings.retry
+        retry = self.settings.retry
         stream = FollowedStream(self.id, stored.stream, self._store, False, retry, lambda: ())
         self.followed[stream.name] = stream
         await stream.open(response)
@@ -257,12 +259,12 @@ class SharedSession(HttpSession):
             for stream in [*self.streams.values()]:
                 failure = lost_message(stream.requests(), self.revision)
                 if failure:
-                    await stream.put(failure, is_last=True)
+                    await stream.end(failure)
         await super().close()
 
-    def _stream_name(self, number: int, carrier: PostResponse | None) -> str:
+    def _stream_name(self, number: int, response: PostResponse | None) -> str:
         """A name that begins with the id of this worker."""
-        return stream_name(self._prefix, number, listening=carrier is None)
+        return stream_name(self._prefix, number, listening=response is None)
 
     async def _end_streams(self) -> None:
         """Send nothing more on the streams; their stored events remain for other workers."""
@@ -300,7 +302,7 @@ class SharedSession(HttpSession):
                 self.apply_record(changed)
                 await self.worker.publish(SessionChanged(self.worker.id, self.id))
                 return
-            newest = await store.load(self.id, self._settings.limits.idle)
+            newest = await store.load(self.id, self.settings.limits.idle)
             if newest is None:
                 return  # the session has ended; `SessionChanged` will arrive
             stored = newest

@@ -98,6 +98,11 @@ class Injector(ABC):
         """
 
 
+_asdict = msgspec.structs.asdict
+_convert_strictly = msgspec.convert
+_STRICT_HOOK = value_types.HOOKS[True]
+
+
 class Parameter(msgspec.Struct, frozen=True, gc=False):
     """One argument of a registered function.
 
@@ -168,7 +173,11 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
             ValueError: The arguments do not fit; the text lists all errors.
         """
         try:
-            return self._convert(arguments, strict=True)
+            return _asdict(
+                _convert_strictly(
+                    arguments, self.struct, strict=True, str_keys=True, dec_hook=_STRICT_HOOK
+                )
+            )
         except (msgspec.ValidationError, RecursionError):
             pass
         strict = not coerce

@@ -12,19 +12,14 @@ import pytest
 from trio.testing import MockClock
 
 from mcpgen_runtime import Context, Server
-from mcpgen_runtime.protocol import jsonrpc
 from mcpgen_runtime.runtime.task_scope import TaskScope
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
-from mcpgen_runtime.server.asgi.http_session import HttpSession
-from mcpgen_runtime.server.asgi.plain_calls import PlainService
+from mcpgen_runtime.server.asgi.open_exchanges import SessionExchanges
 from mcpgen_runtime.server.asgi.quotas import Quotas
-from mcpgen_runtime.server.asgi.session_posts import PostsInFlight, SessionPost
 from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
-from package.asgi_wire import Wire
 from package.client.simulation import ASYNCIO
-from package.server.asgi.test_response_writer import head, open_session, respond_in
 from package.wire import INITIALIZED, SESSIONS, cancelled_notification, facts, request
 
 RESUMABLE = [revision for revision in SESSIONS if facts(revision).http.resumable]
@@ -267,9 +262,15 @@ async def test_an_abandoned_batch_gives_all_its_places_back() -> None:
             await patient.until(begun=3)
         assert (await request_until_served(http, WITH_BATCHES)).status == 200
         await leave(http, WITH_BATCHES, 7)  # one more than may be abandoned
-        await patient.until(cancelled=3)
-        assert sorted(patient.cancelled) == [1, 2, 3]
-        assert (await http.ask(WITH_BATCHES, "ping", id=1)).status == 200
+        await patient.until(cancelled=1)
+        patient.go.set()
+        await patient.until(done=3)
+        assert len(patient.cancelled) == 1  # of the first POST
+        assert 7 not in patient.cancelled
+        pings = [request(WITH_BATCHES, "ping", id=number) for number in range(10, 13)]
+        with anyio.fail_after(SECONDS):
+            while (await http.post(pings)).status == 503:
+                await anyio.sleep(OFTEN)
 
 
 class Notified:
@@ -402,115 +403,94 @@ async def test_clients_that_left_are_looked_for_at_intervals(
     assert patient.moments == cancelled
 
 
-def count_post(posts: PostsInFlight, session: HttpSession, size: int = 1) -> SessionPost:
-    """Count a POST: a request, or a batch of some."""
-    messages = [jsonrpc.Request(number, "tools/list", None) for number in range(size)]
-    post = SessionPost(session, posts, messages[0] if size == 1 else None, messages)
-    posts.add(respond_in(session, Wire()), post)
-    return post
+class Work:
+    """Work for a client."""
+
+    def __init__(self, attended: bool = False) -> None:
+        self.attended = attended
+        self.watched = False
+
+    async def watch(self) -> None:
+        await anyio.sleep_forever()
+
+    async def fail(self, text: str) -> None:
+        pass
 
 
-def count_posts(**limits: int) -> tuple[PostsInFlight, Quotas]:
-    """No POSTs yet."""
-    quotas = Quotas(Limits(**limits))
+def no_exchanges(**limits: int) -> SessionExchanges:
+    """No exchanges yet."""
     background = TaskScope(nullcontext, lambda: None)
-    return PostsInFlight(background, quotas, Limits(**limits), None), quotas
+    return SessionExchanges(background, Quotas(Limits(**limits)), 15.0, Limits(**limits))
 
 
 @on_virtual_clock
 async def test_new_posts_are_looked_at_four_times_a_second() -> None:
-    posts, quotas = count_posts(in_flight=1)
-    session = open_session(NEWEST)
+    exchanges = no_exchanges(in_flight=1)
     seen: list[list[bool]] = []
-    carriers = []
+    works: list[Work] = []
     for moment in (0.0, 0.0, 0.249, 0.25, 0.499, 0.5):
         await anyio.sleep_until(moment)
-        carriers.append(count_post(posts, session).carrier)
-        assert quotas.has_room()
-        seen.append([carrier is not None and carrier.watched for carrier in carriers])
+        works.append(Work())
+        exchanges.open[works[-1]] = None
+        assert exchanges.quotas.has_room()
+        seen.append([work.watched for work in works])
     assert [sum(each) for each in seen] == [1, 1, 1, 4, 4, 6]
 
 
 @on_virtual_clock
 async def test_a_call_may_end_as_it_is_abandoned() -> None:
-    posts, _ = count_posts(abandoned_seconds=5)
-    session = open_session(NEWEST)
+    exchanges = no_exchanges(abandoned_seconds=5)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(posts.expire_abandoned)
+        tasks.start_soon(exchanges.expire_abandoned)
         await anyio.wait_all_tasks_blocked()
-        ended = count_post(posts, session)
-        posts.abandon(ended)
-        posts.end(ended)  # in the same turn
+        ended, late = Work(), Work()
+        exchanges.abandon(ended)
+        exchanges.end(ended)  # in the same turn
         await anyio.wait_all_tasks_blocked()
-        late = count_post(posts, session)
-        posts.abandon(late)
-        assert posts.cancel_first_abandoned("abandoned")  # not cancelled yet
-        posts.end(late)
+        exchanges.abandon(late)
+        assert exchanges.cancel_first_abandoned("abandoned")  # not cancelled yet
+        exchanges.end(late)
         tasks.cancel_scope.cancel()
 
 
 @on_virtual_clock
-async def test_a_batch_takes_as_many_places_as_it_has_requests() -> None:
-    posts, quotas = count_posts()
-    quotas.in_flight = 1  # counted by the caller
-    session = open_session(WITH_BATCHES)
-    post = count_post(posts, session, 3)
-    assert quotas.in_flight == 3
-    posts.abandon(post)
-    assert quotas.in_flight == 0
-    for _ in range(2):
-        posts.end(post)
-        assert quotas.in_flight == 3
-    posts.abandon(post)
-    assert post.carrier is not None
-    posts.discard(post.carrier, post)
-    assert quotas.in_flight == 0
-
-
-@on_virtual_clock
 @pytest.mark.parametrize(
-    ("sizes", "ended", "attended", "kept"),
+    ("count", "ended", "attended", "kept"),
     [
-        ((1, 1), (), (), 2),
-        ((2,), (), (), 1),
-        ((1, 1, 1), (), (), 2),
-        ((1, 1, 3), (), (), 0),
-        ((1, 2), (), (), 1),
-        ((1, 1, 1), (0,), (), 2),  # the cancelled one ends
-        ((1, 1, 1), (1,), (), 1),
-        ((1, 1, 1), (), (0,), 1),
-        ((1, 1, 1), (), (0, 1, 2), 0),
+        (2, (), (), 2),
+        (3, (), (), 2),
+        (3, (0,), (), 2),  # the cancelled one ends
+        (3, (1,), (), 1),
+        (3, (), (0,), 1),
+        (3, (), (0, 1, 2), 0),
     ],
 )
-async def test_the_first_of_too_many_abandoned_posts_are_cancelled(
-    sizes: Sequence[int], ended: Sequence[int], attended: Sequence[int], kept: int
+async def test_the_first_of_too_many_abandoned_calls_are_cancelled(
+    count: int, ended: Sequence[int], attended: Sequence[int], kept: int
 ) -> None:
-    posts, _ = count_posts(abandoned=2)
-    session = open_session(WITH_BATCHES)
-    all_posts = [count_post(posts, session, size) for size in sizes]
-    for number in attended:
-        carrier = all_posts[number].carrier
-        assert carrier is not None
-        await carrier.open_stream()
-    for post in all_posts:
-        posts.abandon(post)
+    exchanges = no_exchanges(abandoned=2)
+    works = [Work(number in attended) for number in range(count)]
+    for work in works:
+        exchanges.abandon(work)
     for number in ended:
-        posts.end(all_posts[number])
-    cancelled = [posts.cancel_first_abandoned("bodies") for _ in sizes]
-    assert cancelled == [True] * kept + [False] * (len(sizes) - kept)
+        exchanges.end(works[number])
+    cancelled = [exchanges.cancel_first_abandoned("bodies") for _ in works]
+    assert cancelled == [True] * kept + [False] * (count - kept)
 
 
 @on_virtual_clock
 @pytest.mark.parametrize(("before", "kept"), [(1, 2), (2, 2), (3, 2)])
 async def test_places_of_abandoned_posts_are_free_once(before: int, kept: int) -> None:
-    posts, _ = count_posts(abandoned=2)
-    session = open_session(NEWEST)
-    first, *others = [count_post(posts, session) for _ in range(before + 1)]
-    for post in (first, *others[: before - 1]):
-        posts.abandon(post)
-    posts.end(first)
-    posts.abandon(others[-1])
-    cancelled = [posts.cancel_first_abandoned("bodies") for _ in range(3)]
+    exchanges = no_exchanges(abandoned=2)
+    exchanges.quotas.in_flight = before + 1
+    first, *others = [Work() for _ in range(before + 1)]
+    for work in (first, *others[: before - 1]):
+        exchanges.abandon(work)
+    for _ in range(2):
+        exchanges.end(first)
+    exchanges.abandon(others[-1])
+    assert exchanges.quotas.in_flight == 1  # that of the first, until its HTTP request ends
+    cancelled = [exchanges.cancel_first_abandoned("bodies") for _ in range(3)]
     assert cancelled == [True] * min(before, kept) + [False] * (3 - min(before, kept))
 
 
@@ -657,32 +637,3 @@ async def test_notifications_leave_nothing_in_the_memory_of_sessions(revision: s
     async with asgi(Patient().server, limits=Limits(session_bytes=4000)) as http:
         await http.initialize(revision)
         assert [(await http.post(padded)).status for _ in range(5)] == [202] * 5
-
-
-@on_virtual_clock
-async def test_a_waiting_request_counts_until_it_ends() -> None:
-    posts, _ = count_posts(per_session=3)
-    session = open_session(NEWEST)
-
-    def served(identifier: int) -> PlainService:
-        received: Any = jsonrpc.Request(identifier, "tools/list", None)
-        nobody: Any = None  # asks for it, since it is not observed
-        post = head(), Wire().receive, Wire().send
-        return PlainService(nobody, post, nobody, session, None, received)
-
-    first, second, third = map(served, (1, 2, 1))
-    assert posts.may_add(session, 1)
-    posts.wait(first)
-    assert (session.users, posts.may_add(session, 1), posts.may_add(session, 2)) == (1, False, True)
-    posts.wait(second)
-    session.responses[8] = respond_in(session, Wire())
-    assert (session.users, posts.may_add(session, 3)) == (3, False)
-    posts.stop_waiting(third)
-    assert (session.users, posts.may_add(session, 3)) == (3, False)
-    posts.stop_waiting(first)
-    assert (session.users, posts.may_add(session, 1)) == (2, True)
-    posts.stop_waiting(first)
-    posts.stop_waiting(second)
-    posts.stop_waiting(second)
-    assert (session.users, posts.unobserved) == (1, {})
-    assert not posts.observe(session)

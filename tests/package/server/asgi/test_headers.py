@@ -319,8 +319,8 @@ def test_fields_that_repeat_plain_text_certainly_match(
         NAME: name if isinstance(name, str) else None,
     }
     head = request_with(**{**given, **changed})
-    params = SimpleNamespace(name=name)
-    assert validator_of().matches(head, SERVED[revision], method, params) is matches
+    params, row = SimpleNamespace(name=name), SERVED[revision].client_requests[method]
+    assert validator_of().matches(head, SERVED[revision], row, params) is matches
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,13 @@ from mcpgen_runtime.runtime.task_scope import TaskScope
 from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore
 from mcpgen_runtime.server.asgi.http_response import HttpResponse
 from mcpgen_runtime.server.asgi.http_session import HttpSession
+from mcpgen_runtime.server.asgi.post_response import PostResponse
 from mcpgen_runtime.server.asgi.quotas import Quotas
-from mcpgen_runtime.server.asgi.request import HttpRequest
-from mcpgen_runtime.server.asgi.response_writer import PostResponse, SseResponse, until_disconnect
+from mcpgen_runtime.server.asgi.request import HttpRequest, response_forms
 from mcpgen_runtime.server.asgi.session_endpoint import SessionEndpoint
+from mcpgen_runtime.server.asgi.session_response import SessionResponse
 from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.asgi.sse_response import SseResponse, until_disconnect
 from mcpgen_runtime.server.chosen import Server, new_connection
 from mcpgen_runtime.server.serving import Service
 from package.asgi_wire import LAST, START, Wire, part
@@ -330,7 +332,9 @@ def error(code: int) -> OutgoingMessage:
 
 def head(accept: bytes = BOTH) -> HttpRequest:
     """The head of a POST."""
-    return HttpRequest({"method": "POST", "path": "/mcp", "headers": [(b"accept", accept)]})
+    request = HttpRequest({"method": "POST", "path": "/mcp", "headers": [(b"accept", accept)]})
+    request.forms = response_forms(request, "auto")
+    return request
 
 
 def settings(**options: Any) -> ServerHttpSettings:
@@ -338,9 +342,13 @@ def settings(**options: Any) -> ServerHttpSettings:
     return ServerHttpSettings(**{"events": None, "keep_alive": 10.0, **options})
 
 
-def respond(wire: Wire, accept: bytes = BOTH, **options: Any) -> PostResponse:
+def respond(
+    wire: Wire, accept: bytes = BOTH, headers: Mapping[str, str] | None = None, **options: Any
+) -> PostResponse:
     """The response to a POST without session."""
-    return PostResponse(head(accept), wire.receive, wire.send, settings(), **options)
+    response = PostResponse(head(accept), wire.receive, wire.send, settings(), **options)
+    response.headers = headers or {}
+    return response
 
 
 def open_session(revision: str, events: EventStore | None = None) -> HttpSession:
@@ -359,18 +367,14 @@ def open_session(revision: str, events: EventStore | None = None) -> HttpSession
 
 
 def respond_in(
-    session: HttpSession, wire: Wire, accept: bytes = BOTH, count: int = 0, **options: Any
-) -> PostResponse:
+    session: HttpSession, wire: Wire, accept: bytes = BOTH, count: int | None = None
+) -> SessionResponse:
     """The response to a POST in a session: to a batch of some requests, or to one request."""
-    return PostResponse(
-        head(accept),
-        wire.receive,
-        wire.send,
-        settings(**options),
-        session,
-        *((count, True) if count else ()),
-        headers={"X-More": "1"},
+    response = SessionResponse(
+        head(accept), wire.receive, wire.send, settings(), session, expected=count
     )
+    response.headers = {"X-More": "1"}
+    return response
 
 
 MORE_FIELD = (b"x-more", b"1")
@@ -392,7 +396,7 @@ async def test_a_response_that_nothing_precedes_has_its_status(
 ) -> None:
     wire = Wire()
     post = respond(wire, accept, headers={"X-More": "1"}, statuses={-32601: 404}, other_status=418)
-    assert (post.done, post.unfinished, post.connected, post.watched) == (False, True, False, False)
+    assert not post.done
     await post.send(message)
     assert wire.sent == whole(status, message.data, MORE_FIELD)
     assert post.done
@@ -420,7 +424,7 @@ async def test_a_message_before_the_response_begins_a_stream(accept: bytes) -> N
     assert done == [False, False, True]
     await post.send(PROGRESS)
     events = [part(b"data: %b\n\n" % each.data) for each in (PROGRESS, PROGRESS, error(-1))]
-    assert wire.sent == [EVENTS_HEAD, part(b""), *events, LAST]
+    assert wire.sent == [EVENTS_HEAD, *events[:-1], {**events[-1], "more_body": False}]
 
 
 async def test_a_result_alone_is_an_event_where_json_is_refused() -> None:
@@ -430,7 +434,7 @@ async def test_a_result_alone_is_an_event_where_json_is_refused() -> None:
     await post.start()
     assert wire.sent == [START, part(b"")]
     await post.send(RESULT)
-    assert wire.sent[2:] == [part(b'data: {"result":1}\n\n'), LAST]
+    assert wire.sent[2:] == [{**part(b'data: {"result":1}\n\n'), "more_body": False}]
 
 
 async def test_where_the_response_is_json_nothing_precedes_it() -> None:
@@ -443,7 +447,7 @@ async def test_where_the_response_is_json_nothing_precedes_it() -> None:
             assert wire.turns == [0] * turn
         tasks.cancel_scope.cancel()
     await post.start()
-    await post.close_stream()
+    await post.start_early()
     await post.send(RESULT)
     assert wire.sent == whole(200, RESULT.data)
 
@@ -486,12 +490,13 @@ async def test_a_closed_response_tells_nobody_that_its_client_left() -> None:
 async def test_silence_before_a_response_begins_a_stream_if_it_may(
     accept: bytes, silent: float, bodies: Sequence[tuple[float, bytes]]
 ) -> None:
-    wire = Wire((35.0, DISCONNECT))
+    wire, aborts = Wire((35.0, DISCONNECT)), Aborts()
     post = respond(wire, accept)
+    post.call_on_abort(aborts)
     post.created -= silent
-    assert await post.watch()
+    await post.watch()
     assert [(round(moment, 1), body) for moment, body in wire.bodies()] == bodies
-    assert not post.attended
+    assert aborts.count == 1
     if accept == BOTH:
         assert round(wire.moments[0], 1) == 10.0 - silent
 
@@ -501,8 +506,8 @@ async def test_an_ended_response_is_not_watched(in_session: bool) -> None:
     wire = Wire()
     post = respond_in(open_session(SESSIONS[-1]), wire) if in_session else respond(wire)
     await post.send(RESULT)
-    assert not await post.watch()
-    assert (post.attended, len(wire.sent)) == (True, 2)
+    await post.watch()
+    assert (len(wire.sent), anyio.current_time()) == (2, 0)
 
 
 @pytest.mark.parametrize("revision", SESSIONS)
@@ -543,27 +548,21 @@ async def test_a_watch_tells_whether_the_client_left_before_the_end(
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(send)
-        assert await post.watch() == left_before
+        await post.watch()
+    assert post.disconnected is left_before
     assert (anyio.current_time(), session.users, post.connected) == (5.0, 0, False)
 
 
-@pytest.mark.parametrize("in_session", [False, True])
-async def test_a_stopped_watch_tells_nothing(in_session: bool) -> None:
+async def test_a_stopped_watch_tells_nothing() -> None:
     wire, session = Wire((5.0, DISCONNECT)), open_session(SESSIONS[-1])
-    post = respond_in(session, wire) if in_session else respond(wire)
-    seen: list[bool] = []
-
-    async def watch() -> None:
-        seen.append(await post.watch())
-
+    in_session, alone = respond_in(session, wire), respond(wire)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch)
+        tasks.start_soon(in_session.watch)
+        tasks.start_soon(alone.watch)
         await anyio.wait_all_tasks_blocked()
-        if in_session:
-            post.stop()
-        else:
-            await post.close()
-    assert (seen, session.users) == ([False], 0)
+        in_session.stop()
+        await alone.close()
+    assert (in_session.disconnected, session.users) == (False, 0)
     assert anyio.current_time() < 5.0
 
 
@@ -574,7 +573,7 @@ async def test_a_write_ends_once_the_client_is_seen_to_leave() -> None:
     wire.stop_reading()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(post.send, PROGRESS)
-        assert await post.watch()
+        await post.watch()
     assert (anyio.current_time(), post.connected) == (5.0, False)
 
 
@@ -601,7 +600,7 @@ async def test_ready_results_of_a_batch_come_first_on_its_stream() -> None:
     await post.send(OTHER_RESULT)
     assert (post.connected, post.unfinished, len(session.streams)) == (False, False, 0)
     events = [part(b"data: %b\n\n" % each.data) for each in (RESULT, PROGRESS, OTHER_RESULT)]
-    assert wire.sent == [EVENTS_HEAD, part(b""), *events, LAST]
+    assert wire.sent == [EVENTS_HEAD, *events[:-1], {**events[-1], "more_body": False}]
 
 
 @pytest.mark.parametrize(
@@ -616,7 +615,7 @@ async def test_ready_results_of_a_batch_come_first_on_its_stream() -> None:
             BOTH,
             [PROGRESS],
             REFUSED,
-            [EVENTS_HEAD, part(b""), part(b'data: {"progress":1}\n\n'), LAST],
+            [EVENTS_HEAD, part(b'data: {"progress":1}\n\n'), LAST],
         ),
     ],
 )
@@ -664,11 +663,11 @@ async def test_a_closed_connection_leaves_the_result_to_be_resumed() -> None:
     await post.close_stream()
     [name] = session.streams
     without_data = part(f"id: {name}-1\nretry: 1000\ndata: \n\n".encode())
-    assert wire.sent == [EVENTS_HEAD, part(b""), without_data, without_data, LAST]
+    assert wire.sent == [EVENTS_HEAD, without_data, without_data, LAST]
     assert (post.connected, post.unfinished) == (False, True)
     for message in (PROGRESS, RESULT):
         await post.send(message)
-    assert (post.unfinished, len(wire.sent)) == (False, 5)
+    assert (post.unfinished, len(wire.sent)) == (False, 4)
     stored = await store.after(session.id, f"{name}-1")
     assert stored is not None
     assert [each.message for each in stored.events] == [PROGRESS.data, RESULT.data]

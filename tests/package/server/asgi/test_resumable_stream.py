@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore, StoredEvent
-from mcpgen_runtime.server.asgi.response_writer import SseResponse
 from mcpgen_runtime.server.asgi.resumable_stream import ResumableStream
+from mcpgen_runtime.server.asgi.sse_response import SseResponse
 from package.asgi_wire import LAST, START, Wire, part
 from package.client.simulation import ASYNCIO
 from package.server.asgi.test_response_writer import SEND_SECONDS
@@ -176,7 +176,7 @@ async def test_a_stream_begins_with_what_it_continues_and_its_id(
     await stream.open(SseResponse(wire.send, SEND_SECONDS), {}, [b"1", b"2"], before)
     count = len(first)
     assert wire.sent == [
-        *OPENED,
+        START,
         part(b"id: o-1\ndata: old\n\n"),
         *first,
         event("1", count + 1),
@@ -218,7 +218,7 @@ async def test_the_end_of_a_stream_is_stored_once(told: bool, ends: bool) -> Non
     if told:
         await stream.put(b"1")
     if ends:
-        await stream.put(b"2", is_last=True)
+        await stream.end(b"2")
     for _ in range(2):
         await stream.end()
         stored = await store.after("session", "s-1")
@@ -226,7 +226,8 @@ async def test_the_end_of_a_stream_is_stored_once(told: bool, ends: bool) -> Non
         assert stored.over
         assert [each.message for each in stored.events] == [b"2" if ends else b""][: int(told)]
     assert (stream.over, stream.held.cancel_called, store.finished) == (True, True, 1)
-    assert wire.sent == [*OPENED, *[event("1", 1), event("2", 2)][: told + ends], LAST]
+    last = [{**event("2", 2), "more_body": False}] if ends else [LAST]
+    assert wire.sent == [*OPENED, *[event("1", 1)][: int(told)], *last]
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,14 @@ from mcpgen_runtime import Context, Server
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import PRINCIPAL, Principal
+from mcpgen_runtime.server.asgi.body import RequestBodies
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
+from mcpgen_runtime.server.asgi.http_response import Refused
 from mcpgen_runtime.server.asgi.quotas import Quotas, decoded_size
-from mcpgen_runtime.server.asgi.request import HttpRequest, RequestBodies
-from mcpgen_runtime.server.asgi.response_writer import SseResponse
+from mcpgen_runtime.server.asgi.request import HttpRequest
 from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
 from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel, SseEndpoints
+from mcpgen_runtime.server.asgi.sse_response import SseResponse
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
 from package.asgi_client import Http, asgi
@@ -569,10 +571,15 @@ def endpoints_of(server: Server, quotas: Quotas) -> Any:
     """An application that has the two endpoints alone."""
     service = Service(server, REVISIONS, server.describe, new_connection)
     settings = ServerHttpSettings(**PATHS)
-    endpoints = SseEndpoints(service, settings, quotas, RequestBodies(Limits()))
+    bodies = RequestBodies(Limits())
+    endpoints = SseEndpoints(service, settings, quotas, bodies)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await endpoints.serve(HttpRequest(scope), receive, send)
+        request = HttpRequest(scope)
+        try:
+            await endpoints.serve(request, receive, send)
+        except Refused as refused:
+            await bodies.respond(refused, request, receive, send)
 
     return app
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -10,10 +10,8 @@ import anyio.lowlevel
 import pytest
 
 from mcpgen_runtime import Context, Server
-from mcpgen_runtime.runtime.peer import Peer
 from mcpgen_runtime.runtime.pending_requests import PARTING_SECONDS
-from mcpgen_runtime.server import planned_calls
-from mcpgen_runtime.server.asgi import plain_calls, response_writer
+from mcpgen_runtime.server.asgi import exchange, post_response
 from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import SECONDS, Reply, Stream
@@ -24,7 +22,6 @@ pytestmark = pytest.mark.anyio
 
 sessions = pytest.mark.parametrize("revision", SESSIONS)
 streamable = pytest.mark.parametrize("revision", STREAMABLE)
-on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 
 
 class Waiting:
@@ -93,29 +90,6 @@ async def end_of(stream: Stream) -> Reply:
 def cancellation(identifier: int) -> dict[str, Any]:
     params = {"requestId": identifier}
     return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
-
-
-@streamable
-@on_asyncio
-async def test_a_call_that_waits_for_a_moment_makes_no_peer(
-    revision: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planned_calls, "ENABLED", True)  # with `--whole-way` too
-    waiting, served = Waiting(), list[object]()
-    async with asgi(waiting.server) as http:
-        await ready(http, revision)
-        handle: Callable[..., Awaitable[None]] = Peer.handle
-
-        async def record(*arguments: Any) -> None:
-            served.append(arguments)
-            await handle(*arguments)
-
-        monkeypatch.setattr(Peer, "handle", record)
-        async with http.asking(revision, "tools/call", {"name": "wait"}, begun=False) as stream:
-            await waiting.until(lambda: waiting.begun == 1)
-            waiting.go.set()
-            assert (await end_of(stream)).result["content"][0]["text"] == "waited"
-    assert not served
 
 
 @streamable
@@ -267,8 +241,7 @@ on_virtual_clock = pytest.mark.parametrize(
 async def test_silence_begins_when_a_handler_begins_to_wait(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planned_calls, "ENABLED", True)  # with `--whole-way` too
-    for module in (plain_calls, response_writer):
+    for module in (post_response, exchange):
         monkeypatch.setattr(module, "monotonic", anyio.current_time)
     async with asgi(Waiting().server, keep_alive=8.0) as http:
         await ready(http, revision)

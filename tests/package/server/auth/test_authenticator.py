@@ -14,7 +14,7 @@ from mcpgen_runtime.auth.challenges import Challenge, parse_challenges
 from mcpgen_runtime.protocol.jsonrpc import Notification, Request
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import PRINCIPAL
-from mcpgen_runtime.server.asgi.http_response import HttpResponse
+from mcpgen_runtime.server.asgi.http_response import HttpResponse, Refused
 from mcpgen_runtime.server.asgi.request import HttpRequest
 from mcpgen_runtime.server.auth.authenticator import Authenticator
 from package.server.auth.guarded import protected_settings
@@ -54,6 +54,24 @@ def head(method: str = "POST", path: str = "/mcp", query: str = "", **fields: st
     )
 
 
+async def authenticated(authenticator: Authenticator, request: HttpRequest) -> HttpResponse | None:
+    """The response of the refusal of a request; `None` if it is accepted."""
+    try:
+        await authenticator.authenticate(request)
+    except Refused as refused:
+        return refused.response
+    return None
+
+
+def authorized(authenticator: Authenticator, request: HttpRequest, messages: Any) -> Any:
+    """The response of the refusal of a POST; `None` if it is accepted."""
+    try:
+        authenticator.authorize(request, messages)
+    except Refused as refused:
+        return refused.response
+    return None
+
+
 def refusal_of(response: HttpResponse | None) -> tuple[int, Challenge, Any]:
     """The status, the challenge and the id of a refusal."""
     assert response is not None
@@ -67,17 +85,17 @@ def refusal_of(response: HttpResponse | None) -> tuple[int, Challenge, Any]:
 )
 async def test_a_query_may_have_any_parameter_but_a_token(query: str, status: int | None) -> None:
     request = head(query=query, authorization=bearer(token_of()))
-    response = await authenticator_of().authenticate(request)
+    response = await authenticated(authenticator_of(), request)
     assert (response and response.status) == status
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "POST"])
 async def test_scopes_of_every_request_are_checked_without_a_body(method: str) -> None:
     request = head(method, authorization=bearer(token_of(scope="other")))
-    response = await authenticator_of().authenticate(request)
+    response = await authenticated(authenticator_of(), request)
     if method == "POST":
         assert response is None  # the scopes of a message are checked with it
-        response = authenticator_of().authorize(request, [NOTICE])
+        response = authorized(authenticator_of(), request, [NOTICE])
     status, challenge, identifier = refusal_of(response)
     assert (status, identifier) == (403, None)
     assert challenge.parameters == {
@@ -103,7 +121,7 @@ def test_messages_without_their_scopes_are_refused_together(
     messages: list[Any], scopes: str | None, identifier: object
 ) -> None:
     PRINCIPAL.set(Principal("ann", scopes=["mcp:read", "granted"]))
-    response = authenticator_of().authorize(head(authorization="Bearer x"), messages)
+    response = authorized(authenticator_of(), head(authorization="Bearer x"), messages)
     if scopes is None:
         assert response is None
         return
@@ -120,7 +138,7 @@ def test_granted_scopes_are_repeated_unless_clients_add_them(
 ) -> None:
     PRINCIPAL.set(Principal("ann", scopes=["b", "a"]))
     fields = {} if version is None else {"mcp_protocol_version": version}
-    response = authenticator_of().authorize(head(authorization="Bearer x", **fields), [CALL])
+    response = authorized(authenticator_of(), head(authorization="Bearer x", **fields), [CALL])
     _, challenge, _ = refusal_of(response)
     assert challenge.parameters["scope"] == ("mcp:read call" if adds else "mcp:read call a b")
 
@@ -138,7 +156,7 @@ def test_a_challenge_for_scopes_has_the_scheme_of_the_request(
 ) -> None:
     PRINCIPAL.set(Principal("ann"))
     authenticator = authenticator_of(**settings)
-    _, challenge, _ = refusal_of(authenticator.authorize(head(authorization=value), [CALL]))
+    _, challenge, _ = refusal_of(authorized(authenticator, head(authorization=value), [CALL]))
     assert challenge.is_scheme(scheme)
 
 
@@ -162,6 +180,6 @@ async def test_a_proof_is_for_the_public_url_of_each_path(
     for place, status in (("https://h/elsewhere", 401), (url, None)):
         proof = proof_of(KEY, token, url=place)
         request = head(path=path, authorization=f"dpop  {token}", dpop=proof)
-        response = await authenticator.authenticate(request)
+        response = await authenticated(authenticator, request)
         assert (response and response.status) == status
     assert PRINCIPAL.get().subject == "alice"

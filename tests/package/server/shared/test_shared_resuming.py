@@ -168,7 +168,7 @@ async def test_a_stream_of_a_lost_worker_ends_with_an_error(revision: str, engin
             assert [each.get("id") for each in got] == [None, 1]
             assert "it may have been acted on" in got[1]["error"]["message"]
         steps.end()  # it wakes, and has its stream no more
-        await eventually(lambda: not session_at(workers, 0).responses)
+        await eventually(lambda: not session_at(workers, 0).exchanges)
         async with workers.each[1].stream("GET", fields={LAST: last}) as again:
             assert await again.messages() == got
         assert (await workers.any.post(call(revision, "plain", 2))).status == 200
@@ -189,7 +189,7 @@ async def test_a_stream_that_another_worker_ended_is_over(revision: str, engine:
                 await steps.say()
                 assert await read_texts(stream) == []
         steps.end()
-        await eventually(lambda: not session.responses)
+        await eventually(lambda: not session.exchanges)
         assert not session.streams
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import anyio
@@ -21,8 +21,6 @@ from mcpgen_runtime import (
     SharedStateError,
     StaticTokens,
 )
-from mcpgen_runtime.runtime.peer import Peer
-from mcpgen_runtime.server import planned_calls
 from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.shared.session_store import SessionRecord
 from package.asgi_client import SESSION
@@ -104,39 +102,6 @@ async def test_each_event_of_a_call_takes_one_command(revision: str, engine: Eng
         assert (commands_of(engine) - before)["evalsha"] == len(events)
 
 
-def add_greeting(workers: Workers) -> None:
-    """Add a tool whose calls go the plain way to their end."""
-
-    async def greeting() -> str:
-        return "Hello"
-
-    for each in workers.servers:
-        each.server.tool(structured=False)(greeting)
-
-
-@newest
-async def test_a_call_whose_record_is_loaded_makes_no_open_request(
-    revision: str, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(planned_calls, "ENABLED", True)  # with `--whole-way` too
-    handled: list[object] = []
-    handle: Callable[..., Awaitable[None]] = Peer.handle
-
-    async def record(*arguments: Any) -> None:
-        handled.append(arguments)
-        await handle(*arguments)
-
-    async with run_workers(engine.url) as workers:
-        await open_session(workers, revision)
-        add_greeting(workers)
-        for http in workers.each:
-            await http.post(call(revision, "greeting"))  # from now on the head is known
-        monkeypatch.setattr(Peer, "handle", record)
-        for http in workers.each:
-            assert text_of(await http.post(call(revision, "greeting"))) == "Hello"
-        assert not handled
-
-
 class Refusing(MemorySessionStore):
     """A store that takes no change while it refuses.
 
@@ -157,14 +122,12 @@ async def test_a_change_that_was_not_stored_is_with_the_next_call(revision: str)
     store = Refusing()
     async with run_workers(SharedState(MemoryBus(), store)) as workers:
         await open_session(workers, revision)
-        add_greeting(workers)
         first, other, _ = workers.each
-        await first.post(call(revision, "greeting"))
         store.refuses = True
         level = request(revision, "logging/setLevel", {"level": "error"})
         assert (await first.post(level)).status == 200
         store.refuses = False
-        await first.post(call(revision, "greeting"))
+        await first.post(call(revision, "about"))
         assert b"quiet" not in (await other.post(call(revision, "logs"))).body
 
 

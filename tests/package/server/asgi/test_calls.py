@@ -1,36 +1,28 @@
-"""Tool calls that are served by plans, and heads of requests that were accepted before."""
+"""Calls as hosts make them: each has its own context, is made once, and leaves nothing behind."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, MutableMapping
+import gc
+from collections.abc import AsyncIterator, MutableMapping
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 import anyio
+import anyio.lowlevel
 import msgspec
 import pytest
 
 from mcpgen_runtime import Context, Server, ToolError
 from mcpgen_runtime.errors import InvalidParamsError
-from mcpgen_runtime.runtime.concurrency import never_suspends
+from mcpgen_runtime.runtime.peer import Peer
 from mcpgen_runtime.runtime.request_context import NETWORK
-from mcpgen_runtime.server.asgi.request import (
-    KEPT_BYTES,
-    KEPT_HEADS,
-    AcceptedHeads,
-    HttpRequest,
-    response_forms,
-    whole_body,
-)
-from mcpgen_runtime.server.asgi.settings import Answers, Limits
-from mcpgen_runtime.server.planned_calls import planned_calls, read_call
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.client.simulation import ASYNCIO
 from package.server.auth.guarded import challenge_in, protected_settings
 from package.server.auth.issuer import bearer, token_of
+from package.server.varied_tools import ADD, varied_server
 from package.wire import HANDSHAKE, PER_REQUEST, STREAMABLE, encode_message, request
 
 
@@ -58,156 +50,6 @@ async def text_of(http: Http, revision: str, message: dict[str, Any]) -> Any:
     if "error" in reply.json:
         return reply.error["message"]
     return reply.result["content"][0]["text"]
-
-
-async def plain() -> None: ...
-
-
-async def awaits() -> None:
-    await anyio.lowlevel.checkpoint()
-
-
-async def enters() -> None:
-    async with anyio.create_task_group():
-        pass
-
-
-async def iterates(values: Any) -> None:
-    async for _ in values:
-        pass
-
-
-async def yields() -> Any:
-    yield 1
-
-
-def returns() -> None: ...
-
-
-async def defines() -> None:
-    async def inside() -> None:
-        await awaits()
-
-    del inside
-
-
-@pytest.mark.parametrize(
-    ("function", "never"),
-    [
-        *((plain, True), (defines, True), (awaits, False), (enters, False), (iterates, False)),
-        *((yields, False), (returns, False), (print, False), (asyncio.Event.wait, False)),
-    ],
-)
-def test_code_says_whether_a_coroutine_may_suspend(
-    function: Callable[..., Any], never: bool
-) -> None:
-    assert never_suspends(function) is never
-
-
-def request_with(**fields: str) -> HttpRequest:
-    headers = [(name.encode(), value.encode()) for name, value in fields.items()]
-    return HttpRequest({"method": "POST", "path": "/mcp", "headers": headers})
-
-
-def test_few_heads_are_kept_whatever_clients_send() -> None:
-    heads = AcceptedHeads(Limits(), "json")
-    for number in range(2 * KEPT_HEADS):
-        heads.add(request_with(accept=f"*/*;n={number}"))
-        assert len(heads) <= KEPT_HEADS
-    assert heads.find(request_with(accept=f"*/*;n={2 * KEPT_HEADS - 1}")) is True
-    assert heads.find(request_with(accept="*/*;n=0")) is None
-
-
-@pytest.mark.parametrize(("more", "is_kept"), [(0, True), (1, False)])
-def test_a_long_head_is_not_kept(more: int, is_kept: bool) -> None:
-    heads = AcceptedHeads(Limits(), "json")
-    heads.add(request_with(origin="x" * (KEPT_BYTES - len("POST/mcp") + more)))
-    assert len(heads) == is_kept
-
-
-def test_a_head_that_comes_again_takes_no_other_place() -> None:
-    heads = AcceptedHeads(Limits(), "json")
-    for number in [*range(KEPT_HEADS), KEPT_HEADS - 1]:
-        heads.add(request_with(accept=f"*/*;n={number}"))
-    assert heads.find(request_with(accept="*/*;n=0")) is True
-    heads.add(request_with(accept="another"))
-    kept = [heads.find(request_with(accept=f"*/*;n={number}")) for number in (0, 1)]
-    assert (kept, len(heads)) == ([None, True], KEPT_HEADS)
-
-
-@pytest.mark.parametrize(
-    ("fields", "is_found"),
-    [
-        ({"content-length": "2000"}, True),
-        ({"content-length": "2001"}, False),
-        ({"content-length": "0" * 14 + "2000"}, True),
-        ({"content-length": "0" * 15 + "2000"}, False),
-        ({"content-length": ""}, False),
-        ({"x-one": "1"}, True),
-        ({"x-one": "1", "x-two": "2"}, False),
-    ],
-)
-def test_the_limits_of_a_head_are_checked_each_time(fields: dict[str, str], is_found: bool) -> None:
-    heads = AcceptedHeads(Limits(body=2000, fields=1), "json")
-    heads.add(request_with())
-    assert heads.find(request_with(**fields)) is (True if is_found else None)
-
-
-BOTH, JSON, SSE = "application/json, text/event-stream", "application/json", "text/event-stream"
-
-
-@pytest.mark.parametrize(
-    ("accept", "forms"),
-    [
-        (None, [(False, False), (True, False), (False, True)]),
-        (BOTH, [(False, False), (True, False), (False, True)]),
-        ("*/*", [(False, False), (True, False), (False, True)]),
-        (JSON, [(True, False)] * 3),
-        ("application/*", [(True, False)] * 3),
-        (SSE, [(False, True)] * 3),
-        ("text/*;q=0.1", [(False, True)] * 3),
-        (f"{JSON};q=0, {SSE}", [(False, True)] * 3),
-        (f"{JSON};q=0.00, */*", [(False, True)] * 3),
-        (f"{JSON};q=0.001, {SSE};Q=0", [(True, False)] * 3),
-        (f"{JSON};v=0, {SSE}; q=0", [(True, False)] * 3),
-        ("text/plain", [(True, True)] * 3),
-        ("", [(True, True)] * 3),
-    ],
-)
-def test_a_response_has_the_form_that_its_client_accepts(
-    accept: str | None, forms: list[tuple[bool, bool]]
-) -> None:
-    """The second of each pair decides whether a plan may serve the call."""
-    request = request_with(**({} if accept is None else {"accept": accept}))
-    answers: list[Answers] = ["auto", "json", "sse"]
-    assert [response_forms(request, each) for each in answers] == forms
-    for each, (_, is_stream) in zip(answers, forms, strict=True):
-        heads = AcceptedHeads(Limits(), each)
-        assert heads.find(request) is None
-        heads.add(request)
-        assert heads.find(request) is not is_stream
-
-
-def test_a_head_is_kept_without_credentials() -> None:
-    heads = AcceptedHeads(Limits(), "json")
-    heads.add(request_with(authorization="Bearer secret", cookie="secret"))
-    assert "secret" not in repr(vars(heads))
-    assert heads.find(request_with(authorization="Bearer other")) is True
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        *({"content-length": "5000000"}, {"content-length": "x"}, {"content-length": "9" * 30}),
-        *({"origin": "http://elsewhere"}, {"content-type": "text/plain"}, {"host": "elsewhere"}),
-        {f"x-{number}": "1" for number in range(200)},
-    ],
-)
-def test_another_head_is_checked_anew(fields: dict[str, str]) -> None:
-    heads = AcceptedHeads(Limits(), "json")
-    heads.add(request_with())
-    assert heads.find(request_with()) is True
-    assert heads.find(request_with(**fields)) is None
 
 
 @pytest.mark.anyio
@@ -345,7 +187,7 @@ async def test_a_call_is_made_once_though_its_client_left(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("revision", STREAMABLE)
-async def test_a_plan_serves_only_principals_with_the_scopes_of_all(revision: str) -> None:
+async def test_only_principals_with_the_scopes_are_served(revision: str) -> None:
     async with asgi(adding_server(), auth=protected_settings()) as http:
         http.fields["authorization"] = bearer(token_of())
         message = await prepare_call(http, revision, a=1, b=2)
@@ -386,7 +228,7 @@ async def test_a_call_that_is_there_at_once_needs_a_token_too(revision: str) -> 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("revision", STREAMABLE)
 @pytest.mark.parametrize("waits", [False, True])
-async def test_a_plan_has_the_context_of_its_own_request(revision: str, waits: bool) -> None:
+async def test_a_call_has_the_context_of_its_own_request(revision: str, waits: bool) -> None:
     @asynccontextmanager
     async def lifespan(server: Server) -> AsyncIterator[str]:
         yield "state"
@@ -513,61 +355,90 @@ async def test_a_body_that_is_there_at_once_is_served(revision: str) -> None:
         assert (sent[0]["status"], b'"3"' in sent[1]["body"]) == (200, True)
 
 
-def call_of(identifier: object = 1, length: int = 0, text: str = "", **params: Any) -> bytes:
-    """The body of a call, filled up with spaces."""
-    members = {"name": "a", "arguments": {"text": text}, **params}
-    message = {"jsonrpc": "2.0", "id": identifier, "method": "tools/call", "params": members}
-    return json.dumps(message).encode().ljust(length)
+IDS: list[Any] = [7, "seven", 2**100, "x" * 1024]
 
 
-@pytest.mark.parametrize(
-    ("body", "is_read"),
-    [
-        (call_of(), True),
-        (call_of(_meta={}), True),
-        (call_of(task={}), False),
-        (call_of().replace(b"2.0", b"1.0"), False),
-        (call_of().replace(b"tools/call", b"tools/list"), False),
-        (call_of(length=400, text="[" * 198), True),
-        (call_of(length=401, text="[" * 198), False),
-        (call_of(length=401, text="[" * 197), True),
-        (call_of(length=401, text="{" * 198), False),
-        (call_of(2**63 - 1), True),
-        (call_of(2**63), False),
-        (call_of(-(2**63)), True),
-        (call_of(-(2**63) - 1), False),
-        (call_of("x" * 1024), True),
-        (call_of("x" * 1025), False),
-        (call_of(None), False),
-        (call_of(1.5), False),
-    ],
-)
-def test_a_call_is_read_in_one_pass_within_these_bounds(body: bytes, is_read: bool) -> None:
-    assert (read_call(body) is not None) is is_read
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_response_has_the_id_of_its_request(revision: str) -> None:
+    async with asgi(adding_server()) as http:
+        for identifier in IDS:
+            message = {**await prepare_call(http, revision, a=1, b=2), "id": identifier}
+            reply = await http.post(message, **fields_of(revision, message))
+            assert reply.json["id"] == identifier
+        for identifier in (2**129, "x" * 1025, True):
+            message = {**await prepare_call(http, revision, a=1, b=2), "id": identifier}
+            reply = await http.post(message, **fields_of(revision, message))
+            assert (reply.status, "error" in reply.json) == (400, True)
 
 
-def test_a_message_that_is_long_has_no_plan() -> None:
-    metadata = SimpleNamespace(revision="one")
-    connection = SimpleNamespace(is_open=lambda _: False, repeated_metadata=lambda _: metadata)
-    peer: Any = SimpleNamespace(connection=connection)
-    sought: list[tuple[Any, str]] = []
-    read = planned_calls(lambda *sought_plan: sought.append(sought_plan))
-    for length in (64 * 1024, 64 * 1024 + 1):
-        assert read(call_of(length=length, _meta={}), peer) is None
-    assert sought == [("one", "a")]
+async def begin(http: Http, revision: str) -> None:
+    if revision in HANDSHAKE:
+        await http.initialize(revision)
 
 
-@pytest.mark.parametrize(
-    ("message", "body"),
-    [
-        ({"type": "http.request", "body": b"a"}, b"a"),
-        ({"type": "http.request", "body": b"a", "more_body": False}, b"a"),
-        ({"type": "http.request"}, b""),
-        ({"type": "http.request", "body": b"a", "more_body": True}, None),
-        ({"type": "http.disconnect"}, None),
-    ],
-)
-def test_a_body_is_whole_in_one_message_of_its_own(
-    message: dict[str, Any], body: bytes | None
-) -> None:
-    assert whole_body(message) == body
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_context_outlives_its_call_without_harm(revision: str) -> None:
+    server, later = Server("late"), list[asyncio.Task[None]]()
+
+    @server.tool()
+    async def leaves(ctx: Context) -> str:
+        later.append(asyncio.create_task(speak(ctx)))
+        return "left"
+
+    async def speak(ctx: Context) -> None:
+        await ctx.progress(1)
+        assert ctx.request_id == 1
+
+    async with asgi(server.asgi()) as http:
+        await begin(http, revision)
+        message = request(revision, "tools/call", {"name": "leaves"}, meta={"progressToken": 1})
+        for _ in range(3):
+            reply = await http.post(message, **fields_of(revision, message))
+            assert reply.result["content"][0]["text"] == "left"
+            await later[-1]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_header_fields_are_compared_with_the_body(revision: str) -> None:
+    async with asgi(varied_server().asgi()) as http:
+        await begin(http, revision)
+        message = request(revision, "tools/call", ADD)
+        fields = fields_of(revision, message)
+        assert (await http.post(message, **fields)).status == 200
+        for name, value in fields.items():
+            if value is None or name == "mcp-session-id":
+                continue
+            reply = await http.post(message, **{**fields, name: "2000-01-01"})
+            assert reply.status == 400, name
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("revision", STREAMABLE)
+async def test_a_call_leaves_nothing_behind(revision: str) -> None:
+    async with asgi(varied_server().asgi()) as http:
+        await begin(http, revision)
+        for name in ("add", "waits", "reports"):
+            arguments = ADD["arguments"] if name == "add" else {}
+            message = request(revision, "tools/call", {"name": name, "arguments": arguments})
+            for _ in range(2):
+                await http.post(message, **fields_of(revision, message))
+        sent: list[MutableMapping[str, Any]] = []
+
+        async def send(each: MutableMapping[str, Any]) -> None:
+            sent.append(each)
+
+        async def receive() -> MutableMapping[str, Any]:
+            return {"type": "http.request", "body": encode_message(message), "more_body": False}
+
+        message = request(revision, "tools/call", ADD)
+        scope = http.scope_of("POST", None, fields_of(revision, message))
+        gc.collect()
+        before = len([each for each in gc.get_objects() if type(each) is Peer])
+        for _ in range(3):
+            await http.app(scope, receive, send)
+        gc.collect()
+        assert len([each for each in gc.get_objects() if type(each) is Peer]) == before
