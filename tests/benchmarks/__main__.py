@@ -36,15 +36,15 @@ from .serving import NPM_VARIABLE
 from .shared_state import shared_state
 
 SECTIONS: dict[str, tuple[Callable[[int], Iterable[Line]], int]] = {
-    "imports": (imports, 9),
-    "codec": (codec, 9),
-    "memory": (in_memory, 9),
-    "many-tools": (many_tools, 9),
-    "pydantic-models": (pydantic_calls, 9),
-    "stdio": (over_pipes, 9),
-    "application": (application, 9),
     "http-cpu": (cpu_over_http, 9),
     "http": (over_http, 11),
+    "stdio": (over_pipes, 9),
+    "memory": (in_memory, 9),
+    "application": (application, 9),
+    "imports": (imports, 9),
+    "codec": (codec, 9),
+    "many-tools": (many_tools, 9),
+    "pydantic-models": (pydantic_calls, 9),
     "http-memory": (memory_held, 1),
     "protected": (protected_calls, 9),
     "shared": (shared_state, 9),
@@ -60,15 +60,16 @@ One run, {machine}, Python {python}, mcp {mcp}, fastmcp {fastmcp}, uvicorn {uvic
 median of its rounds: {imports} for imports and starts, {codec} of 0.1 s for decoding, {memory} of
 {calls} calls in memory and over stdio, {http} of {http_calls} calls over HTTP, {generation} for the
 tool, {protected} of {protected_calls} calls for the CPU time with a token, {cpu} of {cpu_calls} for
-other CPU time. Calls run on asyncio;
-each client calls the server of its own kind, whose tool adds two
-numbers and returns text, or takes and returns models of pydantic. Over HTTP, servers in Python run
-on uvicorn with httptools and uvloop, servers in Node on its own HTTP server; all answer with JSON.
+other CPU time. Calls run on asyncio; each client calls the server of its own kind. A real call has
+a progress token, another one each time; its tool has a `Context`, awaits once and returns an
+object. The tool of a trivial call adds two numbers and returns text; others take and return models
+of pydantic. Over HTTP, servers in Python run on uvicorn with httptools and uvloop, servers in Node
+on its own HTTP server; all answer with JSON, but for the calls that report progress.
 "Server alone": raw requests that were encoded before, on uvloop. Memory: growth of the server's
 process by {sessions} sessions or {streams} streams, measured once. Floors: `import anyio, msgspec`;
 `orjson.loads` (and `dumps`) of the same bytes; a client and a server of one tool by msgspec on bare
-asyncio streams; a bare ASGI application with the right answer as constant text, called by our
-client."""
+asyncio streams; a bare ASGI application that reads the JSON of a message and answers with
+constant text, called by our client."""
 
 
 def typescript_version() -> str:

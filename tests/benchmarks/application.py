@@ -1,6 +1,6 @@
 """The ASGI application in this process: beside many clients, observed, and in instructions.
 
-`python -m tests.benchmarks.application REVISION CALLS` makes so many calls and prints nothing:
+`python -m tests.benchmarks.application WORK REVISION CALLS` makes so many calls and prints nothing:
 valgrind counts what they take.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import json
 import os
 import random
 import re
@@ -27,15 +26,28 @@ sys.path.insert(0, str(GENERATED))
 from mcpgen_runtime import Server, trace_requests
 from mcpgen_runtime.server.asgi.settings import Limits
 
-from .calls import ARGUMENTS, HANDSHAKE, PER_REQUEST
-from .load import INITIALIZE, META
+from . import our_server
 from .measure import FLOOR, OURS, AtMost, Line, Within, medians_async
+from .work import (
+    HANDSHAKE,
+    IDS,
+    INITIALIZE,
+    META,
+    PER_REQUEST,
+    REAL,
+    TRIVIAL,
+    WITH_TOKEN,
+    EncodedRequest,
+    Work,
+    encoded_request,
+)
 
 CALLS = 400
 SESSIONS, STREAMS = 10_000, 1_000
 COUNTED = 300, 1_300
 """Calls of two runs under valgrind, whose difference is that of their instructions."""
-INSTRUCTIONS = {HANDSHAKE: 85_000, PER_REQUEST: 90_000}
+COUNTED_WORK = {"real": REAL, "with-token": WITH_TOKEN, "trivial": TRIVIAL}
+"""The calls whose instructions are counted, by their names on the command line."""
 _REFERENCES = re.compile(r"I *refs: *([0-9,]+)")
 
 Sent = MutableMapping[str, Any]
@@ -49,11 +61,12 @@ class Driven:
         revision: The revision to speak.
     """
 
-    def __init__(self, server: Server, revision: str) -> None:
+    def __init__(self, server: Server, revision: str, work: Work = TRIVIAL) -> None:
         limits = Limits(sessions=2 * SESSIONS, streams=2 * STREAMS)
         self._application: Any = server.asgi("/mcp", limits=limits)
         self._revision = revision
-        self._message = self._body("tools/call", {"name": "add", "arguments": ARGUMENTS})
+        self._work = work
+        self._call = EncodedRequest(self._body("tools/call", work.params(revision)))
         self.sessions: list[bytes] = []
         self.streams: list[asyncio.Task[None]] = []
 
@@ -61,8 +74,8 @@ class Driven:
         """Open a session, where the revision has sessions, and check a call."""
         if self._revision == HANDSHAKE:
             await self.open_session()
-        _, answer = await self._ask(self._head(session=self._session), self._message)
-        assert b'"3"' in answer["body"], answer
+        _, answer = await self._ask(self._head(session=self._session), self._next_call())
+        assert self._work.answer in answer["body"], answer
         return self
 
     async def open_session(self) -> None:
@@ -97,10 +110,15 @@ class Driven:
         if any_session:
             sessions = [*random.Random(1).choices(self.sessions, k=calls)]
         scopes = itertools.cycle([self._head(session=each) for each in sessions])
-        message = {"type": "http.request", "body": self._message, "more_body": False}
+        messages = iter(
+            [
+                {"type": "http.request", "body": self._next_call(), "more_body": False}
+                for _ in range(calls)
+            ]
+        )
 
         async def receive() -> Sent:
-            return message
+            return next(messages)
 
         async def send(_: Sent) -> None:
             return
@@ -110,6 +128,9 @@ class Driven:
         for scope in itertools.islice(scopes, calls):
             await application(dict(scope), receive, send)
         return (time.process_time() - started) / calls
+
+    def _next_call(self) -> bytes:
+        return self._call.with_id(b"%d" % next(IDS))
 
     @property
     def _session(self) -> bytes | None:
@@ -130,14 +151,9 @@ class Driven:
         return sent
 
     def _body(self, method: str, params: Mapping[str, Any] | None) -> bytes:
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
-        if not method.startswith("notifications/"):
-            message["id"] = 1
         if self._revision == PER_REQUEST:
-            params = {**(params or {}), "_meta": META}
-        if params is not None:
-            message["params"] = params
-        return json.dumps(message, separators=(",", ":")).encode()
+            params = {"_meta": META, **(params or {})}
+        return encoded_request(method, params)
 
     def _head(self, method: str = "tools/call", session: bytes | None = None) -> Sent:
         """The scope of a POST."""
@@ -149,7 +165,8 @@ class Driven:
         ]
         if self._revision == PER_REQUEST:
             fields.append((b"mcp-method", method.encode()))
-            fields += [(b"mcp-name", b"add")] if method == "tools/call" else []
+            if method == "tools/call":
+                fields.append((b"mcp-name", self._work.tool.encode()))
         elif session is not None:
             fields.append((b"mcp-session-id", session))
         return {
@@ -222,23 +239,31 @@ async def beside_others(rounds: int) -> dict[str, dict[str, float]]:
 
 def application(rounds: int) -> Iterable[Line]:
     """Rows on the application alone."""
+    yield from instructions_of_calls()
     at_most = iter(([AtMost(FLOOR, 1.1)], [AtMost(FLOOR, 1.6)], [AtMost(FLOOR, 1.1)], []))
     note = "the floor is a call alone"
     for name, times in asyncio.run(beside_others(rounds)).items():
         yield Line(f"application: {name}", times, next(at_most), note)
+
+
+def instructions_of_calls() -> Iterable[Line]:
+    """Rows on what a call takes in user instructions, if valgrind is installed."""
     valgrind = shutil.which("valgrind")
-    for revision, most in INSTRUCTIONS.items() if valgrind else ():
-        counts = [count_instructions(f"{valgrind}", revision, calls) for calls in COUNTED]
-        per_call = (counts[1] - counts[0]) / (COUNTED[1] - COUNTED[0])
-        target = Within(most, instructions)
-        name = f"application: a call in user instructions, {revision}"
-        yield Line(name, {OURS: per_call}, [target], show=instructions)
+    if valgrind is None:
+        return
+    for kind, work in COUNTED_WORK.items():
+        for revision in (HANDSHAKE, PER_REQUEST):
+            counts = [count_instructions(valgrind, kind, revision, calls) for calls in COUNTED]
+            per_call = (counts[1] - counts[0]) / (COUNTED[1] - COUNTED[0])
+            targets = [Within(120_000, instructions)] if work is WITH_TOKEN else []
+            name = f"application: {work.name} in user instructions, {revision}"
+            yield Line(name, {OURS: per_call}, targets, show=instructions)
 
 
-def count_instructions(valgrind: str, revision: str, calls: int) -> int:
+def count_instructions(valgrind: str, kind: str, revision: str, calls: int) -> int:
     """User instructions of a process that makes so many calls."""
     words = (valgrind, "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
-    program = (sys.executable, "-m", "tests.benchmarks.application", revision, f"{calls}")
+    program = (sys.executable, "-m", "tests.benchmarks.application", kind, revision, f"{calls}")
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     done = subprocess.run(
         [*words, *program], cwd=ROOT, env=environment, stderr=subprocess.PIPE, text=True, check=True
@@ -253,10 +278,10 @@ def instructions(figure: float) -> str:
     return f"{figure:,.0f}"
 
 
-async def call_only(revision: str, calls: int) -> None:
+async def call_only(work: Work, revision: str, calls: int) -> None:
     """Make calls, for valgrind."""
-    await (await Driven(adding_server(), revision).start()).cost(calls)
+    await (await Driven(our_server.server, revision, work).start()).cost(calls)
 
 
 if __name__ == "__main__":
-    asyncio.run(call_only(sys.argv[1], int(sys.argv[2])))
+    asyncio.run(call_only(COUNTED_WORK[sys.argv[1]], sys.argv[2], int(sys.argv[3])))

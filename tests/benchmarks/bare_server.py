@@ -1,4 +1,4 @@
-"""The floor: a server of one tool with the fewest parts, msgspec on bare asyncio streams."""
+"""The floor: a server of two tools with the fewest parts, msgspec on bare asyncio streams."""
 
 from __future__ import annotations
 
@@ -26,10 +26,14 @@ class Call(msgspec.Struct):
     params: Params
 
 
-def answer(identifier: int, text: str) -> dict[str, Any]:
+def answer(call: Call) -> dict[str, Any]:
     """The response that the other contenders send."""
-    result = {"content": [{"type": "text", "text": text}], "isError": False}
-    return {"jsonrpc": "2.0", "id": identifier, "result": result}
+    total = call.params.arguments["a"] + call.params.arguments["b"]
+    result: dict[str, Any] = {"content": [{"type": "text", "text": f"{total}"}], "isError": False}
+    if call.params.name == "total":
+        result["content"][0]["text"] = f'{{"total":{total}}}'
+        result["structuredContent"] = {"total": total}
+    return {"jsonrpc": "2.0", "id": call.id, "result": result}
 
 
 async def main() -> None:
@@ -43,9 +47,7 @@ async def main() -> None:
     writer = asyncio.StreamWriter(transport, protocol, reader, loop)
     decode, encode = msgspec.json.Decoder(Call).decode, msgspec.json.Encoder().encode
     while line := await reader.readline():
-        call = decode(line)
-        arguments = call.params.arguments
-        writer.write(encode(answer(call.id, str(arguments["a"] + arguments["b"]))) + b"\n")
+        writer.write(encode(answer(decode(line))) + b"\n")
         await writer.drain()
 
 

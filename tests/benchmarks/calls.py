@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -20,23 +21,12 @@ from mcpgen_runtime import connect
 from . import official_server, our_server
 from .measure import FLOOR, OURS, SDK, AtMost, Line, Target, medians_async
 from .processes import GENERATED, HERE
+from .work import ARGUMENTS, HANDSHAKE, PER_REQUEST, REAL, TOKEN, TRIVIAL, Work
 
 CALLS = 320
 AT_ONCE = 32
-HANDSHAKE = "2025-11-25"
-PER_REQUEST = "2026-07-28"
-ARGUMENTS = {"a": 1, "b": 2}
-CALL = b'{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"add",%s}}\n'
-SAME_BYTES = {
-    HANDSHAKE: CALL % b'"arguments":{"a":1,"b":2}',
-    PER_REQUEST: CALL
-    % (
-        b'"arguments":{"a":1,"b":2},"_meta":{'
-        b'"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
-        b'"io.modelcontextprotocol/clientCapabilities":{},'
-        b'"io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"}}'
-    ),
-}
+TYPED = "a client of typed params and results takes more than the whole floor"
+"""Why calls at once may take longer than a multiple of the floor."""
 
 Caller = Callable[[], Awaitable[object]]
 Timed = Callable[[Caller], Awaitable[float]]
@@ -62,24 +52,43 @@ async def many_at_once(call: Caller, calls: int = CALLS, at_once: int = AT_ONCE)
     return (time.perf_counter() - start) / (calls // at_once * at_once)
 
 
+async def ignore_progress(*_: object) -> None:
+    """Ignore a report of progress; that there may be one gives each call a token."""
+
+
+def check_result(result: Any, work: Work) -> None:
+    """Check a client's result of a call, by its text."""
+    text = result.content[0].text.replace(" ", "").replace("\n", "")
+    assert work.answer.decode().strip('"') in text, result
+
+
 @asynccontextmanager
-async def ours(server: Any, revision: str) -> AsyncIterator[Caller]:
-    """Our client on our server."""
+async def ours(server: Any, revision: str, work: Work) -> AsyncIterator[Caller]:
+    """Our client, on our server or on the URL of one."""
     environment = {"PYTHONPATH": str(GENERATED)}
     async with connect(server, revision=revision, env=environment) as client:
-        result = await client.call_tool("add", ARGUMENTS)
-        assert result.content[0].text == "3", result
-        yield partial(client.call_tool, "add", ARGUMENTS)
+        call = partial(client.call_tool, work.tool, ARGUMENTS)
+        if work.has_token:
+            call = partial(call, on_progress=ignore_progress)
+        check_result(await call(), work)
+        yield call
+
+
+def mode(revision: str) -> str:
+    """The name of a revision in the official client and in FastMCP, which is built on it."""
+    return "legacy" if revision == HANDSHAKE else revision
 
 
 @asynccontextmanager
-async def official(server: Any, revision: str) -> AsyncIterator[Caller]:
-    """The official client on the official server."""
-    mode = "legacy" if revision == HANDSHAKE else revision
-    async with mcp.Client(server, mode=mode) as client:
-        result = await client.call_tool("add", ARGUMENTS)
-        assert result.content[0].text == "3", result
-        yield partial(client.call_tool, "add", ARGUMENTS)
+async def official(server: Any, revision: str, work: Work) -> AsyncIterator[Caller]:
+    """The official client, on the official server or on the URL of one."""
+    async with mcp.Client(server, mode=mode(revision)) as client:
+        assert client.protocol_version == revision, client.protocol_version
+        call = partial(client.call_tool, work.tool, ARGUMENTS)
+        if work.has_token:
+            call = partial(call, progress_callback=ignore_progress)
+        check_result(await call(), work)
+        yield call
 
 
 class Response(msgspec.Struct):
@@ -92,11 +101,14 @@ class Response(msgspec.Struct):
 class BareClient:
     """The client of the floor: a future for each call, and msgspec on bare asyncio streams."""
 
-    def __init__(self, process: asyncio.subprocess.Process, call: Mapping[str, Any]) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, params: Mapping[str, Any], *, has_token: bool
+    ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         self._writer, self._reader = process.stdin, process.stdout
-        self._call = call
+        self._call = {"jsonrpc": "2.0", "id": 0, "method": "tools/call", "params": params}
+        self._params, self._has_token = params, has_token
         self._encode = msgspec.json.Encoder().encode
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._last = 0
@@ -113,21 +125,25 @@ class BareClient:
         result: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._last += 1
         self._waiting[self._last] = result
-        self._writer.write(self._encode({**self._call, "id": self._last}) + b"\n")
+        call = {**self._call, "id": self._last}
+        if self._has_token:
+            meta = {**self._params["_meta"], TOKEN: self._last}
+            call["params"] = {**self._params, "_meta": meta}
+        self._writer.write(self._encode(call) + b"\n")
         await self._writer.drain()
         return await result
 
 
 @asynccontextmanager
-async def bare(script: Path, line: bytes) -> AsyncIterator[Caller]:
+async def bare(script: Path, revision: str, work: Work) -> AsyncIterator[Caller]:
     """The floor: the same messages through two pipes and two event loops."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(script), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
-    client = BareClient(process, msgspec.json.decode(line))
+    client = BareClient(process, work.params(revision), has_token=work.has_token)
     reader = asyncio.create_task(client.read())
     result = await client.call()
-    assert result["content"][0]["text"] == "3", result
+    assert work.answer.decode().strip('"') in result["content"][0]["text"], result
     yield client.call
     assert process.stdin is not None
     process.stdin.close()
@@ -153,34 +169,40 @@ async def compare(
 def in_memory(rounds: int) -> Iterable[Line]:
     """Rows on a call within one process."""
     server = official_server.server
+    objects = " (the SDK passes objects, not messages)"
     rivals = (
-        (HANDSHAKE, "", server, AtMost(SDK, 1 / 9)),
-        (PER_REQUEST, "", InMemoryTransport(server), AtMost(SDK, 1 / 9)),
-        (PER_REQUEST, " (the SDK passes objects, not messages)", server, AtMost(SDK, 1 / 4)),
+        (REAL, HANDSHAKE, "", server, 1 / 4),
+        (REAL, PER_REQUEST, "", InMemoryTransport(server), 1 / 4),
+        (TRIVIAL, HANDSHAKE, "", server, 1 / 8),
+        (TRIVIAL, PER_REQUEST, "", InMemoryTransport(server), 1 / 9),
+        (TRIVIAL, PER_REQUEST, objects, server, 1 / 4),
     )
-    for revision, how, rival, target in rivals:
-        contenders = {OURS: ours(our_server.server, revision), SDK: official(rival, revision)}
+    for work, revision, how, rival, factor in rivals:
+        contenders = {
+            OURS: ours(our_server.server, revision, work),
+            SDK: official(rival, revision, work),
+        }
         times = asyncio.run(compare(contenders, one_by_one, rounds))
-        yield Line(f"tool call in memory, {revision}{how}", times, (target,))
+        yield Line(f"{work.name} in memory, {revision}{how}", times, (AtMost(SDK, factor),))
 
 
 def over_pipes(rounds: int) -> Iterable[Line]:
     """Rows on a call to another process."""
     ways: Sequence[tuple[Timed, str, Target]] = (
         (one_by_one, "one by one", AtMost(FLOOR, 2)),
-        (many_at_once, f"{AT_ONCE} at once", AtMost(FLOOR, 2)),
+        (many_at_once, f"{AT_ONCE} at once", AtMost(FLOOR, 2.4, TYPED)),
     )
-    for revision in (HANDSHAKE, PER_REQUEST):
+    for work, revision in itertools.product((REAL, TRIVIAL), (HANDSHAKE, PER_REQUEST)):
         for timed, how, to_floor in ways:
             command = [sys.executable, str(HERE / "our_server.py")]
             parameters = mcp.StdioServerParameters(
                 command=sys.executable, args=[str(HERE / "official_server.py")]
             )
             contenders = {
-                OURS: ours(command, revision),
-                SDK: official(parameters, revision),
-                FLOOR: bare(HERE / "bare_server.py", SAME_BYTES[revision]),
+                OURS: ours(command, revision, work),
+                SDK: official(parameters, revision, work),
+                FLOOR: bare(HERE / "bare_server.py", revision, work),
             }
             times = asyncio.run(compare(contenders, timed, rounds))
             targets = (AtMost(SDK, 1 / 3), to_floor)
-            yield Line(f"tool call over stdio, {how}, {revision}", times, targets)
+            yield Line(f"{work.name} over stdio, {how}, {revision}", times, targets)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastmcp import FastMCP
+import asyncio
+
+from fastmcp import Context, FastMCP
 
 server = FastMCP("bench")
 
@@ -11,3 +13,11 @@ server = FastMCP("bench")
 async def add(a: int, b: int) -> str:
     """The sum of two numbers, as text."""
     return str(a + b)
+
+
+@server.tool
+async def total(ctx: Context, a: int, b: int) -> dict[str, int]:
+    """The sum of two numbers, as an object; other tasks run before."""
+    assert ctx.request_id is not None
+    await asyncio.sleep(0)
+    return {"total": a + b}

@@ -6,26 +6,33 @@ It depends less on other processes than the clock does: contenders are compared 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 
-from .calls import HANDSHAKE, PER_REQUEST, many_at_once
+from .calls import many_at_once
 from .http_calls import CONNECTIONS, event_loop
 from .load import Load
 from .measure import FASTMCP, FLOOR, OURS, SDK, TYPESCRIPT, AtMost, Line, medians_async
 from .serving import HttpServer, contenders, run_contender
+from .work import HANDSHAKE, PER_REQUEST, REAL, REPORTING, TRIVIAL, WITH_TOKEN, Work
 
 CALLS = 3_200
 """Calls of one round."""
 
-VARIED = {"with a Context": "add_with_context", "of a tool that waits": "add_after_waiting"}
-"""Tools of ours that take more than `add`."""
-TO_REACH = {
-    HANDSHAKE: (1.72, {"with a Context": 1.92, "of a tool that waits": 2.17}),
-    PER_REQUEST: (1.61, {"with a Context": 1.92, "of a tool that waits": 2.17}),
+TARGETS: Mapping[Work, Mapping[str, Sequence[AtMost]]] = {
+    REAL: {
+        HANDSHAKE: (AtMost(FLOOR, 1.95), AtMost(SDK, 1 / 6.5)),
+        PER_REQUEST: (AtMost(FLOOR, 1.95), AtMost(SDK, 1 / 5.2)),
+    },
+    REPORTING: {HANDSHAKE: (AtMost(FLOOR, 3.2),), PER_REQUEST: (AtMost(FLOOR, 2.4),)},
+    WITH_TOKEN: {HANDSHAKE: (AtMost(FLOOR, 1.9),), PER_REQUEST: (AtMost(FLOOR, 1.9),)},
+    TRIVIAL: {HANDSHAKE: (AtMost(FLOOR, 1.9),), PER_REQUEST: (AtMost(FLOOR, 1.9),)},
 }
-"""CPU time in that of the bare application: of `add`, and of the other tools."""
+"""The targets of each call."""
+AGAINST_ALL = (REAL, TRIVIAL)
+"""The calls that are compared with the SDKs too; the servers of those answer with JSON alone."""
 
 
 def cpu_over_http(rounds: int) -> Iterable[Line]:
@@ -33,44 +40,37 @@ def cpu_over_http(rounds: int) -> Iterable[Line]:
     with ExitStack() as stack:
         names = [name for name in contenders() if name != FASTMCP]  # ten times the others' time
         servers = {name: stack.enter_context(run_contender(name)) for name in names}
-        servers["varied"] = stack.enter_context(run_contender("varied"))
-        for revision, (factor, factors) in TO_REACH.items():
+        for work, revision in itertools.product(TARGETS, (HANDSHAKE, PER_REQUEST)):
+            targets = TARGETS[work][revision]
+            compared = {
+                name: server
+                for name, server in servers.items()
+                if name in (OURS, FLOOR)
+                or (work in AGAINST_ALL and (name != TYPESCRIPT or revision == PER_REQUEST))
+            }
             with asyncio.Runner(loop_factory=event_loop) as runner:
-                times = runner.run(measure_calls(servers, revision, rounds))
-            name = f"CPU time of the server for a call over HTTP, {revision}"
-            shown = {each: times[each] for each in (OURS, SDK, FLOOR)}
-            yield Line(name, shown, (AtMost(FLOOR, factor), AtMost(SDK, 1 / 6)))
-            if TYPESCRIPT in times:
-                yield Line(
-                    f"{name}, against Node", {each: times[each] for each in (OURS, TYPESCRIPT)}
-                )
-            for how, at_most in factors.items():
-                varied = {OURS: times[how], FLOOR: times[FLOOR]}
-                yield Line(f"{name}, {how}", varied, (AtMost(FLOOR, at_most),))
+                times = runner.run(measure_calls(compared, revision, work, rounds))
+            typescript = times.pop(TYPESCRIPT, None)
+            name = f"{work.name}, CPU time of the server over HTTP, {revision}"
+            yield Line(name, times, targets)
+            if typescript is not None:
+                yield Line(f"{name}, against Node", {OURS: times[OURS], TYPESCRIPT: typescript})
 
 
 async def measure_calls(
-    servers: Mapping[str, HttpServer], revision: str, rounds: int
+    servers: Mapping[str, HttpServer], revision: str, work: Work, rounds: int
 ) -> dict[str, float]:
-    """Seconds of CPU time per call by contender, and of ours by how the tool differs from `add`."""
-    places = {
-        name: (server, "add")
-        for name, server in servers.items()
-        if name != "varied" and (name != TYPESCRIPT or revision == PER_REQUEST)
-    }
-    places |= {how: (servers["varied"], tool) for how, tool in VARIED.items()}
-    timed = {
-        name: partial(cpu_time, server, revision, tool) for name, (server, tool) in places.items()
-    }
+    """Seconds of CPU time per call by contender."""
+    timed = {name: partial(cpu_time, server, revision, work) for name, server in servers.items()}
     return await medians_async(timed, rounds)
 
 
-async def cpu_time(server: HttpServer, revision: str, tool: str) -> float:
+async def cpu_time(server: HttpServer, revision: str, work: Work) -> float:
     """Seconds of CPU time for one of many calls at once.
 
     The connections are new: a server ends those that wait for the turns of the other contenders.
     """
-    load = Load(server.url, revision, tool=tool)
+    load = Load(server.url, revision, work=work)
     await load.start()
     started = server.cpu_time()
     await many_at_once(load.call, CALLS, CONNECTIONS)

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
-from .calls import HANDSHAKE, PER_REQUEST
 from .load import Load
 from .measure import FASTMCP, FLOOR, TYPESCRIPT, AtMost, Line
 from .serving import HttpServer, contenders, run_contender
+from .work import HANDSHAKE, PER_REQUEST
 
 SESSIONS = 500
 STREAMS = 200
@@ -48,10 +48,12 @@ async def _each(server: HttpServer, begin: Callable[[], Awaitable[object]], coun
     return (server.memory() - before) / count
 
 
+SUBSCRIPTION = AtMost(FLOOR, 1.7, "a subscription has a connection and a context of its own")
+
 KINDS: dict[str, tuple[Holding, frozenset[str], tuple[AtMost, ...]]] = {
     f"an idle session, {HANDSHAKE}": (idle_session, frozenset({FLOOR}), ()),
     f"an open stream, {HANDSHAKE}": (session_stream, frozenset(), (AtMost(FLOOR, 1.7),)),
-    f"an open stream, {PER_REQUEST}": (subscription, frozenset({FASTMCP}), (AtMost(FLOOR, 1.7),)),
+    f"an open stream, {PER_REQUEST}": (subscription, frozenset({FASTMCP}), (SUBSCRIPTION,)),
 }
 """By what is held: the measurement, the contenders that lack the feature, and the targets."""
 

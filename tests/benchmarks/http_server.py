@@ -8,13 +8,13 @@ notifications before it, and the quickest setting of the others.
 from __future__ import annotations
 
 import os
-import re
 import socket
 import sys
 import threading
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
+import msgspec
 import uvicorn
 
 from .serving import ENGINE_VARIABLE
@@ -27,66 +27,106 @@ Send = Callable[[Message], Awaitable[None]]
 
 META = b'"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"bench","version":"1.0"}}'
 TEXT = b'"content":[{"type":"text","text":"3"}]'
+TOTAL = b'"content":[{"type":"text","text":"{\\"total\\":3}"}],"structuredContent":{"total":3}'
 CAPABILITIES = b'"capabilities":{"tools":{"listChanged":true},"logging":{}}'
 CACHING = b'"ttlMs":0,"cacheScope":"private"'
 HANDSHAKE_RESULTS = {
-    b"initialize": b'{"protocolVersion":"2025-11-25",%b,"serverInfo":{"name":"bench",'
+    "initialize": b'{"protocolVersion":"2025-11-25",%b,"serverInfo":{"name":"bench",'
     b'"version":"1.0"}}' % CAPABILITIES,
-    b"tools/call": b"{%b}" % TEXT,
+    "add": b"{%b}" % TEXT,
+    "report": b"{%b}" % TEXT,
+    "total": b"{%b}" % TOTAL,
 }
 PER_REQUEST_RESULTS = {
-    b"server/discover": b'{%b,"resultType":"complete",%b,"supportedVersions":["2026-07-28"],%b}'
+    "server/discover": b'{%b,"resultType":"complete",%b,"supportedVersions":["2026-07-28"],%b}'
     % (META, CACHING, CAPABILITIES),
-    b"tools/call": b'{%b,"resultType":"complete",%b}' % (META, TEXT),
+    "add": b'{%b,"resultType":"complete",%b}' % (META, TEXT),
+    "report": b'{%b,"resultType":"complete",%b}' % (META, TEXT),
+    "total": b'{%b,"resultType":"complete",%b}' % (META, TOTAL),
 }
+PROGRESS = (
+    b'data: {"jsonrpc":"2.0","method":"notifications/progress",'
+    b'"params":{"progressToken":%d,"progress":0.5,"total":1.0}}\n\n'
+)
 ACKNOWLEDGED = (
     b'event: message\ndata: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",'
     b'"params":{"notifications":{"toolsListChanged":true},"_meta":{'
-    b'"io.modelcontextprotocol/subscriptionId":%b}}}\n\n'
+    b'"io.modelcontextprotocol/subscriptionId":%d}}}\n\n'
 )
 
-_find_id = re.compile(rb'"id":(\d+)').search
-_find_method = re.compile(rb'"method":"([^"]+)"').search
+
+NO_META = msgspec.Raw(b"")
 
 
-def canned(body: bytes) -> bytes | None:
+class Params(msgspec.Struct):
+    """Params of a message."""
+
+    name: str = ""
+    meta: msgspec.Raw = msgspec.field(name="_meta", default=NO_META)
+
+
+class Asked(msgspec.Struct):
+    """A message of a client."""
+
+    method: str
+    id: int | None = None
+    params: Params | None = None
+
+
+_decode = msgspec.json.Decoder(Asked).decode
+
+
+def canned(asked: Asked) -> bytes | None:
     """The response to a message; `None` if it gets none."""
-    identifier, method = _find_id(body), _find_method(body)
-    if identifier is None or method is None:
+    if asked.id is None:
         return None
-    results = PER_REQUEST_RESULTS if b"/protocolVersion" in body else HANDSHAKE_RESULTS
-    result = results.get(method[1])
+    params = asked.params or Params()
+    is_handshake = b"/protocolVersion" not in bytes(params.meta)
+    results = HANDSHAKE_RESULTS if is_handshake else PER_REQUEST_RESULTS
+    result = results.get(params.name or asked.method)
     if result is None:
         return None
-    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (identifier[1], result)
+    return b'{"jsonrpc":"2.0","id":%d,"result":%b}' % (asked.id, result)
 
 
 async def echo(scope: Message, receive: Receive, send: Send) -> None:
-    """The floor: the right response to the messages of the benchmark, as constant text."""
+    """The floor: reads the JSON of a message, and sends the right response as constant text."""
     assert scope["type"] == "http", scope
     body, more = b"", True
     while more:
         message = await receive()
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    if scope["method"] == "GET" or b'"subscriptions/listen"' in body:
-        await stream(body, receive, send)
+    asked = _decode(body) if scope["method"] == "POST" else Asked("")
+    if scope["method"] == "GET" or asked.method == "subscriptions/listen":
+        await stream(asked, receive, send)
         return
-    answer = canned(body) if scope["method"] == "POST" else None
+    answer = canned(asked)
+    if answer is not None and asked.params is not None and asked.params.name == "report":
+        await report(asked, answer, send)
+        return
     headers = [(b"content-length", b"%d" % len(answer or b""))]
     if answer is not None:
         headers.append((b"content-type", b"application/json"))
-    if b'"initialize"' in body:
+    if asked.method == "initialize":
         headers.append((b"mcp-session-id", b"echo"))
     status = 202 if answer is None else 200
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": answer or b""})
 
 
-async def stream(body: bytes, receive: Receive, send: Send) -> None:
+async def report(asked: Asked, answer: bytes, send: Send) -> None:
+    """Send a report of progress, then the answer, as events."""
+    progress = PROGRESS % asked.id
+    headers = [(b"content-type", b"text/event-stream")]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": progress, "more_body": True})
+    await send({"type": "http.response.body", "body": b"data: %b\n\n" % answer})
+
+
+async def stream(asked: Asked, receive: Receive, send: Send) -> None:
     """Keep a stream of events open until the client disconnects."""
-    identifier = _find_id(body)
-    first = b": open\n\n" if identifier is None else ACKNOWLEDGED % identifier[1]
+    first = b": open\n\n" if asked.id is None else ACKNOWLEDGED % asked.id
     headers = [(b"content-type", b"text/event-stream")]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     await send({"type": "http.response.body", "body": first, "more_body": True})
@@ -95,7 +135,7 @@ async def stream(body: bytes, receive: Receive, send: Send) -> None:
 
 
 def application(contender: str) -> Any:
-    """The ASGI application of a contender: one tool that adds two numbers."""
+    """The ASGI application of a contender."""
     if contender == "ours":
         from . import our_server
 
@@ -104,10 +144,6 @@ def application(contender: str) -> Any:
         from . import our_server
 
         return our_server.server.asgi(PATH, shared=os.environ[ENGINE_VARIABLE])
-    if contender == "varied":
-        from . import varied_server
-
-        return varied_server.server.asgi(PATH)
     if contender == "official":
         from . import official_server
 

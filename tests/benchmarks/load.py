@@ -6,28 +6,26 @@ It reads only what it needs of HTTP, so that the measured time is that of the se
 from __future__ import annotations
 
 import asyncio
-import itertools
-import json
 import re
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
-from .calls import ARGUMENTS, HANDSHAKE, PER_REQUEST
+from .work import (
+    HANDSHAKE,
+    IDS,
+    INITIALIZE,
+    META,
+    PER_REQUEST,
+    TRIVIAL,
+    EncodedRequest,
+    Work,
+    encoded_request,
+)
 
-_IDS = itertools.count(1_000_000)
-_PLACE = 9_999_999  # stands for the id: all ids have seven digits
 _length = re.compile(rb"(?i)\r\ncontent-length: *(\d+)").search
 _session = re.compile(rb"(?i)\r\nmcp-session-id: *([!-~]+)").search
-
-CLIENT = {"name": "bench", "version": "1"}
-INITIALIZE = {"protocolVersion": HANDSHAKE, "capabilities": {}, "clientInfo": CLIENT}
-META = {
-    "io.modelcontextprotocol/protocolVersion": PER_REQUEST,
-    "io.modelcontextprotocol/clientCapabilities": {},
-    "io.modelcontextprotocol/clientInfo": CLIENT,
-}
 
 
 class Answer(NamedTuple):
@@ -99,14 +97,14 @@ class Load:
         url: The server.
         revision: The revision to speak.
         token: The access token of every request, if they need one.
-        tool: The tool to call.
+        work: The call.
     """
 
     def __init__(
-        self, url: str, revision: str, token: str | None = None, tool: str = "add"
+        self, url: str, revision: str, token: str | None = None, work: Work = TRIVIAL
     ) -> None:
         self._token = token
-        self._tool = tool
+        self._work = work
         self._url = urlsplit(url)
         assert self._url.hostname is not None
         assert self._url.port is not None
@@ -114,22 +112,23 @@ class Load:
         self._revision = revision
         self._free: deque[Lane] = deque()
         self._all: list[Lane] = []
-        self._before = self._after = b""
+        self._request = EncodedRequest(b"")
 
     async def start(self) -> None:
         """Open a session, where the revision has sessions, and encode the call."""
         session = await self.session() if self._revision == HANDSHAKE else None
-        call = {"name": self._tool, "arguments": ARGUMENTS}
-        request = self.request("tools/call", call, session)
-        self._before, _, self._after = request.partition(b"%d" % _PLACE)
+        call = self._work.params(self._revision)
+        self._request = EncodedRequest(self.request("tools/call", call, session))
 
     async def call(self) -> None:
         """Call the tool, and check the response."""
-        identifier = b"%d" % next(_IDS)
+        identifier = b"%d" % next(IDS)
         lane = await self._lane()
-        answer = await lane.ask(self._before + identifier + self._after)
+        answer = await lane.ask(self._request.with_id(identifier))
         self._free.append(lane)
-        if answer.status != 200 or identifier not in answer.body or b'"3"' not in answer.body:
+        if answer.status != 200 or not (
+            identifier in answer.body and self._work.answer in answer.body
+        ):
             raise AssertionError(answer)
 
     async def session(self) -> str:
@@ -164,20 +163,14 @@ class Load:
         self, method: str, params: Mapping[str, Any] | None, session: str | None = None
     ) -> bytes:
         """A POST of a message."""
-        message: dict[str, Any] = {"jsonrpc": "2.0"}
-        if not method.startswith("notifications/"):
-            message["id"] = _PLACE
-        message["method"] = method
         if self._revision == PER_REQUEST:
-            params = {**(params or {}), "_meta": META}
-        if params is not None:
-            message["params"] = params
-        body = json.dumps(message, separators=(",", ":")).encode()
+            params = {"_meta": META, **(params or {})}
+        body = encoded_request(method, params)
         fields = b"Content-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
         if self._revision == PER_REQUEST:
             fields += b"Mcp-Method: %b\r\n" % method.encode()
             if method == "tools/call":
-                fields += b"Mcp-Name: %b\r\n" % self._tool.encode()
+                fields += b"Mcp-Name: %b\r\n" % self._work.tool.encode()
         return self.head("POST", session=session) + fields + b"\r\n" + body
 
     def head(self, method: str, *, session: str | None = None) -> bytes:

@@ -15,11 +15,14 @@ from mcpgen_runtime import Server
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.transports.memory import MemoryChannel, memory_pair
 
-from .calls import HANDSHAKE, one_by_one
+from .calls import one_by_one
 from .measure import FLOOR, OURS, AtMost, Line, medians_async
+from .work import HANDSHAKE
 
 TOOLS = 2000
 LISTS = 20
+WHOLE = "a request and a response go through client and server, besides the encoding"
+"""Why a list may take longer than its encoding."""
 
 
 def server_with(tools: int) -> Server:
@@ -92,4 +95,4 @@ def many_tools(rounds: int) -> Iterable[Line]:
     note = "the floor is a call of the only tool"
     yield Line(f"a call among {TOOLS:,} tools", calls, (AtMost(FLOOR, 1.15),), note)
     note = "the floor is `orjson.dumps` of the list"
-    yield Line(f"a list of {TOOLS:,} tools", lists, (AtMost(FLOOR, 1.0),), note)
+    yield Line(f"a list of {TOOLS:,} tools", lists, (AtMost(FLOOR, 1.0, WHOLE),), note)

@@ -25,10 +25,15 @@ RIVALS = (SDK, FASTMCP)
 
 @dataclass(frozen=True)
 class AtMost:
-    """A target: our figure is at most `factor` of the figure of `contender`."""
+    """A target: our figure is at most `factor` of the figure of `contender`.
+
+    Attributes:
+        reason: Why the target may be missed, as every target says that is; the row shows it then.
+    """
 
     contender: str
     factor: float
+    reason: str = ""
 
     def met(self, times: Mapping[str, float]) -> bool:
         """Whether these times reach the target."""
@@ -46,6 +51,7 @@ class RateOf:
 
     contender: str
     share: float
+    reason: str = ""
 
     def met(self, times: Mapping[str, float]) -> bool:
         """Whether these times reach the target."""
@@ -61,6 +67,7 @@ class Near:
 
     contender: str
     share: float
+    reason: str = ""
 
     def met(self, times: Mapping[str, float]) -> bool:
         """Whether these times reach the target."""
@@ -82,6 +89,7 @@ class Within:
 
     figure: float
     show: Callable[[float], str] = field(default=lambda figure: format_seconds(figure))
+    reason: str = ""
 
     def met(self, times: Mapping[str, float]) -> bool:
         """Whether our figure reaches the target."""
@@ -117,7 +125,7 @@ class Line:
         """The row as cells of the table."""
         ours, floor = self.times[OURS], self.times.get(FLOOR)
         targets = "; ".join(
-            f"{target}{'' if self._met(target) else ' MISSED'}" for target in self.targets
+            f"{target}{'' if self._met(target) else missed(target)}" for target in self.targets
         )
         return [
             self.name,
@@ -139,6 +147,11 @@ class Line:
     def _compared(self, name: str) -> str:
         taken = self.times[name]
         return f"{self.show(taken)} ({taken / self.times[OURS]:.1f}x ours)"
+
+
+def missed(target: Target) -> str:
+    """What a row says of a target that is missed."""
+    return f" MISSED: {target.reason}" if target.reason else " MISSED"
 
 
 def table(lines: Sequence[Line]) -> str:

@@ -19,6 +19,9 @@ GENERATED = ROOT / "generated"
 REVISION = "2025-06-18"
 MEBIBYTE = 1 << 20
 
+MODULES = "what is left are some 55 modules of a third of a millisecond each"
+"""Why an import may take longer than a multiple of the floor."""
+
 TIMED_IMPORT = """
 import time
 start = time.perf_counter()
@@ -84,7 +87,7 @@ def imports(rounds: int) -> Iterable[Line]:
             },
             rounds,
         ),
-        (AtMost(FLOOR, 2), AtMost(SDK, 1 / 7)),
+        (AtMost(FLOOR, 1.8, MODULES), AtMost(SDK, 1 / 7)),
     )
     yield Line(
         "start of a stdio server to its first answer",

@@ -19,8 +19,9 @@ from pydantic import BaseModel, Field
 
 from mcpgen_runtime import Server, connect
 
-from .calls import HANDSHAKE, Caller, compare, one_by_one
+from .calls import Caller, compare, one_by_one
 from .measure import FASTMCP, OURS, SDK, AtMost, Line
+from .work import HANDSHAKE
 
 ORDER = {
     "reader": "Ann",

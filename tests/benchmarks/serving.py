@@ -19,9 +19,9 @@ NPM_VARIABLE = "MCP_NPM_PEERS"
 
 OTHERS = {
     name: (sys.executable, "-m", f"{__package__}.http_server", name)
-    for name in ("protected", "varied", "shared")
+    for name in ("protected", "shared")
 }
-"""The commands of our servers that require an access token, have more tools, or share an engine."""
+"""The commands of our servers that require an access token, or share an engine."""
 
 ENGINE_VARIABLE = "MCP_ENGINE"
 """Names the URL of the engine for servers that share one."""

@@ -33,13 +33,14 @@ from package.requestor import REVISION, Work, connect_requestor
 from package.server.shared.engine import Engine, run_engine
 from package.server.shared.shared_servers import run_workers
 
-from .calls import HANDSHAKE, PER_REQUEST, many_at_once
+from .calls import many_at_once
 from .http_calls import CONNECTIONS, event_loop
 from .http_memory import kibibytes
 from .load import Lane, Load
 from .measure import FLOOR, OURS, AtMost, Line, Near, RateOf, Within, format_seconds, medians_async
 from .our_server import server as announced
 from .serving import ENGINE_VARIABLE, HttpServer, run_contender
+from .work import HANDSHAKE, PER_REQUEST
 
 WORKERS = 4
 PREDICTED = (1, 2, 4)

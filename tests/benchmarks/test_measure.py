@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from benchmarks.measure import (
@@ -53,6 +56,19 @@ def test_a_row_names_the_target_that_was_missed() -> None:
         "| work | 2 ms | 10 ms (5.0x ours) |  | 1 ms (ours 2.00x) | official SDK: 4x as fast; "
         "floor: at most 1.3x MISSED; floor: 0.55 of its calls per second MISSED |"
     )
+
+
+def test_a_missed_target_has_its_reason_beside_it() -> None:
+    target = AtMost(FLOOR, 1.3, "the floor checks nothing")
+    assert Line("work", {OURS: 2.0, FLOOR: 1.0}, (target,)).cells()[-1] == (
+        "floor: at most 1.3x MISSED: the floor checks nothing"
+    )
+    assert "checks" not in Line("work", {OURS: 1.0, FLOOR: 1.0}, (target,)).cells()[-1]
+
+
+def test_the_published_table_has_a_reason_for_each_missed_target() -> None:
+    table = (Path(__file__).parents[2] / "docs" / "figures.md").read_text("utf-8")
+    assert re.findall("MISSED(?!: ).*", table) == []
 
 
 def test_a_rival_without_a_column_stands_in_the_first_one() -> None:

@@ -5,6 +5,7 @@
 
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
+import { setImmediate } from "node:timers/promises";
 
 const require = createRequire(`${process.env.MCP_NPM_PEERS}/`);
 const { McpServer, createMcpHandler } = require("@modelcontextprotocol/server");
@@ -12,6 +13,7 @@ const { toNodeHandler } = require("@modelcontextprotocol/node");
 const { z } = require("zod");
 
 const inputSchema = z.object({ a: z.number().int(), b: z.number().int() });
+const outputSchema = z.object({ total: z.number().int() });
 
 function bench() {
     const server = new McpServer({ name: "bench", version: "1.0" });
@@ -19,6 +21,17 @@ function bench() {
     server.registerTool("add", { description, inputSchema }, async ({ a, b }) => ({
         content: [{ type: "text", text: `${a + b}` }],
     }));
+    const object = "The sum of two numbers, as an object; other work runs before.";
+    const total = { description: object, inputSchema, outputSchema };
+    server.registerTool("total", total, async ({ a, b }, context) => {
+        if (context.mcpReq.id === undefined) {
+            throw new Error("expected a request with an id");
+        }
+        await setImmediate();
+        const structuredContent = { total: a + b };
+        const text = JSON.stringify(structuredContent);
+        return { content: [{ type: "text", text }], structuredContent };
+    });
     return server;
 }
 

@@ -236,7 +236,6 @@ PROGRAMS = {
     "interop/our_server.py": {"completions", "elicitation", "prompts", "resources"},
     "conformance/server.py": {"completions", "prompts", "resources", "schemas"},
     "package/stdio_server.py": {"elicitation"},
-    "benchmarks/varied_server.py": set[str](),
     "benchmarks/our_server.py": set[str](),
 }
 """Programs of the tests, with the features that they use."""
