@@ -245,15 +245,6 @@ def test_an_object_is_expected_as_params_and_as_result(value: Any) -> None:
         server.connection.respond(1, value)
 
 
-def test_a_session_is_ready_for_an_unused_id_alone() -> None:
-    server = ServerEnd(HANDSHAKE[-1])
-    session = server.connection.session
-    server.ask("tools/list", id=1)
-    assert server.connection.ready_session(2) is session
-    assert server.connection.ready_session(1) is None
-    assert ServerEnd(None).connection.ready_session(1) is None
-
-
 def test_a_custom_method_has_200_characters_at_most() -> None:
     assert custom_method("x" * 200) is not None
     for name in ("x" * 201, "", "rpc.x", "tools/list", 5):

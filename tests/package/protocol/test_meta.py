@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.facts import Role, other
@@ -21,6 +22,7 @@ from mcpgen_runtime.protocol.request_meta import (
     is_valid_key,
     lacks_meta,
 )
+from mcpgen_runtime.protocol.server_connection import RequestMetaReader
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair
@@ -363,16 +365,14 @@ def test_other_metadata_than_that_of_the_last_request_counts(revision: str) -> N
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
 def test_metadata_of_at_most_64_kib_is_recognized_again(revision: str) -> None:
-    server = ServerEnd(revision, EVERY_SERVER_CAPABILITY)
+    reader = RequestMetaReader(REVISIONS)
     for size, known in ((64 * 1024, True), (64 * 1024 + 1, False)):
         meta = meta_of(revision) | {"x": ""}
         meta["x"] = "y" * (size - len(encode_message(meta)))
-        (event,) = server.connection.receive(
-            encode_message(request(revision, "tools/list", id=size, meta=meta))
-        )
-        assert isinstance(event, RequestReceived)
-        repeated = server.connection.repeated_metadata(encode_message(meta))
-        assert (repeated is not None) == known
+        reader.read(Raw(encode_message({"_meta": meta})))
+        assert reader.is_like_last(meta) == known
+        assert reader.is_like_last({**meta, "progressToken": size}) == known
+        assert not reader.is_like_last({**meta, "progressToken": 1.5})
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)

@@ -15,7 +15,6 @@ import pytest
 from mcpgen_runtime.runtime.concurrency import (
     check_own_failure,
     event_type,
-    never_suspends,
     outcome,
     resume,
     run_eagerly,
@@ -138,41 +137,6 @@ async def test_a_started_coroutine_is_resumed_in_its_task() -> None:
 
 async def suspend() -> None:
     await anyio.lowlevel.checkpoint()
-
-
-async def compute() -> int:
-    return sum(number for number in range(3))
-
-
-async def generate() -> Any:
-    yield 1
-
-
-def plain() -> None:
-    """Return nothing."""
-
-
-class Methods:
-    async def compute(self) -> int:
-        return 1
-
-    async def suspend(self) -> None:
-        await suspend()
-
-    async def __call__(self) -> None:
-        """Return nothing."""
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        *((compute, True), (Methods().compute, True)),
-        *((suspend, False), (Methods().suspend, False), (plain, False), (generate, False)),
-        *((Methods(), False), (print, False), (None, False)),
-    ],
-)
-def test_a_coroutine_function_without_await_never_suspends(function: Any, expected: bool) -> None:
-    assert never_suspends(function) is expected
 
 
 async def test_the_outcome_of_a_call_is_returned_or_raised() -> None:

@@ -14,7 +14,7 @@ from mcpgen_runtime.server.chosen import Server
 from package.wire import STREAMABLE
 
 PACKAGE = Path(mcpgen_runtime.__file__).parent
-MOST = 9
+MOST = 10
 
 
 def frames_of_the_package(paths: list[str]) -> list[str]:

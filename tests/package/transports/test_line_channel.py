@@ -261,27 +261,6 @@ async def test_a_read_that_is_cancelled_loses_nothing(ends: Ends) -> None:
     await source.close()
 
 
-async def test_no_message_overtakes_one_that_was_not_taken(ends: Ends) -> None:
-    read_end, write_end = os.pipe()
-    source = LineChannel(ends[0](read_end), ends[1](os.dup(write_end)))
-    taken: list[bytes] = []
-
-    def take(message: bytes) -> bool:
-        if message.startswith(b"r"):
-            taken.append(message)
-        return message in taken
-
-    source.settle_by(take)
-    os.write(write_end, b"r1\nr2\nprogress\nr3\n")
-    assert [await source.receive(), await source.receive()] == [b"progress", b"r3"]
-    assert taken == [b"r1", b"r2"]
-    os.write(write_end, b"r4\nlast\n")
-    assert await source.receive() == b"last"
-    assert taken == [b"r1", b"r2", b"r4"]
-    os.close(write_end)
-    await source.close()
-
-
 async def test_bytes_that_come_while_nobody_reads_stay_in_the_pipe(ends: Ends) -> None:
     a, b = pair(ends)
     await a.send(OutgoingMessage(b"1"))
@@ -461,32 +440,6 @@ async def received(channel: LineChannel) -> list[bytes | str]:
             got.append("too long")
         except EndOfChannel:
             return got
-
-
-@pytest.mark.parametrize(
-    ("lines", "refused", "taken", "unread"),
-    [
-        (b"1\n2\n3\n", None, [b"1", b"2", b"3"], []),
-        (b"1\n2\n3\n", b"1", [b"1"], [b"1", b"2", b"3"]),
-        (b"1\n2\n3\n", b"2", [b"1", b"2"], [b"2", b"3"]),
-        (b"1\nlong\n3\n", None, [b"1"], ["too long", b"3"]),
-        (b"long\n2\n", None, [], ["too long", b"2"]),
-        (b"\r\n \n1\n2", None, [b"1"], [b"2"]),
-    ],
-)
-async def test_messages_are_settled_on_arrival_up_to_one_that_is_not(
-    lines: bytes, refused: bytes | None, taken: list[bytes], unread: list[bytes | str]
-) -> None:
-    def take(message: bytes) -> bool:
-        seen.append(bytes(message))
-        return message != refused
-
-    seen: list[bytes] = []
-    ends = Memory(lines)
-    channel = LineChannel(ends, ends, 3)
-    channel.settle_by(take)
-    assert await received(channel) == unread
-    assert seen == taken
 
 
 async def test_unread_messages_are_dropped_when_receiving_ends() -> None:

@@ -1,0 +1,189 @@
+"""Tasks that begin at once, and the end of those that a connection owns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from mcpgen_runtime import Server
+from mcpgen_runtime.runtime import tasks
+from mcpgen_runtime.runtime.tasks import begin_task
+from package.wire import HANDSHAKE, request, speaking_to
+
+place: ContextVar[str] = ContextVar("place", default="outside")
+on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
+
+
+@on_asyncio
+async def test_a_coroutine_that_never_waits_ends_at_once() -> None:
+    async def work() -> str:
+        place.set("inside")
+        return place.get()
+
+    task = begin_task(work())
+    assert task.done()
+    assert task.result() == "inside"
+    assert place.get() == "outside"
+
+
+@on_asyncio
+async def test_a_coroutine_keeps_its_first_task_and_context() -> None:
+    seen: list[tuple[Any, str]] = []
+
+    async def work() -> str:
+        place.set("inside")
+        for _ in range(3):
+            seen.append((asyncio.current_task(), place.get()))
+            await asyncio.sleep(0)
+        return "done"
+
+    here = asyncio.current_task()
+    task = begin_task(work())
+    assert asyncio.current_task() is here
+    assert not task.done()
+    assert await task == "done"
+    assert seen == [(task, "inside")] * 3
+
+
+async def fail() -> None:
+    raise ValueError("no")
+
+
+async def fail_later() -> None:
+    await asyncio.sleep(0)
+    raise ValueError("no")
+
+
+@on_asyncio
+@pytest.mark.parametrize("work", [fail, fail_later])
+async def test_an_exception_is_that_of_the_task(work: Callable[[], Any]) -> None:
+    task = begin_task(work())
+    assert task.done() is (work is fail)
+    with pytest.raises(ValueError, match="no"):
+        await task
+
+
+@on_asyncio
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+async def test_an_end_of_the_program_reaches_the_starter(error: type[BaseException]) -> None:
+    async def work() -> None:
+        raise error
+
+    with pytest.raises(error):
+        begin_task(work())
+
+
+async def wait_forever() -> None:
+    await asyncio.get_running_loop().create_future()
+
+
+async def cancel_oneself() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await wait_forever()
+
+
+@on_asyncio
+@pytest.mark.parametrize("turns", [None, 0, 1, 2])
+async def test_a_task_is_cancelled_where_it_waits(turns: int | None) -> None:
+    ended: list[str] = []
+
+    async def run() -> None:
+        try:
+            await (cancel_oneself() if turns is None else wait_forever())
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+            ended.append("cleaned up")
+            raise
+
+    task = begin_task(run())
+    if turns is not None:
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ended == ["cleaned up"]
+
+
+@on_asyncio
+async def test_time_limits_and_scopes_hold_from_the_first_step_on() -> None:
+    async def by_asyncio() -> str:
+        try:
+            async with asyncio.timeout(0):
+                await wait_forever()
+        except TimeoutError:
+            return "in time"
+        return "late"
+
+    async def by_anyio() -> str:
+        with anyio.move_on_after(0):
+            await anyio.sleep_forever()
+            return "late"
+        return "in time"
+
+    assert [await begin_task(by_asyncio()), await begin_task(by_anyio())] == ["in time"] * 2
+
+
+class Waiting:
+    """A server with a tool that waits, and cleans up when it is cancelled."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.begun = anyio.Event()
+        self.server = Server("waiting", drain=0)
+        self.server.tool()(self.hold)
+        self.server.tool()(self.ignore)
+
+    async def hold(self) -> str:
+        """Wait until cancelled."""
+        self.begun.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.lowlevel.checkpoint()
+            self.seen.append("cleaned up")
+        return ""
+
+    async def ignore(self) -> str:
+        """Go on after the first cancellation."""
+        self.begun.set()
+        try:
+            await anyio.sleep_forever()
+        except anyio.get_cancelled_exc_class():
+            self.seen.append("ignored")
+        await anyio.sleep_forever()
+        return ""
+
+
+@pytest.mark.parametrize("ends", ["by the client", "by the host"])
+async def test_a_handler_has_ended_when_its_connection_has(ends: str) -> None:
+    waiting = Waiting()
+    with anyio.CancelScope() as host:
+        async with speaking_to(waiting.server, HANDSHAKE[-1]) as end:
+            await end.send(request(HANDSHAKE[-1], "tools/call", {"name": "hold"}))
+            await waiting.begun.wait()
+            if ends == "by the host":
+                host.cancel()
+                await anyio.lowlevel.checkpoint()
+    assert waiting.seen == ["cleaned up"]
+
+
+async def test_a_handler_that_goes_on_is_cancelled_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tasks, "AGAIN_SECONDS", 0.01)
+    waiting = Waiting()
+    with anyio.fail_after(10):
+        async with speaking_to(waiting.server, HANDSHAKE[-1]) as end:
+            await end.send(request(HANDSHAKE[-1], "tools/call", {"name": "ignore"}))
+            await waiting.begun.wait()
+    assert waiting.seen == ["ignored"]
