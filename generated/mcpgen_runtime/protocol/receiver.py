@@ -286,10 +286,10 @@ class Receiver:
             ProtocolError: The request is refused.
         """
         try:
-            meta, stated, params = self._read_metadata(message)
+            meta, stated = self._read_metadata(message)
             if message.id in self._state.inbound:
                 raise InvalidRequestError(f"id {safe_repr(message.id)} belongs to an open request")
-            return self._decode_request(message, meta, stated, params), stated
+            return self._decode_request(message, meta, stated), stated
         except RecursionError as error:
             text = f"{safe_text(message.method)}: {error_text(error)}"
             raise InvalidRequestError(text) from None
@@ -321,15 +321,13 @@ class Receiver:
         """Respond to a request that the connection handles itself; pass on any other."""
         return self._answer(event) if event.method.name == PING else [event]
 
-    def _read_metadata(
-        self, message: jsonrpc.Request
-    ) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
-        """The `_meta` of a request, its metadata, and its typed params if they are decoded already.
+    def _read_metadata(self, message: jsonrpc.Request) -> tuple[Mapping[str, Any], RequestMetadata]:
+        """The `_meta` of a request, and its metadata.
 
         Raises:
             ProtocolError: `_meta` is malformed, or the request is not allowed now.
         """
-        return read_meta(message.params), self._session_metadata(message.method), None
+        return read_meta(message.params), self._session_metadata(message.method)
 
     def _session_metadata(self, method: str) -> RequestMetadata:
         """The metadata of the session, for a request that states none itself."""
@@ -369,7 +367,6 @@ class Receiver:
         message: jsonrpc.Request,
         meta: Mapping[str, Any],
         stated: RequestMetadata,
-        params: Any,
     ) -> RequestReceived:
         """Decode the params of a request by its row in the method table.
 
@@ -377,7 +374,6 @@ class Receiver:
             message: The request.
             meta: Its `_meta`.
             stated: Its metadata.
-            params: Its typed params if they are decoded already; else `None`.
 
         Raises:
             MethodNotFoundError: Unknown request, or its capability was not declared.
@@ -399,12 +395,10 @@ class Receiver:
             has_room = session is not None and len(session.admitted) < _MOST_ADMITTED
             if session and in_session and session.state is State.READY and has_room:
                 session.admitted[message.method] = method
-        if params is None:
-            params = _decode_params(method, message.params)
         return RequestReceived(
             message.id,
             method,
-            params,
+            _decode_params(method, message.params),
             message.params,
             meta,
             revision,

@@ -120,18 +120,22 @@ class RequestMetaReader:
             self._last_known = {k: v for k, v in meta.items() if k != PROGRESS_TOKEN}
         return dict(meta), stated
 
-    def recall(self, meta: dict[str, Any]) -> RequestMetadata | None:
-        """The metadata of the last request, if `meta` is its `_meta`, but for a progress token."""
+    def is_like_last(self, meta: dict[str, Any]) -> bool:
+        """Whether `meta` is the `_meta` of the last request, but for a progress token."""
         if PROGRESS_TOKEN in meta:
             meta = meta.copy()
             if type(meta.pop(PROGRESS_TOKEN)) not in _TOKENS:
-                return None
-        return self.last if meta == self._last_known else None
+                return False
+        return meta == self._last_known
+
+    def is_stated(self, meta: Mapping[str, Any]) -> bool:
+        """Whether a request with this `_meta` states its revision, and belongs to no session."""
+        if self.per_request_only:
+            return True
+        return bool(self._modern) and not self._required_keys.isdisjoint(meta)
 
     def _read_stated(self, meta: Mapping[str, Any]) -> RequestMetadata | None:
-        if not self._modern or not (
-            self.per_request_only or not self._required_keys.isdisjoint(meta)
-        ):
+        if not self.is_stated(meta):
             return None
         return self._validate(self._read_revision(meta), meta)
 
@@ -222,33 +226,38 @@ class ServerConnection(HandshakeConnection):
         self._streams.close(identifier)
 
     def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
-        """Read a request; see `Receiver`."""
-        return Receiver.read_request(self, message)
-
-    def _read_metadata(
-        self, message: jsonrpc.Request
-    ) -> tuple[Mapping[str, Any], RequestMetadata, Any]:
-        reader = self._reader
-        if reader.last is not None and (params := self._decode_like_last(message)) is not None:
-            stated = reader.recall(params.meta)
-            if stated is not None:
-                return params.meta, stated, params
-        meta, metadata = reader.read(message.params)
-        return meta, metadata or self._session_metadata(message.method), None
-
-    def _decode_like_last(self, message: jsonrpc.Request) -> Any:
-        """Decode the params by the revision of the last request; `None` if they don't fit."""
-        reader = self._reader
-        if reader.last is None or message.params is None:
-            return None
-        method = reader.last.revision.client_requests.get(message.method)
-        if method is None or method.params is None:
-            return None
+        """Read a request; see `Receiver`. Most state what the last one stated."""
+        last, raw, state = self._reader.last, message.params, self._state
+        if last is None or state.session is not None:
+            return super().read_request(message)
+        method = self._declared_row(last.revision, message.method)
+        if method is None or method.params is None or raw is None or message.id in state.inbound:
+            return Receiver.read_request(self, message)
         try:
-            params = method.decode_params(message.params)
+            params = method.decode_params(raw)
         except UNREADABLE:
-            return None
-        return params if type(getattr(params, "meta", None)) is dict else None
+            return Receiver.read_request(self, message)  # tells what is wrong
+        meta: dict[str, Any] | None = getattr(params, "meta", None)
+        if type(meta) is not dict or not self._reader.is_like_last(meta):
+            return Receiver.read_request(self, message)
+        event = RequestReceived(
+            message.id,
+            method,
+            params,
+            raw,
+            meta,
+            last.revision,
+            last.peer_info,
+            last.peer_capabilities,
+        )
+        return event, last
+
+    def _is_of_session(self, meta: Mapping[str, Any]) -> bool:
+        return not self._reader.is_stated(meta)
+
+    def _read_metadata(self, message: jsonrpc.Request) -> tuple[Mapping[str, Any], RequestMetadata]:
+        meta, metadata = self._reader.read(message.params)
+        return meta, metadata or self._session_metadata(message.method)
 
     def _out_of_turn_error(self, method: str) -> ProtocolError:
         if not (supported := ", ".join(self._reader.supported)):

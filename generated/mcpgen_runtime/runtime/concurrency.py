@@ -12,16 +12,21 @@ A one-shot event wakes one waiting task at the least cost on the running event l
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import copy_context
 from operator import call
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import anyio
+
+from ..channel import logger
+from ..errors import InternalError, ProtocolError
+
+if TYPE_CHECKING:
+    from ..protocol.receiver import RequestReceived
 
 Result = TypeVar("Result")
 _Step: TypeAlias = Callable[..., Any]
@@ -90,24 +95,6 @@ def _resume(
             return result
 
 
-class Cancellable(Protocol):
-    """A scope or a task."""
-
-    def cancel(self) -> object: ...
-
-
-HAS_EAGER_TASKS = sys.version_info >= (3, 12)
-"""Whether a task of asyncio may run at once, until it waits for something first."""
-
-
-def begin_task(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """A task of asyncio that has run until it waits for something first (from Python 3.12 on)."""
-    loop = asyncio.get_running_loop()
-    if sys.version_info >= (3, 12):
-        return asyncio.Task(coroutine, loop=loop, eager_start=True)
-    return loop.create_task(coroutine)
-
-
 async def outcome(value: Any, error: BaseException | None = None) -> Any:
     """Return the result of a call that has ended, or raise its exception."""
     if error is not None:
@@ -123,11 +110,22 @@ async def check_own_failure(error: BaseException) -> None:
     """
     if isinstance(error, KeyboardInterrupt | GeneratorExit):
         raise error
+    if isinstance(error, anyio.get_cancelled_exc_class()) and _is_cancelled_by_loop():
+        raise error
     from anyio.lowlevel import checkpoint_if_cancelled  # loaded with the event loop
 
     await checkpoint_if_cancelled()
-    if isinstance(error, anyio.get_cancelled_exc_class()) and _is_cancelled_by_loop():
-        raise error
+
+
+async def failure_of(event: RequestReceived, error: BaseException) -> ProtocolError:
+    """The error for the response to a request whose handler failed; raises a cancellation."""
+    if isinstance(error, ProtocolError):
+        if isinstance(error, InternalError):
+            logger.error("%s", error)
+        return error
+    await check_own_failure(error)
+    logger.error("%s failed", event.method.name, exc_info=error)
+    return InternalError("internal error")
 
 
 def _is_cancelled_by_loop() -> bool:

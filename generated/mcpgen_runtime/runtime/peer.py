@@ -2,20 +2,21 @@
 # fmt: off
 """The running peer: a connection, a channel and an application joined by tasks.
 
-One task reads messages and runs their handlers until a handler suspends (see `concurrency`); then a
-new task continues to read. Each request of this side waits in its caller's task, where progress
-callbacks run too. The number of suspended handlers is limited: at the limit no handler is started
-until one has ended. `Connection` implements the rules of the protocol. Runs on asyncio and trio.
+    receive -> read -> register -> begin a task: handler -> response -> send
+
+One task reads the messages, in order; each handler begins at once in a task of its own (see
+`tasks`). Each request of this side waits in its caller's task, where progress callbacks run too.
+The number of handlers that wait is limited: at the limit no handler is started until one has ended.
+`Connection` implements the rules of the protocol. Runs on asyncio and trio.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
-from collections import deque
 from collections.abc import Callable, Coroutine
-from functools import cached_property, partial
+from contextlib import nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -52,19 +53,20 @@ from ..protocol.receiver import (
     Send,
     UnmatchedResponse,
 )
-from .concurrency import HAS_EAGER_TASKS, Cancellable, begin_task, check_own_failure, run_eagerly
+from .concurrency import check_own_failure, failure_of
 from .pending_requests import PARTING_SECONDS, PendingRequests
 from .request_context import Application, context_of
-from .task_scope import on_asyncio
 
 if TYPE_CHECKING:
     import anyio.abc
 
+    from .tasks import Cancellable, HandlerTasks
+
 CONCURRENT_REQUESTS = 256
-"""Most suspended handlers of a connection, by default."""
+"""Most waiting handlers of a connection, by default."""
 
 HELD_BYTES = 64 * 1024 * 1024
-"""Bytes of the peer's messages with suspended handlers, and of messages that wait until the peer
+"""Bytes of the peer's messages with waiting handlers, and of messages that wait until the peer
 reads, at which no handler is started. A single message may have more."""
 
 UNMATCHED_SECONDS = 60.0
@@ -98,7 +100,7 @@ class Peer:
         channel: The transport; closed when the peer ends.
         application: Handles the peer's requests and notifications.
         drain: Seconds for open requests to finish after the peer is gone.
-        max_concurrent_requests: Most suspended handlers, each until its response is passed to the
+        max_concurrent_requests: Most waiting handlers, each until its response is passed to the
             channel. At the limit, and at `HELD_BYTES`, reading stops at the next request until a
             handler ends; while this side waits for responses itself, further requests are refused
             (-32603) and further notifications are dropped.
@@ -134,23 +136,16 @@ class Peer:
         self._unmatched_seconds = unmatched_seconds
         self._doubtful: dict[RequestId, tuple[float, str]] = {}  # until when they wait, and why
         self._next_warning = -math.inf  # for further warnings of responses without a request
-        self._suspended = 0  # handlers
-        self._held = 0  # bytes of their messages
-        self._size = 0  # bytes of the message that is being handled
-        self._room: anyio.Event | None = (
-            None  # set when reading, stopped at the limit, may continue
-        )
+        self._room: anyio.Event | None = None  # set when reading may continue after the limit
         self._stalled = False  # no handler ended during the last pause of reading
         self._overflowed = False  # a message was refused or dropped since a handler ended
         self.scopes: dict[RequestId, Cancellable] = {}
-        self._running: set[asyncio.Task[None]] = set()  # of handlers that wait
-        self._begins_tasks = False
-        self._events: deque[Event] = deque()
-        self._read_in_a_row = 0
+        self._is_receiving = False  # all earlier messages are handled
         self._idle: anyio.Event | None = None
         self._closing = False
         self._cause: Exception | None = None
         self._tasks: anyio.abc.TaskGroup | None = None
+        self._handlers: HandlerTasks | None = None
 
     # Created at first use: a peer that answers one request needs none of these.
 
@@ -174,21 +169,21 @@ class Peer:
         Failures of handlers become error responses, and failures of the transport are raised to the
         callers of requests; none is raised here.
         """
+        from .tasks import HandlerTasks  # loads the event loop
+
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                self._begins_tasks = HAS_EAGER_TASKS and on_asyncio()
+                self._handlers = handlers = HandlerTasks(tasks, self._handler_ended)
                 self._channel.settle_by(self._settle)
-                tasks.start_soon(self._read)
+                tasks.start_soon(self._read, handlers)
                 await self._channel_ended.wait()
                 await self._finish()
-                for task in list(self._running):
-                    task.cancel()
-                if self._running:
-                    await asyncio.wait(self._running)
                 tasks.cancel_scope.cancel()
         finally:
             with anyio.CancelScope(shield=True):
+                if self._handlers is not None:
+                    await self._handlers.end()
                 await self.close()
 
     async def close(self) -> None:
@@ -232,90 +227,68 @@ class Peer:
             scope: The scope that a cancellation of the request cancels; by default a new scope.
         """
         if isinstance(event, RequestReceived):
-            if scope is not None:
-                await self._serve(event, scope)
-            else:
-                with anyio.CancelScope() as scope:
-                    await self._serve(event, scope)
+            with nullcontext(scope) if scope is not None else anyio.CancelScope() as own:
+                await self._answer(event, lambda: own)
         elif isinstance(event, NotificationReceived):
-            await self._serve_notification(event)
+            await self._notified(event)
         elif isinstance(event, ResponseReceived):
             self.callers.handle_response(event)
         else:
             await self._handle(event)
 
-    async def _read(self) -> None:
-        """Read messages and handle them, until the end or until a handler suspends this task."""
-        tasks = self._tasks
-        assert tasks is not None
-        reading, size = True, 0
+    async def _read(self, handlers: HandlerTasks) -> None:
+        """Take messages until the channel ends."""
+        in_a_row = 0
+        while True:
+            in_a_row += 1
+            if in_a_row % _IN_A_ROW == 0:
+                from anyio.lowlevel import checkpoint  # loaded with the event loop
 
-        def hand_over() -> None:
-            nonlocal reading, size
-            reading, size = False, self._size
-            self._suspended += 1
-            self._held += size
-            tasks.start_soon(self._read)
+                await checkpoint()
+            self._is_receiving = True
+            try:
+                data = await self._channel.receive()
+            except FrameError as error:
+                events = self.connection.unreadable(ParseError(str(error), code=error.code))
+            except RequestLost as lost:
+                events = self.connection.request_lost(lost.id, lost.error)
+            except Exception as error:
+                if not isinstance(error, TransportError):
+                    logger.exception("the channel failed")
+                self._cause = error
+                self._channel_ended.set()
+                return
+            else:
+                now = anyio.current_time() if self.callers.timed else 0.0
+                events = self.connection.receive(data, now)
+            self._is_receiving = False
+            for event in events:
+                if isinstance(event, RequestReceived):
+                    if self._may_start(handlers) or await self._has_room(event, handlers):
+                        begun = handlers.begin(self._answer(event, handlers.own), _size_of(event))
+                        if begun is not None:
+                            await begun
+                elif isinstance(event, NotificationReceived):
+                    if self._may_start(handlers) or await self._has_room(event, handlers):
+                        begun = handlers.begin(self._notified(event), _size_of(event))
+                        if begun is not None:
+                            await begun
+                elif isinstance(event, ResponseReceived):
+                    self.callers.handle_response(event)
+                else:
+                    await self._handle(event)
 
-        try:
-            with anyio.CancelScope() as scope:
-                while reading:
-                    if not self._events and not await self._receive():
-                        return
-                    while reading and self._events:
-                        event = self._events.popleft()
-                        if isinstance(event, RequestReceived):
-                            if self._may_start() or await self._has_room(event):
-                                if self._begins_tasks:
-                                    self._begin(event)
-                                else:
-                                    self._size = _size_of(event)
-                                    await run_eagerly(self._serve(event, scope), hand_over)
-                        elif isinstance(event, NotificationReceived):
-                            if self._may_start() or await self._has_room(event):
-                                self._size = _size_of(event)
-                                await run_eagerly(self._serve_notification(event), hand_over)
-                        elif isinstance(event, ResponseReceived):
-                            self.callers.handle_response(event)
-                        else:
-                            await self._handle(event)
-        finally:
-            if not reading:
-                self._suspended -= 1
-                self._held -= size
-                self._stalled = self._overflowed = False
-                self._resume_reading()
-
-    def _begin(self, event: RequestReceived) -> None:
-        """Serve a request in a task of its own, which has no cost unless the handler waits."""
-        task = begin_task(self._serve(event, None))
-        if not task.done():
-            size = _size_of(event)
-            self._suspended += 1
-            self._held += size
-            self._running.add(task)
-            task.add_done_callback(partial(self._end, size))
-        elif not task.cancelled():
-            task.result()
-
-    def _end(self, size: int, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
-        self._suspended -= 1
-        self._held -= size
-        self._stalled = self._overflowed = False
-        self._resume_reading()
-        if not task.cancelled() and task.exception() is not None:
-            logger.error("a request failed", exc_info=task.exception())
-
-    def _may_start(self) -> bool:
+    def _may_start(self, handlers: HandlerTasks) -> bool:
         """Whether another handler may be started now."""
-        return self._suspended < self._limit and self._held + self.callers.unsent < HELD_BYTES
+        return handlers.waiting < self._limit and handlers.size + self.callers.unsent < HELD_BYTES
 
-    async def _has_room(self, event: RequestReceived | NotificationReceived) -> bool:
+    async def _has_room(
+        self, event: RequestReceived | NotificationReceived, handlers: HandlerTasks
+    ) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
-        while not self._may_start():
+        while not self._may_start(handlers):
             if self._stalled or len(self.connection.state.outbound):
-                await self._refuse(event)
+                await self._refuse(event, handlers)
                 return False
             self._room = anyio.Event()
             self.callers.on_start = self._resume_reading  # the response has to be read
@@ -325,15 +298,21 @@ class Peer:
             self._stalled = hold.cancelled_caught
         return True
 
+    def _handler_ended(self) -> None:
+        self._stalled = self._overflowed = False
+        self._resume_reading()
+
     def _resume_reading(self) -> None:
         if self._room is not None:
             self._room.set()
             self._room = self.callers.on_start = self.callers.on_sent = None
 
-    async def _refuse(self, event: RequestReceived | NotificationReceived) -> None:
+    async def _refuse(
+        self, event: RequestReceived | NotificationReceived, handlers: HandlerTasks
+    ) -> None:
         level = logging.DEBUG if self._overflowed else logging.WARNING
         self._overflowed = True
-        if self._suspended >= self._limit:
+        if handlers.waiting >= self._limit:
             why = f"{self._limit} handlers are at work, the limit is max_concurrent_requests"
         else:
             why = f"messages of {HELD_BYTES} bytes are handled or wait to be read"
@@ -350,37 +329,12 @@ class Peer:
             )
         )
 
-    async def _receive(self) -> bool:
-        """Receive the next message; `False` at the channel's end."""
-        self._read_in_a_row += 1
-        if self._read_in_a_row % _IN_A_ROW == 0:
-            from anyio.lowlevel import checkpoint  # loaded with the event loop
-
-            await checkpoint()
-        try:
-            data = await self._channel.receive()
-        except FrameError as error:
-            bad = ParseError(str(error), code=error.code)
-            self._events += self.connection.unreadable(bad)
-        except RequestLost as lost:
-            self._events += self.connection.request_lost(lost.id, lost.error)
-        except Exception as error:
-            if not isinstance(error, TransportError):
-                logger.exception("the channel failed")
-            self._cause = error
-            self._channel_ended.set()
-            return False
-        else:
-            now = anyio.current_time() if self.callers.timed else 0.0
-            self._events += self.connection.receive(data, now)
-        return True
-
     def _settle(self, data: bytes) -> bool:
         """Settle a request of this side when its result arrives; `_read` handles other messages."""
         connection = self.connection
         if connection.session is None or not len(connection.state.outbound):
             return False
-        if self._events or self._room is not None:  # messages before this one are not handled yet
+        if not self._is_receiving:  # messages before this one are not handled yet
             return False
         message = jsonrpc.parse(data)
         if not isinstance(message, jsonrpc.Result):
@@ -421,35 +375,24 @@ class Peer:
                 for event in self.connection.request_lost(identifier, error):
                     await self._handle(event)
 
-    async def _serve(
-        self,
-        event: RequestReceived,
-        scope: Cancellable | None,
-    ) -> None:
+    async def _answer(self, event: RequestReceived, own: Callable[[], Cancellable]) -> None:
         """Run the handler of a request and send its response, unless it is cancelled.
 
         Args:
             event: The request.
-            scope: The scope of this task. A cancellation is read by another task; by then this task
-                only serves the request.
+            own: Returns what cancels this task, which only serves the request.
         """
-        scopes = self.scopes
-        if scope is None:
-            scope = asyncio.current_task()
-            assert scope is not None
+        scopes, scope = self.scopes, own()
         scopes[event.id] = scope
+        # After a cancellation the peer may reuse the id, for a request with another scope.
         try:
-            message: OutgoingMessage | None = None
-            failure: ProtocolError | None = None
-            # After a cancellation the peer may reuse the id, for a request with another scope.
             try:
                 result = await self._application.handle(context_of(self.callers, event))
                 if scopes.get(event.id) is not scope:
                     return
                 message = self.connection.respond(event.id, result)
             except BaseException as error:
-                failure = await self._failure(event, error)
-            if failure is not None:
+                failure = await failure_of(event, error)
                 if scopes.get(event.id) is not scope:
                     return
                 message = self.error_response(event, failure)
@@ -460,26 +403,17 @@ class Peer:
             if self._idle is not None and not scopes:
                 self._idle.set()
 
-    async def _failure(self, event: RequestReceived, error: BaseException) -> ProtocolError:
-        """The error for the response to a request whose handler failed."""
-        if isinstance(error, ProtocolError):
-            if isinstance(error, InternalError):
-                logger.error("%s", error)
-            return error
-        await check_own_failure(error)
-        logger.error("%s failed", event.method.name, exc_info=error)
-        return InternalError("internal error")
-
     def error_response(
         self, event: RequestReceived, failure: ProtocolError
     ) -> OutgoingMessage | None:
+        """The error response; `None` if the request was cancelled."""
         try:
             return self.connection.fail(event.id, failure)
         except Exception:
             logger.exception("%s: an error that has no JSON form", event.method.name)
             return self.connection.fail(event.id, InternalError("internal error"))
 
-    async def _serve_notification(self, event: NotificationReceived) -> None:
+    async def _notified(self, event: NotificationReceived) -> None:
         self.callers.handle_notification(event)
         try:
             await self._application.notified(context_of(self.callers, event))

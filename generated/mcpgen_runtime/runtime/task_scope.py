@@ -25,6 +25,7 @@ import anyio.lowlevel
 
 from ..errors import ConnectionClosedError
 from .concurrency import run_eagerly_here
+from .tasks import on_asyncio
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +35,6 @@ AGAIN_SECONDS = 1.0
 """Seconds after which a background task that failed begins again."""
 
 _STARTED: set[Any] = set()  # asyncio keeps no strong reference to a task
-
-
-def on_asyncio() -> bool:
-    """Whether the running event loop is one of asyncio."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def scope_type() -> Callable[[], anyio.CancelScope]:

@@ -102,7 +102,6 @@ class LineChannel(Channel):
         self._reader = LineReader(limit)
         self._ready: deque[bytes | TooLong] = deque()
         self._ended = False
-        self._take: Callable[[bytes], bool] | None = None
 
     async def receive(self) -> bytes:
         """Wait for the next line that is not blank, without its line ending.
@@ -115,7 +114,7 @@ class LineChannel(Channel):
             if self._ended:
                 raise EndOfChannel("the other end closed the stream")
             if data := await self._source.read():
-                self._add(self._reader.feed(data))
+                self._ready += self._reader.feed(data)
             else:
                 self._ended = True
                 self._ready += self._reader.end()
@@ -123,10 +122,6 @@ class LineChannel(Channel):
         if isinstance(message, TooLong):
             raise message.error()
         return message
-
-    def settle_by(self, take: Callable[[bytes], bool]) -> None:
-        """Pass each message to a function on arrival, unless earlier messages are unread."""
-        self._take = take
 
     async def send(self, message: OutgoingMessage) -> None:
         """Write one complete message as one line.
@@ -158,16 +153,6 @@ class LineChannel(Channel):
         self.end_receiving()
         await self._sink.close()
         await self._source.close()
-
-    def _add(self, messages: list[bytes | TooLong]) -> None:
-        """Pass messages to `take`; queue the first one that it refuses and all later ones."""
-        taken = 0
-        if self._take is not None:
-            for message in messages:
-                if isinstance(message, TooLong) or not self._take(message):
-                    break
-                taken += 1
-        self._ready += messages[taken:] if taken else messages
 
 
 _CLOSED = -1  # in place of a descriptor

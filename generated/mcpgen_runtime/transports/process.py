@@ -295,10 +295,6 @@ class ProcessChannel(Channel):
             self._has_sent_message = message.lstrip()[:1] in (b"{", b"[")
         return message
 
-    def settle_by(self, take: Callable[[bytes], bool]) -> None:
-        """Pass each message to a function on arrival, unless earlier messages are unread."""
-        self._lines.settle_by(take)
-
     async def send(self, message: OutgoingMessage) -> None:
         """Write one message to the server's standard input.
 

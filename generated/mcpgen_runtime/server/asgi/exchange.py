@@ -33,12 +33,13 @@ from typing import Any
 import anyio
 
 from ...channel import OutgoingMessage
-from ...errors import ConnectionClosedError, InternalError, ProtocolError
+from ...errors import ConnectionClosedError, ProtocolError
 from ...protocol.lifecycle import RequestMetadata
 from ...protocol.receiver import RequestReceived
-from ...runtime.concurrency import Cancellable, begin_task, check_own_failure
+from ...runtime.concurrency import failure_of
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
+from ...runtime.tasks import Cancellable, begin_task
 from .http_response import JSON_TYPE
 from .post_response import PostResponse
 from .request import HttpRequest, Receive, Send
@@ -244,10 +245,10 @@ class Exchange(ABC):
         """Respond with an error, unless there is a response, and cancel the request."""
 
     @abstractmethod
-    async def host_cancelled(self, task: asyncio.Task[None]) -> None:
+    async def host_cancelled(self, task: asyncio.Future[None]) -> None:
         """Called when the host cancelled the POST, whose request a task serves."""
 
-    async def _wait_for(self, task: asyncio.Task[None]) -> None:
+    async def _wait_for(self, task: asyncio.Future[None]) -> None:
         """Wait for the end of the task. A cancellation of the POST must not pass on to the task."""
         try:
             await _end_of(task)
@@ -258,22 +259,11 @@ class Exchange(ABC):
             task.result()
 
 
-async def failure_of(event: RequestReceived, error: BaseException) -> ProtocolError:
-    """The error for the response to a request whose handler failed; raises a cancellation."""
-    if isinstance(error, ProtocolError):
-        if isinstance(error, InternalError):
-            logger.error("%s", error)
-        return error
-    await check_own_failure(error)
-    logger.error("%s failed", event.method.name, exc_info=error)
-    return InternalError("internal error")
-
-
-def _end_of(task: asyncio.Task[Any]) -> Awaitable[None]:
+def _end_of(task: asyncio.Future[Any]) -> Awaitable[None]:
     """Waits for the end of a task, and does not cancel the task if it is cancelled."""
     ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def end(_: asyncio.Task[Any]) -> None:
+    def end(_: asyncio.Future[Any]) -> None:
         if not ended.done():
             ended.set_result(None)
 

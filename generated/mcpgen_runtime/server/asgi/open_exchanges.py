@@ -63,7 +63,7 @@ class OpenExchanges:
         self.background = background
         self.quotas = quotas
         self.open: dict[Any, None] = {}
-        self.tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Future[None]] = set()
         self._interval = interval
         self.added: anyio.Event | None = None
         self._next_search = 0.0

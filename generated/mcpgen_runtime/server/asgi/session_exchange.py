@@ -119,7 +119,7 @@ class SessionExchange(Exchange):
         else:  # the server ends
             await self.fail(SHUTTING_DOWN)
 
-    async def host_cancelled(self, task: asyncio.Task[None]) -> None:
+    async def host_cancelled(self, task: asyncio.Future[None]) -> None:
         """See `Exchange`; the request goes on."""
         self._leave_post()
 

@@ -359,7 +359,7 @@ class StatelessExchange(Exchange):
     async def cancelled(self) -> None:
         """See `Exchange`."""
 
-    async def host_cancelled(self, task: asyncio.Task[None]) -> None:
+    async def host_cancelled(self, task: asyncio.Future[None]) -> None:
         """See `Exchange`; the request ends."""
         if not task.done():
             task.cancel()
