@@ -183,7 +183,7 @@ def test_modules_import_each_other_in_no_circle(tree: Path, layers: Layers) -> N
 
 def drawn_name(module: tuple[str, ...]) -> str:
     """The name that the document draws a module by: its room's, or its own."""
-    if module[1:2] in ((CHOSEN,), ("commands",)):
+    if module[:2] in (("server", CHOSEN), ("server", "commands")):
         return module[1]
     return module[0] if module else "__init__"
 

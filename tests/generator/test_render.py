@@ -38,7 +38,7 @@ CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & 
         "server/asgi/endpoints.py",
         "server/toolkit/server.py",
     ),
-    *("client/opening_peer.py", "protocol/negotiation.py", "transports/http/transports.py"),
+    *("protocol/negotiation.py", "transports/http/transports.py"),
 }
 """Modules that depend on the parts of the package, and on no schema."""
 HEADER = """\

@@ -52,6 +52,7 @@ USES = {
     SERVER + "Server.run_workers(make, 2)": "workers",
     # Options.
     "from pkg import Server as S\nS('a', discovery='search')": "discovery",
+    "from pkg import Server\nServer('a', slow_after=2)": "slow_calls",
     SERVER + "@server.tool(ui='a')\ndef a(): ...": "apps",
     "from pkg import Server\nServer('a', state_key=b'k')": "elicitation",
     "from pkg import KeyRing, Server\nServer('a', state_key=b'k')": "scaling",

@@ -20,6 +20,7 @@ from .resumed_tasks import ResumingCalls
 from .served_tasks import TaskApplication, TaskOptions
 from .server_url import HttpOptions
 from .skill_calls import SkillCalls
+from .probing import ProbingPeer
 from .response_cache import CacheOptions, ResponseCache
 from .tool_param_headers import ToolParamHeaders
 from .command_target import command_kind
@@ -58,6 +59,7 @@ class GroupFeatures(
 class ChosenApplication(TaskApplication, ClientApplication):
     """The application of a client."""
 
+    peer_class = ProbingPeer
     response_cache = ResponseCache
     param_headers = ToolParamHeaders
     task_calls = staticmethod(task_calls)

@@ -27,7 +27,6 @@ from ..runtime.tracing import trace_channel
 from ..transports.memory import memory_pair
 from .base import AnyClient, ClientApplication
 from .client_peer import ClientPeer
-from .opening_peer import OpeningPeer
 
 Session = TypeVar("Session")
 
@@ -130,12 +129,8 @@ def new_peer(channel: Channel, revisions: Revisions, application: ClientApplicat
     connection = ClientConnection(
         revisions, application.describe, application.custom_methods, extra=settings.extra
     )
-    return OpeningPeer(
-        connection,
-        trace_channel(channel, "client"),
-        application,
-        max_concurrent_requests=settings.max_concurrent_requests,
-        unmatched_seconds=settings.timeouts.unmatched,
+    return application.peer_class(
+        connection, trace_channel(channel, "client"), application, settings
     )
 
 

@@ -20,6 +20,7 @@ from .features.mounting_server import MountingServer
 from .features.param_header_server import ParamHeaderServer
 from .features.shared_task_server import SharedTaskServer
 from .features.skill_server import SkillServer
+from .features.slow_calls import SlowCallOptions, SlowCallServer
 from .features.task_tool_server import TaskToolOptions, TaskToolServer
 from .features.variant_server import VariantServer
 from .request_head import HttpContext
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 class ServerOptions(
     KeyOptions,
     HandlerOptions,
+    SlowCallOptions,
     DiscoveryOptions,
     MiddlewareOptions,
     ElicitationOptions,
@@ -120,6 +122,7 @@ class Server(
     MigratingServer,
     MethodDecorator,
     Overriding,
+    SlowCallServer,
     DirectServer,
     DiscoveryServer,
     MiddlewareServer,

@@ -218,6 +218,15 @@ FEATURES = (
         bases=(Base("Server", "server.features.direct_server.DirectServer"),),
     ),
     Feature(
+        "slow_calls",
+        frozenset({"server"}),
+        options=("Server.slow_after",),
+        bases=(
+            Base("Server", "server.features.slow_calls.SlowCallServer"),
+            Base("ServerOptions", "server.features.slow_calls.SlowCallOptions"),
+        ),
+    ),
+    Feature(
         "dependencies",
         frozenset({"server"}),
         server_members=("override",),

@@ -12,8 +12,9 @@ from ..errors import ConnectionClosedError, McpError, RequestTimeoutError, refus
 from ..protocol.client_connection import ClientConnection
 from ..protocol.receiver import Event, Opened, OpenFailed, Send
 from ..runtime.peer import Peer
+from ..runtime.request_context import Application
 from ..runtime.time_limits import PausableLimit, pausable
-from .base import ClientApplication
+from .client_settings import ClientSettings
 from .pipeline import may_have_begun
 
 
@@ -28,22 +29,20 @@ class ClientPeer(Peer):
         self,
         connection: ClientConnection,
         channel: Channel,
-        application: ClientApplication,
-        *,
-        max_concurrent_requests: int,
-        unmatched_seconds: float,
+        application: Application,
+        settings: ClientSettings,
     ) -> None:
         super().__init__(
             connection,
             channel,
             application,
-            max_concurrent_requests=max_concurrent_requests,
-            unmatched_seconds=unmatched_seconds,
+            max_concurrent_requests=settings.max_concurrent_requests,
+            unmatched_seconds=settings.timeouts.unmatched,
         )
         self.client_connection = connection
         self._opening = self.callers.waiter()
         self._opening_limit: PausableLimit | None = None
-        self._timeouts = application.settings.timeouts
+        self._timeouts = settings.timeouts
 
     @property
     def advice(self) -> str:

@@ -54,5 +54,5 @@ seconds("three")  # expect: error
 server.tool(1)  # expect: error
 server.tool(nothing=1)  # expect: error
 server.add_tool(seconds, nothing=1)  # expect: error
-server.run("streamable-http")  # expect: error
+server.run("pigeon")  # expect: error
 server.mount("other", server)  # expect: error

@@ -42,7 +42,7 @@ from .http_libraries import checked_url
 from .open_requests import OpenRequests
 from .session import Endpoint, ParamHeaders
 from .streamable_http import OlderTransport, OpenTransport
-from .transports import open_older, open_streamable
+from .transports import fields_of_request, open_older, open_streamable
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
 """The transports over HTTP: Streamable HTTP, and HTTP+SSE of older revisions."""
@@ -110,7 +110,10 @@ class HttpChannel(Channel):
                 raise RevisionError(text, tuple(revisions))
             self._transport = self._older()
         else:
-            endpoint = Endpoint(self._requests, self._url, timeouts, param_headers)
+            fields_of = None
+            if fields_of_request is not None:
+                fields_of = partial(fields_of_request, param_headers=param_headers)
+            endpoint = Endpoint(self._requests, self._url, timeouts, fields_of)
             self._transport = open_streamable(
                 endpoint, revisions, self._received, self._start_soon, on_renewed, on_stream
             )

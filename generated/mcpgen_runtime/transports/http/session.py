@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, TypeAlias
 
-from msgspec import Raw
-
-from ..._wire import STRUCTS, decoder, is_object, to_builtins
+from ..._wire import decoder
 from ...channel import OutgoingMessage
 from ...errors import RemoteProtocolError
-from ...facts import Lifecycle, Revision, Revisions, python_names
-from ...framing.http_headers import encode_value, is_visible_ascii
+from ...facts import Lifecycle, Revision, Revisions
+from ...framing.http_headers import is_visible_ascii
 from ...revision_facts import Facts
 from ...runtime.time_limits import HttpTimeouts
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests
@@ -74,7 +72,7 @@ class Endpoint:
         requests: Sends HTTP requests.
         url: URL of the endpoint.
         timeouts: Timeouts.
-        param_headers: Returns the parameter headers of a tool call.
+        fields_of: Returns the header fields that a message has besides; `None` for none.
 
     Attributes:
         requests: As passed.
@@ -87,12 +85,12 @@ class Endpoint:
         requests: HttpRequests,
         url: str,
         timeouts: HttpTimeouts,
-        param_headers: ParamHeaders | None = None,
+        fields_of: Callable[[OutgoingMessage], HeaderFields] | None = None,
     ) -> None:
         self.requests = requests
         self.url = url
         self.timeouts = timeouts
-        self._param_headers = param_headers
+        self._fields_of = fields_of
 
     def __str__(self) -> str:
         return format_url(self.url)
@@ -101,14 +99,7 @@ class Endpoint:
         """The header fields of a message."""
         if session is not None:
             return session.posted
-        revision = message.revision
-        if revision is None or revision.lifecycle is not Lifecycle.PER_REQUEST:
-            return POSTED
-        headers = revision.facts.headers
-        fields = request_fields(message, revision.facts, self._param_headers)
-        if headers.protocol_version is not None:
-            fields[headers.protocol_version] = revision.name
-        return {**POSTED, **fields}
+        return POSTED if self._fields_of is None else {**POSTED, **self._fields_of(message)}
 
     async def post(self, message: OutgoingMessage, session: ServerSessionState | None) -> Response:
         """Post a message; see `HttpRequests.open`."""
@@ -127,44 +118,6 @@ class Endpoint:
         """End a session on the server."""
         response = await self.requests.open("DELETE", self.url, session.fields)
         await self.requests.discard(response)
-
-
-def request_fields(
-    message: OutgoingMessage, facts: Facts, param_headers: ParamHeaders | None
-) -> dict[str, str]:
-    """The header fields that repeat parts of a message, in revisions that have them.
-
-    Raises:
-        ProtocolError: An argument of a tool cannot be encoded for a header field.
-
-    Source: basic/transports/streamable-http (2026-07-28: request metadata).
-    """
-    headers = facts.headers
-    if headers.method is None or not message.method:
-        return {}
-    fields = {headers.method: encode_value(message.method)}
-    method = facts.method(message.method)
-    if headers.name is None or method.named_by is None:
-        return fields
-    params = message.params
-    if isinstance(params, Raw):
-        params = _decode_object(params)
-    name = _member(params, method.named_by)
-    if isinstance(name, str):
-        fields[headers.name] = encode_value(name)
-        if method.param_headers and headers.param_prefix is not None and param_headers is not None:
-            arguments = to_builtins(_member(params, "arguments"))
-            if is_object(arguments):
-                fields.update(param_headers(name, arguments))
-    return fields
-
-
-def _member(params: Any, name: str) -> Any:
-    """A member of params by its wire name; `None` if absent."""
-    if isinstance(params, STRUCTS):
-        own_name = python_names(type(params)).get(name)
-        return None if own_name is None else getattr(params, own_name)
-    return params.get(name) if is_object(params) else None
 
 
 def facts_over_http(agreed: Revision, offered: Revision, revisions: Revisions) -> Facts:

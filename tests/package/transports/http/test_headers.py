@@ -18,7 +18,7 @@ from mcpgen_runtime.errors import InvalidParamsError
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.transports.http.http_channel import HttpChannel
 from mcpgen_runtime.transports.http.http_client import HttpRequests
-from mcpgen_runtime.transports.http.session import request_fields
+from mcpgen_runtime.transports.http.request_fields import request_fields
 from package.http_script import Script, connect_scripted, error, result, tool
 from package.http_server import Asked, HttpServer, Reply
 from package.rules import revisions_holding
@@ -303,7 +303,7 @@ def test_parameter_headers_repeat_arguments_of_tools_alone(
 ) -> None:
     params = {"name": "both", "arguments": {"region": "us"}}
     message = outgoing_message(revision, request(revision, method, params))
-    fields = request_fields(message, facts(revision), lambda name, arguments: {"X-Region": "us"})
+    fields = request_fields(message, lambda name, arguments: {"X-Region": "us"})
     assert ("X-Region" in fields) is repeated
 
 
@@ -325,5 +325,5 @@ def test_headers_come_from_params_without_parsing_the_message(revision: str, for
         None,
         forms_of_params(revision)[form],
     )
-    fields = request_fields(message, facts(revision), lambda name, arguments: dict(arguments))
+    fields = request_fields(message, lambda name, arguments: dict(arguments))
     assert {"both", "us"} <= set(fields.values())
