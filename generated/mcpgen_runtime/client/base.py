@@ -31,6 +31,7 @@ from ..runtime.pending_requests import OnProgress
 from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
 from . import handler_validation
+from .client_peer import ClientPeer
 from .client_settings import ClientSettings, Identity
 from .pipeline import RequestHooks, RequestPipeline, TaskCalls
 from .server_state import NoCache, ParamHeaders, ServerState
@@ -350,6 +351,7 @@ class ClientApplication:
         settings: The settings of the client; the defaults if `None`.
 
     Attributes:
+        peer_class: The class of its end of a channel.
         settings: The settings of the client.
         hooks: The callbacks and the middleware of the session.
         custom_methods: Methods that no revision has: `mcp_custom_methods` of a proxy's handlers.
@@ -357,6 +359,7 @@ class ClientApplication:
             there, and call `param_headers.headers_for`.
     """
 
+    peer_class: ClassVar[type[ClientPeer]] = ClientPeer
     response_cache: ClassVar[type[NoCache]] = NoCache
     param_headers: ClassVar[type[ParamHeaders]] = ParamHeaders
 
