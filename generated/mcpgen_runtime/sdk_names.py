@@ -514,7 +514,7 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "client_info": "name=, version=, title= and info= of connect",
         "elicitation_callback": _HANDLERS,
         "extensions": "client.extension(identifier)",
-        "input_required_max_rounds": "client.input_rounds",
+        "input_required_max_rounds": "limits=ClientLimits(input_rounds=...) of connect",
         "adopt": "revision= of connect",
         "discover_result": "client.server_info, client.server_capabilities, client.instructions",
         "dispatch_input_request": _HANDLERS,

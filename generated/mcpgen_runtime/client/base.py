@@ -196,15 +196,6 @@ class ClientBase(ClientCalls):
         return self._application.server_state.cache
 
     @property
-    def input_rounds(self) -> int:
-        """Rounds in a row in which the server may ask for input before it returns a result."""
-        return self._requests.rounds
-
-    @input_rounds.setter
-    def input_rounds(self, rounds: int) -> None:
-        self._requests.rounds = rounds
-
-    @property
     def revision(self) -> str:
         """The negotiated revision, such as `2025-06-18`."""
         return self.session.revision.name

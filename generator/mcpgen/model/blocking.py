@@ -31,8 +31,7 @@ _OF_FEATURES_ALONE = {
 }
 """By feature, likewise: the methods of clients of one server only."""
 _WITHOUT = frozenset(
-    {"cache", "input_rounds", "seen_as", "close", "start_call", "servers", "hold", "end"}
-    | {"wait_until_open"}
+    {"cache", "seen_as", "close", "start_call", "servers", "hold", "end"} | {"wait_until_open"}
 )
 """Methods that are not derived: the blocking client has its own, or none."""
 _RETURNS = {"AnySubscription": "SyncSubscription", "TaskHandle": "SyncTaskHandle"}

@@ -189,7 +189,7 @@ class Upstream:
     async def _run_call(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Any:
         """Send a request; in revisions with server requests, ask the client for requested input."""
         request = call.context
-        for _ in range(self._client.input_rounds):
+        for _ in range(self._client.seen_as(GroupSession).requests.rounds):
             raw = await self._call_server(call, row, params)
             if row.facts.extension_results and _TASK in bytes(raw):
                 raw = await self._await_task(call, row, raw)

@@ -331,7 +331,7 @@ async def test_members_absent_from_a_group_are_explained() -> None:
 
 
 OF_ONE_SERVER = {
-    *("cache", "extension", "input_rounds", "instructions", "request", "request_raw", "revision"),
+    *("cache", "extension", "instructions", "request", "request_raw", "revision"),
     *("seen_as", "server_capabilities", "server_info", "start_call", "supports", "notify"),
     *("get_skill", "list_skills", "read_directory", "read_skill"),
 }
@@ -347,7 +347,7 @@ BY_PAGE = {
 }
 """Cursors are those of one server; a group reads all pages."""
 NOT_IN_GROUPS = {*OF_ONE_SERVER, *OF_ONE_SESSION, *BY_PAGE, "list_tasks_page", "task"}
-BLOCKING = NOT_IN_GROUPS - {"cache", "input_rounds", "seen_as"} | {"clear_cache"}
+BLOCKING = NOT_IN_GROUPS - {"cache", "seen_as"} | {"clear_cache"}
 
 
 def members(kind: type) -> set[str]:

@@ -115,13 +115,14 @@ async def test_a_server_that_never_stops_asking_is_an_error(revision: str) -> No
 @modern
 async def test_how_often_a_server_may_ask_can_be_set(revision: str) -> None:
     again = wants(requestState="again")
-    async with connect_scripted(revision, *[again] * 9, TEXT) as (client, server):
-        assert client.input_rounds == ClientLimits().input_rounds
-        client.input_rounds = 2
+    answers = (*[again] * 6, TEXT)
+    limits = ClientLimits(input_rounds=2)
+    async with connect_scripted(revision, *answers, limits=limits) as (client, server):
         with pytest.raises(RemoteProtocolError, match="asked for input 2 times"):
             await client.call_tool("any")
         assert len(server.heard) == 3
-        client.input_rounds = 6
+    limits = ClientLimits(input_rounds=6)
+    async with connect_scripted(revision, *answers, limits=limits) as (client, _):
         assert text_of(await client.call_tool("any")) == "done"
 
 

@@ -363,7 +363,6 @@ async def test_a_server_that_asks_without_end_is_an_error() -> None:
     refused = {"error": {"code": -1, "message": "no"}}
     asking: list[dict[str, Any]] = [task("input_required"), refused] * 30
     async with connect_scripted({"task": task("working")}, *asking) as (client, _):
-        client.input_rounds = 3
         handle = await client.call_tool("t", task=True)
         with anyio.fail_after(5), pytest.raises(RemoteProtocolError, match="asked for input"):
             await handle.result()
