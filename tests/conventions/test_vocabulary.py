@@ -30,7 +30,6 @@ STANDARD: Mapping[str, str] = {
     "agreement": "initialization",
     "conversations": "sampling messages",
     "dialogue": "multi round-trip request",
-    "exchange": "request context",
     "face": "stub, client class",
     "faces": "stubs",
     "handover": "eager execution",
@@ -51,8 +50,8 @@ STANDARD: Mapping[str, str] = {
 }
 """The word that is not used, and the one that is."""
 
-AMBIGUOUS = frozenset({"agreement", "exchange", "marks", "quiet"})
-"""Words with a standard meaning, too: token exchange, the marks of pytest, the option `--quiet`."""
+AMBIGUOUS = frozenset({"agreement", "marks", "quiet"})
+"""Words with a standard meaning, too: the marks of pytest, the option `--quiet`."""
 
 VERBS_IN_ED = frozenset({"embed", "exceed", "feed", "need", "proceed", "seed", "shed", "succeed"})
 IRREGULAR = re.compile(

@@ -19,7 +19,7 @@ import logging
 import secrets
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import anyio
 
@@ -41,15 +41,29 @@ from .quotas import MemoryQuota, subscriptions_size
 from .resumable_stream import ResumableStream
 from .settings import Limits, ServerHttpSettings
 
-if TYPE_CHECKING:
-    from .session_exchange import SessionExchange
-
 logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
 _DISCONNECTED_STREAMS = 4  # disconnected GET streams that the client may resume
 _ENDED = "the session has ended"
 _UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the limit
+
+
+class OpenRequest(Protocol):
+    """A request without response; see `SessionExchange`."""
+
+    @property
+    def response(self) -> PostResponse | None:
+        """Writes the response, if it is or may become a stream."""
+        ...
+
+    async def send(self, message: OutgoingMessage) -> None:
+        """Send a message that belongs to the request."""
+        ...
+
+    async def close_stream(self) -> None:
+        """Close the connection of the response; the client resumes the stream."""
+        ...
 
 
 class HttpSession(Channel):
@@ -106,7 +120,7 @@ class HttpSession(Channel):
         self._lasts = not self._negotiated.lacks
         self.session_id = self.id if self._lasts else None
         self.queue = AnnouncementQueue(self.peer)
-        self.exchanges: dict[RequestId, SessionExchange] = {}
+        self.exchanges: dict[RequestId, OpenRequest] = {}
         self.streams: dict[str, ResumableStream] = {}
         self.last_used = anyio.current_time()
         self.users = 0
@@ -285,7 +299,7 @@ class HttpSession(Channel):
         """Send a message to the POST that it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
         is_response = message.is_response
-        exchange: SessionExchange | None = None
+        exchange: OpenRequest | None = None
         if related is not None:
             exchange = (self.exchanges.pop if is_response else self.exchanges.get)(related, None)
         if exchange is not None:

@@ -32,6 +32,7 @@ from .settings import Limits
 SHORT_BODY = 64 * 1024
 """Most bytes of a body that is not counted against `Limits.bodies`."""
 
+_Receiving: TypeAlias = Coroutine[Any, Any, MutableMapping[str, Any]]
 _Scope: TypeAlias = anyio.CancelScope | NativeScope
 
 _DROPPED_BY_SERVERS = 16 * 1024  # bytes of an unread body that ASGI servers discard themselves
@@ -77,8 +78,7 @@ class RequestBodies:
         receiving = receive()
         if not isinstance(receiving, CoroutineType):
             return None, receiving
-        # What a server's coroutine yields is between it and the event loop.
-        coroutine = cast("Coroutine[Any, Any, MutableMapping[str, Any]]", receiving)
+        coroutine = cast("_Receiving", receiving)  # what it yields is for the event loop
         try:
             return None, resume(coroutine, coroutine.send(None))
         except StopIteration as end:

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from ...channel import OutgoingMessage
 from ...errors import ConnectionClosedError
 from .http_response import HttpResponse
+from .http_session import HttpSession
 from .post_response import PostResponse
 from .request import HttpRequest, Receive, Send
 from .resumable_stream import ResumableStream
 from .settings import ServerHttpSettings
-
-if TYPE_CHECKING:
-    from .http_session import HttpSession
 
 
 class SessionResponse(PostResponse):
