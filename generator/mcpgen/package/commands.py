@@ -502,7 +502,7 @@ def _next_commands(
     """Yield a command to begin with."""
     package = request.package
     main = files.get("__main__.py", "")
-    if "argparse" in main:  # few features have commands
+    if "add_command" in main:  # few features have commands
         command = f"python -m {package} --help"
     elif main:
         name = "Server" if "server/toolkit/server.py" in files else "connect"
