@@ -150,7 +150,7 @@ class Line:
 
 
 def missed(target: Target) -> str:
-    """What a row says of a target that is missed."""
+    """The text of a row for a target that is missed."""
     return f" MISSED: {target.reason}" if target.reason else " MISSED"
 
 

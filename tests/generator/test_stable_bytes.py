@@ -16,7 +16,7 @@ MOST = 20
 
 OF_SOME = (
     *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
-    "protocol/server_connection",
+    *("protocol/initialization", "protocol/server_connection", "protocol/server_discovery"),
     *(
         "client/response_cache",
         "client/served_tasks",
@@ -24,6 +24,8 @@ OF_SOME = (
         "client/tool_tasks",
     ),
     *("server/shared/redis_tasks", "server/shared/shared_"),
+    *("server/features/param_header_server", "server/features/shared_task_server"),
+    *("server/features/task_tool_server", "server/toolkit/request_hosting"),
     *("server/toolkit/shared_tasks", "server/toolkit/task"),
     *("runtime/served_task", "runtime/task_handle", "runtime/task_store"),
     "server/toolkit/client_features/client_tasks",

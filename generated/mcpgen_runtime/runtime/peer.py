@@ -60,7 +60,7 @@ from .request_context import Application, context_of
 if TYPE_CHECKING:
     import anyio.abc
 
-    from .tasks import Cancellable, HandlerTasks
+    from .eager_tasks import Cancellable, HandlerTasks
 
 CONCURRENT_REQUESTS = 256
 """Most waiting handlers of a connection, by default."""
@@ -169,7 +169,7 @@ class Peer:
         Failures of handlers become error responses, and failures of the transport are raised to the
         callers of requests; none is raised here.
         """
-        from .tasks import HandlerTasks  # loads the event loop
+        from .eager_tasks import HandlerTasks  # loads the event loop
 
         try:
             async with anyio.create_task_group() as tasks:

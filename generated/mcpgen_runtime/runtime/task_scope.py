@@ -25,7 +25,7 @@ import anyio.lowlevel
 
 from ..errors import ConnectionClosedError
 from .concurrency import run_eagerly_here
-from .tasks import on_asyncio
+from .eager_tasks import on_asyncio
 
 logger = logging.getLogger(__name__)
 

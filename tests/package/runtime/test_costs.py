@@ -1,4 +1,4 @@
-"""What a message over a stream costs a server: calls of functions of the package."""
+"""The cost of a message over a stream to a server: calls of functions of the package."""
 
 from __future__ import annotations
 

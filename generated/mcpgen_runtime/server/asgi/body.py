@@ -25,8 +25,8 @@ from weakref import WeakKeyDictionary
 import anyio
 
 from ...runtime.concurrency import outcome, resume
+from ...runtime.eager_tasks import on_asyncio
 from ...runtime.task_scope import NativeScope
-from ...runtime.tasks import on_asyncio
 from .http_response import CLOSE, HttpResponse, Refused, over_limit, refusal
 from .request import HttpRequest, Receive, Send, body_too_long
 from .settings import Limits

@@ -8,10 +8,10 @@ from ...server.toolkit.shared_hosting import SharedOptions
 from ...server.toolkit.sealed_hosting import SealedOptions
 from ...server.toolkit.required_scopes import AuthOptions
 from ...server.asgi.sse_options import SseOptions
-from .settings import HttpOptions
+from .settings import HttpServerOptions
 
 
 class ServerHttpOptions(
-    SharedOptions, SealedOptions, AuthOptions, SseOptions, HttpOptions, total=False
+    SharedOptions, SealedOptions, AuthOptions, SseOptions, HttpServerOptions, total=False
 ):
     """The attributes of `ServerHttpSettings` other than the path, as keyword arguments."""

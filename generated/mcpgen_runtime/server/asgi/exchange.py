@@ -37,9 +37,9 @@ from ...errors import ConnectionClosedError, ProtocolError
 from ...protocol.lifecycle import RequestMetadata
 from ...protocol.receiver import RequestReceived
 from ...runtime.concurrency import failure_of
+from ...runtime.eager_tasks import Cancellable, begin_task
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from ...runtime.tasks import Cancellable, begin_task
 from .http_response import JSON_TYPE
 from .post_response import PostResponse
 from .request import HttpRequest, Receive, Send

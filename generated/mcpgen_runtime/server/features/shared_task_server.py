@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from ..toolkit.server import ServerKernel
 
 if TYPE_CHECKING:
+    from ..shared.state import SharedState
     from ..shared.worker import SharedWorker
 
 
@@ -22,9 +23,14 @@ class SharedTaskServer(ServerKernel):
         super()._use_options(options)
 
 
-def _share_tasks(worker: SharedWorker) -> None:
-    state = worker.state
-    if state.engine is not None and state.tasks is None:
-        from ..shared.redis_tasks import RedisTaskStore  # few servers have an engine
+def with_tasks(state: SharedState) -> SharedState:
+    """The state with a store of tasks in its engine, if it has an engine and no store yet."""
+    if state.engine is None or state.tasks is not None:
+        return state
+    from ..shared.redis_tasks import RedisTaskStore  # few servers have an engine
 
-        worker.state = replace(state, tasks=RedisTaskStore(state.engine))
+    return replace(state, tasks=RedisTaskStore(state.engine))
+
+
+def _share_tasks(worker: SharedWorker) -> None:
+    worker.state = with_tasks(worker.state)

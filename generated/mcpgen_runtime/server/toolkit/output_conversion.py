@@ -30,8 +30,8 @@ from __future__ import annotations
 import binascii
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
@@ -318,7 +318,10 @@ class ContentResultBuilder:
         self._kind = kind
         self._structured_kind: Any = (structured_kinds or [kind])[0]
         self._blocks = content_types(field_type(kind, "content"))
-        self._text: Any = self._blocks.get("text", _text_object)
+        text_class = self._blocks.get("text")
+        self._text: Callable[..., Any] = (
+            _text_object if text_class is None else partial(create, text_class)
+        )
         self._structured_content = structured_content
         states_success = requires(kind, _IS_ERROR)
         self._success: dict[str, Any] = {_IS_ERROR: False} if states_success else {}
@@ -334,7 +337,7 @@ class ContentResultBuilder:
             return self.text(text)
         return create(
             self._structured_kind,
-            content=[create(self._text, text=text)],
+            content=[self._text(text=text)],
             structured_content={WRAPPER: text},
             **self._success_field,
         )
@@ -342,7 +345,7 @@ class ContentResultBuilder:
     def plain(self, value: Any) -> Any:
         """A result with a JSON value that was validated, and its text; as `full` builds it."""
         text = value if isinstance(value, str) else _json(value)
-        content = [] if value is None else [create(self._text, text=text)]
+        content = [] if value is None else [self._text(text=text)]
         if self._structured_content != "any" and (
             self._structured_content != "object" or type(value) is not dict
         ):

@@ -25,8 +25,8 @@ from ...errors import ConnectionClosedError
 from ...facts import Revisions, has_streamable_http
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
+from ...runtime.eager_tasks import on_asyncio
 from ...runtime.task_scope import TaskScope, running_loop
-from ...runtime.tasks import on_asyncio
 from ...runtime.tracing import Trace, trace_of
 from ..request_head import HTTP_REQUEST
 from ..serving import Service

@@ -236,7 +236,7 @@ def _check_endpoint(endpoint: str | None) -> None:
         )
 
 
-class HttpOptions(TypedDict, total=False):
+class HttpServerOptions(TypedDict, total=False):
     """The attributes of `ServerHttpSettings` that every package with HTTP has, but the path."""
 
     hosts: Sequence[str] | None

@@ -253,7 +253,7 @@ async def test_a_trio_host_cancels_a_request_and_the_lifespan_the_call(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-@every_revision
+@pytest.mark.parametrize("revision", PER_REQUEST)
 async def test_an_asyncio_host_cancels_a_request_and_sends_an_error(
     revision: str,
 ) -> None:
@@ -271,6 +271,27 @@ async def test_an_asyncio_host_cancels_a_request_and_sends_an_error(
         with pytest.raises(asyncio.CancelledError):
             await task
         assert endless.cancelled.is_set()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("revision", SESSIONS)
+async def test_a_call_of_a_session_goes_on_if_an_asyncio_host_cancels_its_post(
+    revision: str,
+) -> None:
+    import asyncio
+
+    endless = Endless()
+    async with asgi(endless.server) as http:
+        fields = await open_session(http, revision)
+        stream = Stream([encode_message(call(revision))], unfinished=False)
+        task = asyncio.create_task(stream.run(http.app, http.scope_of("POST", None, fields)))
+        await stream.message()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not endless.cancelled.is_set()
+    assert endless.cancelled.is_set()
 
 
 def application(http: Http) -> AsgiApplication:

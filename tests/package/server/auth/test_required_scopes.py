@@ -30,7 +30,9 @@ def scopes_of(method: str, params: Any, server: Server | None = None) -> set[str
     """The scopes of a request."""
     dispatcher: Any = (server or guarded_server())._dispatcher
     raw = None if params is None else msgspec.Raw(json.dumps(params).encode())
-    required = RequiredScopes(dispatcher.registries, dispatcher.method_scopes)
+    required = RequiredScopes(
+        dispatcher.registries, dispatcher.method_scopes, dispatcher.hooks.find_resource
+    )
     return {*required.of(Request(1, method, raw))}
 
 
@@ -77,7 +79,7 @@ def test_mounted_tools_and_methods_need_their_scopes() -> None:
 
 def test_a_notification_needs_no_scope() -> None:
     dispatcher: Any = guarded_server()._dispatcher
-    required = RequiredScopes(dispatcher.registries, {"own/method": frozenset({"own"})})
+    required = RequiredScopes(dispatcher.registries, {"own/method": frozenset({"own"})}, None)
     assert required.of(Notification("own/method", None)) == ()
 
 

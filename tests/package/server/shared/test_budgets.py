@@ -12,6 +12,7 @@ import pytest
 
 from mcpgen_runtime import SharedStateFullError, TaskRecord
 from mcpgen_runtime.errors import InternalError
+from mcpgen_runtime.server.features.shared_task_server import with_tasks
 from mcpgen_runtime.server.shared import redis_engine, redis_tasks
 from mcpgen_runtime.server.shared.redis_engine import RedisEngine
 from mcpgen_runtime.server.shared.session_store import SessionRecord
@@ -24,7 +25,7 @@ KIB = 2**10
 @asynccontextmanager
 async def opened(engine: Engine) -> AsyncIterator[SharedState]:
     """The state of a server in an engine."""
-    state = state_of("tester", engine.url)
+    state = with_tasks(state_of("tester", engine.url))
     async with state.opened():
         yield state
 

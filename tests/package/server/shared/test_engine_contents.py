@@ -9,6 +9,7 @@ import pytest
 
 from mcpgen_runtime import InvalidParamsError, SharedStateError, TaskRecord
 from mcpgen_runtime.errors import InternalError
+from mcpgen_runtime.server.features.shared_task_server import with_tasks
 from mcpgen_runtime.server.shared.session_store import SessionRecord
 from mcpgen_runtime.server.shared.state import SharedState, state_of
 from package.server.shared.engine import Engine
@@ -36,7 +37,7 @@ def task_record(task_id: str = "t", **members: Any) -> TaskRecord:
 @pytest.fixture
 def state(engine: Engine) -> SharedState:
     """The state of a server, which is opened by its test."""
-    return state_of("tester", engine.url)
+    return with_tasks(state_of("tester", engine.url))
 
 
 @pytest.mark.parametrize(
@@ -275,7 +276,7 @@ async def test_a_state_is_of_use_while_it_is_open(state: SharedState) -> None:
 )
 def test_the_url_of_an_engine_is_checked_without_showing_it(url: str, accepted: bool) -> None:
     if accepted:
-        assert state_of("tester", url).tasks is not None
+        assert state_of("tester", url).engine is not None
         return
     with pytest.raises(ValueError, match="shared: expected the URL of an engine") as caught:
         state_of("tester", url)

@@ -15,6 +15,7 @@ import pytest
 from mcpgen_runtime import InvalidParamsError, MemoryTaskStore, TaskRecord, TaskStore
 from mcpgen_runtime.errors import InternalError
 from mcpgen_runtime.runtime import task_store
+from mcpgen_runtime.server.features.shared_task_server import with_tasks
 from mcpgen_runtime.server.shared import redis_tasks
 from mcpgen_runtime.server.shared.state import state_of
 from package.server.shared.engine import Engine
@@ -29,7 +30,7 @@ async def store_of(kind: str, engine: Engine) -> AsyncIterator[TaskStore]:
     if kind == "memory":
         yield MemoryTaskStore()
         return
-    state = state_of("tester", engine.url)
+    state = with_tasks(state_of("tester", engine.url))
     async with state.opened():
         yield state.tasks
 

@@ -12,8 +12,8 @@ import anyio.lowlevel
 import pytest
 
 from mcpgen_runtime import Server
-from mcpgen_runtime.runtime import tasks
-from mcpgen_runtime.runtime.tasks import begin_task
+from mcpgen_runtime.runtime import eager_tasks
+from mcpgen_runtime.runtime.eager_tasks import begin_task
 from package.wire import HANDSHAKE, request, speaking_to
 
 place: ContextVar[str] = ContextVar("place", default="outside")
@@ -180,7 +180,7 @@ async def test_a_handler_has_ended_when_its_connection_has(ends: str) -> None:
 async def test_a_handler_that_goes_on_is_cancelled_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(tasks, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(eager_tasks, "AGAIN_SECONDS", 0.01)
     waiting = Waiting()
     with anyio.fail_after(10):
         async with speaking_to(waiting.server, HANDSHAKE[-1]) as end:
