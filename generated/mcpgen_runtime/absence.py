@@ -110,6 +110,8 @@ def import_error(package: str, name: str, absent: Mapping[str, str]) -> Exceptio
     if name in absent:
         return ImportError(missing_text(name, absent[name], package), name=package)
     known = _NOTHING if name.startswith("_") else _alternatives("NAMES")
+    if known and name not in known and _is_message_type(package, name):
+        return ImportError(_with(f"{package} has no {name}", f"models.{name}"), name=package)
     if name in known:
         first = str(re.findall(r"\w+", known[name])[0])
         text = _with(f"{package} has no {name}", known[name])
@@ -118,6 +120,11 @@ def import_error(package: str, name: str, absent: Mapping[str, str]) -> Exceptio
         if first in NOT_EXPORTED or first in dir(sys.modules[package]):
             return ImportError(text, name=package)
     return AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+
+
+def _is_message_type(package: str, name: str) -> bool:
+    """Whether the module `models` of a package has a type, which the root does not have."""
+    return name[:1].isupper() and hasattr(importlib.import_module(f"{package}.models"), name)
 
 
 def _public_name(kind: type) -> str:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
-import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +23,7 @@ import mcpgen_runtime
 from mcpgen_runtime import Client, Context, Middleware, Server, models, sdk_names
 from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
+from mcpgen_runtime.server.chosen import ServerOptions, ToolOptions
 
 pytestmark = pytest.mark.interop
 
@@ -87,18 +86,6 @@ ABSENT: dict[str, frozenset[str]] = {
 }
 """Public names that are deliberately absent, without an error of their own, by reason."""
 
-ABSENT_MODULES = frozenset(
-    {
-        *("apps.app", "apps.approval", "apps.choice", "apps.config", "apps.file_upload"),
-        *("apps.form", "apps.generative", "decorators", "os"),
-        *("client.dependencies", "client.extension_hooks", "client.mixins"),
-        *("server.apps", "server.connection", "server.mixins", "server.runner"),
-        *("server.session_scoped_event_store", "server.validation"),
-        *("skills.client", "skills.extension", "skills.models"),
-    }
-)
-"""Modules of helpers and internals."""
-
 PAGES = frozenset({"cache_mode", "cursor", "max_pages", "params"})
 """Lists are read whole; `list_tools_page` and its like read one page."""
 ROUNDS = frozenset({"allow_input_required", "input_responses", "request_state"})
@@ -125,6 +112,15 @@ ABSENT_KEYWORDS: dict[str, frozenset[str]] = {
 }
 
 
+OPTIONS: dict[str, frozenset[str]] = {
+    "Server": ServerOptions.__optional_keys__,
+    "connect": ConnectOptions.__optional_keys__,
+    "server.run": ServerHttpOptions.__optional_keys__,
+    "server.tool": ToolOptions.__optional_keys__,
+}
+"""Keywords of features, by function."""
+
+
 def public_names(module: str) -> list[str]:
     names: list[str] = importlib.import_module(module).__all__
     return names
@@ -135,7 +131,7 @@ def test_each_name_works_or_names_another_or_is_absent(module: str) -> None:
     absent = frozenset[str]().union(*ABSENT.values())
     unknown: list[str] = []
     for name in public_names(module):
-        if name in absent or hasattr(mcpgen_runtime, name):
+        if name in absent or name in dir(mcpgen_runtime):
             continue
         with pytest.raises(ImportError) as error:
             exec(f"from mcpgen_runtime import {name}")
@@ -144,51 +140,12 @@ def test_each_name_works_or_names_another_or_is_absent(module: str) -> None:
     assert unknown == []
 
 
-@pytest.mark.parametrize("module", [each for each in MODULES if "." in each])
-def test_each_name_of_a_module_works_or_names_another_there(module: str) -> None:
-    absent = frozenset[str]().union(*ABSENT.values())
-    unknown: list[str] = []
-    here = f"mcpgen_runtime.{module.partition('.')[2]}"
-    for name in set(public_names(module)) - absent:
-        try:
-            exec(f"from {here} import {name}")
-        except ImportError as error:
-            if ": use " not in str(error):
-                unknown.append(name)
-    assert unknown == []
-
-
 def test_no_absent_name_works_or_names_another() -> None:
     names = {name for module in MODULES for name in public_names(module)}
     for reason, absent in ABSENT.items():
         assert absent <= names, reason
-        assert not [name for name in absent if hasattr(mcpgen_runtime, name)], reason
+        assert absent.isdisjoint(dir(mcpgen_runtime)), reason
         assert not absent & sdk_names.NAMES.keys(), reason
-
-
-def modules_of(package: Any, depth: int = 1) -> Iterator[str]:
-    """The public modules of a package, and those of its subpackages, without the top's name."""
-    for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
-        last = module.name.rpartition(".")[2]
-        if last.startswith("_") or last in ("cli", "contrib", "experimental"):
-            continue
-        yield module.name.partition(".")[2]
-        if module.ispkg and depth:
-            yield from modules_of(importlib.import_module(module.name), depth - 1)
-
-
-@pytest.mark.parametrize("package", [mcp, fastmcp], ids=lambda package: package.__name__)
-def test_each_module_works_or_names_another_or_is_absent(package: Any) -> None:
-    unknown: list[str] = []
-    for module in modules_of(package):
-        try:
-            known = importlib.util.find_spec(f"mcpgen_runtime.{module}") is not None
-        except ImportError as error:
-            known = ": use " in str(error)
-        absent = any(f"{module}.".startswith(f"{name}.") for name in ABSENT_MODULES)
-        if known is absent:
-            unknown.append(module)
-    assert unknown == []
 
 
 CLASSES = [
@@ -270,10 +227,7 @@ def test_each_keyword_works_or_names_another_or_is_absent(
 ) -> None:
     known = keywords(ours) | sdk_names.KEYWORDS.get(name, {}).keys() | {"self"}
     known |= ABSENT_KEYWORDS.get(name, frozenset())
-    if name == "server.run":
-        known |= ServerHttpOptions.__optional_keys__
-    if name == "connect":
-        known |= ConnectOptions.__optional_keys__
+    known |= OPTIONS.get(name, frozenset())
     assert keywords(theirs) - known == set()
 
 

@@ -170,7 +170,8 @@ class Features:
             for base in self.bases(of):
                 names.setdefault(base.module, set()).add(base.name)
         places = {module.removeprefix(room): module for module in names}
-        places = {place if place[0] == "." else f"..{place}": places[place] for place in places}
+        up = "." * (room.count(".") + 2)
+        places = {place if place[0] == "." else f"{up}{place}": places[place] for place in places}
         return tuple((place, tuple(sorted(names[places[place]]))) for place in sorted(places))
 
     @property

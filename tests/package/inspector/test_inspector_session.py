@@ -521,6 +521,6 @@ async def test_a_page_that_leaves_cancels_its_action() -> None:
 
 async def test_a_body_of_an_action_has_a_limit() -> None:
     async with open_page() as (http, _):
-        parts = [b" " * 2**20] * (Limits().body // 2**20 + 1)
+        parts = [b" " * 2**20] * (Limits().body // 2**20 + 2)
         async with http.stream("POST", path="/actions/request", parts=parts) as stream:
             assert (stream.status, stream.fields["connection"]) == (413, "close")

@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
-from ...server.toolkit.shared_hosting import SharedOptions
-from ...server.toolkit.sealed_hosting import SealedOptions
 from ...server.toolkit.required_scopes import AuthOptions
-from ...server.asgi.sse_options import SseOptions
+from ...server.toolkit.sealed_hosting import SealedOptions
+from ...server.toolkit.shared_hosting import SharedOptions
+from .sse_options import SseOptions
 from .settings import HttpServerOptions
 
 
