@@ -21,8 +21,7 @@ from mcpgen_runtime.client.listen import (
 )
 from mcpgen_runtime.errors import ConnectionClosedError, RemoteError, RequestTimeoutError
 from mcpgen_runtime.protocol.receiver import Ignored, NotificationReceived
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.live import FakeServer, live
 from package.wire import (
     ACKNOWLEDGED,

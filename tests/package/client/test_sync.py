@@ -31,9 +31,8 @@ from mcpgen_runtime.errors import (
     ServerStartError,
 )
 from mcpgen_runtime.revisions import FOLDERS
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit.client_features.elicitation import Accepted
-from mcpgen_runtime.server.toolkit.context import Context
 from package.blocking_stubs import members_of
 from package.live import text_of
 from package.stdio_process import PATHS, SERVER

@@ -15,8 +15,7 @@ import pytest
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import MissingCapabilityError, RemoteError, RemoteProtocolError
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.live import FakeServer, live, text_of
 from package.rules import revisions_holding
 from package.scripted import connect_scripted

@@ -15,8 +15,7 @@ from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.protocol.receiver import Ignored, NotificationReceived
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.live import FakeServer, live
 from package.rules import revisions_holding
 from package.samples import EVERY_SERVER_CAPABILITY, PARAMS

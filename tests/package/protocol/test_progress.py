@@ -18,8 +18,7 @@ from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.receiver import Ignored, ProgressReceived
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.ends import ASKED, answering_ends, ask, asking_ends, end_of
 from package.faults import ONE_OF_EACH
 from package.live import TEXT, FakeServer, live, text_of

@@ -13,8 +13,7 @@ import pytest
 
 from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import RemoteError
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.live import TEXT, FakeServer, live, text_of
 from package.wire import (
     ALL,

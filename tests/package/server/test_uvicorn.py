@@ -21,15 +21,14 @@ from uvicorn.server import ServerState
 
 from mcpgen_runtime import Server
 from mcpgen_runtime.errors import ListenFailedError
+from mcpgen_runtime.server.asgi.listening import listener_at, reached_at
 from mcpgen_runtime.server.asgi.routes import RouteRequest
 from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
 from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     HEAD_BYTES,
     CancellableApplication,
     JoinedWrites,
-    listener_at,
     options_of,
-    reached_at,
     run,
     run_async,
     until_shutdown,

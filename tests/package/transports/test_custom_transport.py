@@ -24,8 +24,7 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.protocol.receiver import Ignored
 from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.transports.memory import memory_pair
 from package.live import App, FakeServer, text_of
 from package.samples import PARAMS, RESULTS

@@ -11,7 +11,7 @@ import pytest
 
 from mcpgen_runtime import StaticTokens
 from mcpgen_runtime.server.asgi.settings import Answers, Limits, ServerHttpSettings
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
 from package.server.asgi.web import Web

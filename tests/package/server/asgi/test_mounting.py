@@ -27,8 +27,7 @@ from starlette.routing import Mount, Route
 from starlette.testclient import TestClient
 
 from mcpgen_runtime.server.asgi.app import AsgiApplication
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.asgi_client import SESSION, Http, asgi, fields_of
 from package.processes import PACKAGE_ROOT
 from package.server.asgi.web import Web

@@ -396,10 +396,10 @@ async def test_a_response_that_nothing_precedes_has_its_status(
 ) -> None:
     wire = Wire()
     post = respond(wire, accept, headers={"X-More": "1"}, statuses={-32601: 404}, other_status=418)
-    assert not post.done
+    before = post.done
     await post.send(message)
     assert wire.sent == whole(status, message.data, MORE_FIELD)
-    assert post.done
+    assert (before, post.done) == (False, True)
     await post.send(PROGRESS)
     await post.send(RESULT)
     await post.respond(REFUSED)

@@ -17,8 +17,7 @@ import uvicorn
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import RemoteError, RequestTimeoutError
 from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.asgi_client import asgi
 from package.live import text_of
 from package.rules import revisions_holding

@@ -10,7 +10,7 @@ from mcpgen_runtime.protocol import jsonrpc
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.draft_headers import check_draft
 from mcpgen_runtime.server.asgi.request import HttpRequest
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context
 from package.asgi_client import SESSION, asgi
 from package.server.asgi.web import Web
 from package.wire import (

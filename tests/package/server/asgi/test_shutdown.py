@@ -12,8 +12,7 @@ import pytest
 
 from mcpgen_runtime import Limits, MemoryBus, MemorySessionStore, SharedState
 from mcpgen_runtime.server.asgi.app import AsgiApplication
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream
 from package.client.simulation import ASYNCIO

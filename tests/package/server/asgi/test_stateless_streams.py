@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from mcpgen_runtime.server.asgi.settings import Answers
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context
 from package.asgi_client import BOTH, SESSION, asgi
 from package.rules import revisions_holding
 from package.server.asgi.web import Web

@@ -13,9 +13,8 @@ from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.app import AsgiApplication
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.asgi.settings import ServerHttpSettings
-from mcpgen_runtime.server.chosen import Server, new_connection
+from mcpgen_runtime.server.chosen import Context, Server, new_connection
 from mcpgen_runtime.server.serving import Service
-from mcpgen_runtime.server.toolkit.context import Context
 
 UNICODE = "memo://\u00fcn\u00efcode"
 """A resource whose name is beyond ASCII."""

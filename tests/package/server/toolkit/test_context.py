@@ -10,8 +10,7 @@ import msgspec
 import pytest
 
 from mcpgen_runtime.errors import MissingCapabilityError
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, request, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

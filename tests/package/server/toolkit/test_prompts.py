@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 
 from mcpgen_runtime.r2026_07_28.models import GetPromptResult, PromptMessage, TextContent
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit import prompts
 from mcpgen_runtime.server.toolkit.completions import Completion
 from mcpgen_runtime.server.toolkit.content import (
@@ -22,7 +22,6 @@ from mcpgen_runtime.server.toolkit.content import (
     ResourceLink,
     Text,
 )
-from mcpgen_runtime.server.toolkit.context import Context
 from package.wire import ALL, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

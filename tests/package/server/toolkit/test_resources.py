@@ -12,7 +12,7 @@ import pytest
 
 from mcpgen_runtime import AnyPath
 from mcpgen_runtime.errors import ResourceNotFoundError
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit.content import (
     Annotations,
     Audio,
@@ -23,7 +23,6 @@ from mcpgen_runtime.server.toolkit.content import (
     ResourceLink,
     Text,
 )
-from mcpgen_runtime.server.toolkit.context import Context
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, UPDATED, RawEnd, facts, speaking_to
 from requirements import EVERY_REVISION
 

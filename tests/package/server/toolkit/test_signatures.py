@@ -15,7 +15,7 @@ import pydantic
 import pytest
 
 from mcpgen_runtime import Depends
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context
 from mcpgen_runtime.server.toolkit.signatures import (
     first_paragraph,
     parameter_descriptions,

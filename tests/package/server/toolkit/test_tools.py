@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 import pytest
 
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit.content import (
     Annotations,
     Audio,
@@ -26,7 +26,6 @@ from mcpgen_runtime.server.toolkit.content import (
     ToolAnnotations,
     ToolResult,
 )
-from mcpgen_runtime.server.toolkit.context import Context
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 STRUCTURED = [name for name in ALL if facts(name).behaviour.structured_content != "none"]

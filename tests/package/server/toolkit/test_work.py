@@ -11,8 +11,7 @@ import pytest
 from msgspec import Raw
 
 from mcpgen_runtime.runtime.request_context import RequestContext
-from mcpgen_runtime.server.chosen import Server
-from mcpgen_runtime.server.toolkit.context import Context
+from mcpgen_runtime.server.chosen import Context, Server
 from package.wire import ALL, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)

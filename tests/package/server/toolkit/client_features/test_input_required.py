@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.server.chosen import Server
+from mcpgen_runtime.server.chosen import Context, Server
 from mcpgen_runtime.server.toolkit.client_features.input_required import InputRequired
 from mcpgen_runtime.server.toolkit.content import Contents, Text
-from mcpgen_runtime.server.toolkit.context import Context
 from package.wire import ALL, HANDSHAKE, PER_REQUEST, facts, speaking_to
 
 every = pytest.mark.parametrize("revision", ALL)
