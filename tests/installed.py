@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from mcpgen.model import runtime
 
@@ -44,13 +45,41 @@ def write(folder: Path) -> None:
     command = (sys.executable, "-m", "mcpgen", *options, "-o", f"{package}")
     subprocess.run(command, check=True, cwd=ROOT)
     folders = [path.name for path in package.glob("r2*")]
-    public = _public_names(package)
+    own = _Own(folders, _public_names(package), _classes(package / "server.py"))
     for name in CHANGED:
         for path in (folder / "tests" / name).rglob("*.py"):
-            path.write_text(_change_imports(path.read_text("utf-8"), folders, public), "utf-8")
+            path.write_text(_change_imports(path.read_text("utf-8"), own), "utf-8")
     checked = folder / "tests" / "typing" / "pyrightconfig.json"
     text = checked.read_text("utf-8")
     checked.write_text(text.replace('"../../generated"', '"../../generated", ".."'), "utf-8")
+
+
+class _Own(NamedTuple):
+    """What the package has itself.
+
+    Attributes:
+        folders: The folders of its revisions.
+        public: The names in its root, submodules among them.
+        servers: The names in its module `server`, which derives classes of the runtime's.
+    """
+
+    folders: list[str]
+    public: frozenset[str]
+    servers: frozenset[str]
+
+    def place_of(self, inner: str, name: str) -> str | None:
+        """The module that has a name of a module of the runtime; `None` for the runtime's."""
+        if not inner:
+            return NAME if name in self.public else None
+        module = runtime.module_of(f".{inner}", self.folders)
+        is_own = module.startswith(".") and (module != ".server" or name in self.servers)
+        return NAME + module if is_own else None
+
+
+def _classes(module: Path) -> frozenset[str]:
+    """The names of the classes in a module."""
+    body = ast.parse(module.read_text("utf-8")).body
+    return frozenset(node.name for node in body if isinstance(node, ast.ClassDef))
 
 
 def _public_names(package: Path) -> frozenset[str]:
@@ -62,12 +91,12 @@ def _public_names(package: Path) -> frozenset[str]:
     return frozenset((*names, *(path.stem for path in package.iterdir())))
 
 
-def _change_imports(text: str, folders: list[str], public: frozenset[str]) -> str:
+def _change_imports(text: str, own: _Own) -> str:
     """A module with the imports that the package has modules for; lines keep their numbers."""
     lines = text.split("\n")
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            statements = [*_statements(node, folders, public)]
+            statements = [*_statements(node, own)]
             if statements:
                 _replace(lines, node, " " * node.col_offset + "; ".join(statements))
         for decorator in getattr(node, "decorator_list", ()):
@@ -82,9 +111,7 @@ def _replace(lines: list[str], node: ast.stmt | ast.expr, first: str = "") -> No
     lines[node.lineno - 1 : node.lineno - 1 + count] = [first] + [""] * (count - 1)
 
 
-def _statements(
-    node: ast.Import | ast.ImportFrom, folders: list[str], public: frozenset[str]
-) -> Iterator[str]:
+def _statements(node: ast.Import | ast.ImportFrom, own: _Own) -> Iterator[str]:
     """The imports in place of one of the runtime; none for another one."""
     if isinstance(node, ast.Import):
         if [alias.name for alias in node.names] == [runtime.PACKAGE]:
@@ -93,10 +120,8 @@ def _statements(
     package, _, inner = (node.module or "").partition(".")
     if package != runtime.PACKAGE:
         return
-    module = runtime.module_of(f".{inner}", folders) if inner else ""
     for alias in node.names:
-        is_own = module.startswith(".") if inner else alias.name in public
-        place = NAME + module if is_own else node.module
+        place = own.place_of(inner, alias.name) or node.module
         yield f"from {place} import {alias.name}{f' as {alias.asname}' if alias.asname else ''}"
 
 

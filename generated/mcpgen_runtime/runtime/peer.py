@@ -385,6 +385,8 @@ class Peer:
         scopes, scope = self.scopes, own()
         scopes[event.id] = scope
         # After a cancellation the peer may reuse the id, for a request with another scope.
+        failure: ProtocolError | None = None
+        message: OutgoingMessage | None = None
         try:
             try:
                 result = await self._application.handle(context_of(self.callers, event))
@@ -393,6 +395,7 @@ class Peer:
                 message = self.connection.respond(event.id, result)
             except BaseException as error:
                 failure = await failure_of(event, error)
+            if failure is not None:
                 if scopes.get(event.id) is not scope:
                     return
                 message = self.error_response(event, failure)
