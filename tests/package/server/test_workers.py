@@ -387,7 +387,7 @@ def test_one_worker_serves_with_sessions_as_without_the_option(folder: Path) -> 
         (["--http", ":0", "--workers", "0"], "--workers: expected a number of at least 1, got '0'"),
         (["--http", ":0", "--workers=-2"], "--workers: expected a number of at least 1, got '-2'"),
         (["--http", ":0", "--workers", "x"], "--workers: expected a number of at least 1, got 'x'"),
-        (["--workers", "2"], "--workers and other options of HTTP need --http"),
+        (["--workers", "2"], "options of HTTP need --http"),
         (["--http", ":8000", "--workers", "2", "--reload"], "--reload: excludes"),
         (["--http", ":0", "--workers", "2", "--sse"], "HTTP+SSE has sessions only"),
         (["--http", "0", "--workers", "2"], "error: expected HOST:PORT"),

@@ -37,9 +37,8 @@ def serve_either(over_stdio: Serve, target: str, options: dict[str, Any]) -> Non
     if "http" not in options:
         if options.keys() - _OF_STDIO:
             fail(
-                "--path, --reload, --workers and other options of HTTP need --http: over standard "
-                "streams a client starts the server for itself; serve with --http 127.0.0.1:8000, "
-                "and connect to http://127.0.0.1:8000/mcp"
+                "options of HTTP need --http: over standard streams a client starts the server for "
+                "itself; serve with --http 127.0.0.1:8000, and connect to http://127.0.0.1:8000/mcp"
             )
         over_stdio(target, options)
         return

@@ -207,7 +207,7 @@ def raw_post(client: Client, message: Any) -> bytes:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--shared", "redis://h/0"), "--shared and --sse need --http"),
+        (("--shared", "redis://h/0"), "options of HTTP need --http"),
         (("--http", ":0", "--shared", "h:1"), "error: shared: expected the URL of an engine"),
         (
             ("--http", ":0", "--workers", "2", "--shared", "h:1"),
