@@ -48,7 +48,7 @@ SERVER = """
     @server.tool()
     async def child() -> str:
         process = subprocess.Popen(["sleep", "600"])
-        key = server._dispatcher.settings.signer.keys()[0]
+        key = server._dispatcher.hooks.keys.keys()[0]
         print(process.pid, key.hex(), file=sys.stderr, flush=True)
 
     def create() -> Server:
