@@ -55,7 +55,7 @@ def write(folder: Path) -> None:
 
 
 class _Own(NamedTuple):
-    """What the package has itself.
+    """The modules and names that the package has itself.
 
     Attributes:
         folders: The folders of its revisions.

@@ -275,7 +275,7 @@ async def test_an_asyncio_host_cancels_a_request_and_sends_an_error(
 @pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("revision", SESSIONS)
-async def test_a_call_of_a_session_goes_on_if_an_asyncio_host_cancels_its_post(
+async def test_a_session_call_goes_on_if_the_host_cancels_its_post(
     revision: str,
 ) -> None:
     import asyncio
