@@ -124,7 +124,7 @@ def import_error(package: str, name: str, absent: Mapping[str, str]) -> Exceptio
 
 def _is_message_type(package: str, name: str) -> bool:
     """Whether the module `models` of a package has a type, which the root does not have."""
-    return name[:1].isupper() and hasattr(importlib.import_module(f"{package}.models"), name)
+    return name[:1].isupper() and hasattr(_loaded(".models", package), name)
 
 
 def _public_name(kind: type) -> str:
@@ -135,12 +135,16 @@ def _public_name(kind: type) -> str:
 
 def _alternatives(table: str) -> Mapping[str, Any]:
     """A table of `sdk_names`, which packages with the feature `migration` have."""
-    try:
-        names = importlib.import_module(".sdk_names", __package__)
-    except ModuleNotFoundError:
-        return _NOTHING
-    rows: Mapping[str, Any] = getattr(names, table)
+    rows: Mapping[str, Any] = getattr(_loaded(".sdk_names", __package__), table, _NOTHING)
     return rows
+
+
+def _loaded(module: str, package: str | None) -> Any:
+    """A module of a package; `None` if the package lacks it."""
+    try:
+        return importlib.import_module(module, package)
+    except ModuleNotFoundError:
+        return None
 
 
 def _with(text: str, alternative: str | None) -> str:

@@ -27,7 +27,7 @@ LIBRARIES = {
 """Libraries that a package can do without: a type checker need not find them."""
 
 TABLES = {
-    "absence.py": "the names of other SDKs, which packages with `migration` have",
+    "absence.py": "for errors: names of other SDKs, in packages with `migration`, and types",
     "__init__.py.jinja": "the module of a public name, when the name is first used",
     "client/configuration.py": "the client of several servers, which few packages have",
     "client/opening.py": "the client of the revision that `connect` names",
