@@ -2028,6 +2028,7 @@ else:
     class ServerResult(Untagged):
         variants = (
             Variant(DiscoverResult, required=("capabilities", "supportedVersions"), decides=False),
+            Variant(InputRequiredResult, consts={"resultType": ("input_required",)}, decides=False),
             Variant(ListResourcesResult, required=("resources",), decides=False),
             Variant(ListResourceTemplatesResult, required=("resourceTemplates",), decides=False),
             Variant(ReadResourceResult, required=("contents",), decides=False),
@@ -2037,7 +2038,6 @@ else:
             Variant(CallToolResult, required=("content",), decides=False),
             Variant(CompleteResult, required=("completion",), decides=False),
             Variant(Result, decides=False),
-            Variant(InputRequiredResult, decides=False),
             Variant(SubscriptionsListenResult, required=("_meta",), decides=False),
         )
 

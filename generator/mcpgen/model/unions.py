@@ -133,12 +133,14 @@ def _order_undecided(normal: NormalizedSchema, definition: Definition) -> tuple[
         required = () if whole is None else whole.required
         demanded = tuple(wire for wire in required if "const" not in members[wire])
         nullable = tuple(wire for wire in demanded if normal.allows_null(members[wire]))
-        variants.append(Variant(target(member), demanded, decides=False, nullable=nullable))
+        own = ((wire, (node["default"],)) for wire, node in members.items() if OWN_DEFAULT in node)
+        consts = () if demanded else tuple(own)  # the only test of a member that demands nothing
+        variants.append(Variant(target(member), demanded, consts, decides=False, nullable=nullable))
         known.update(members.keys())
 
     def rank(variant: Variant) -> tuple[bool, int]:
         telling = [wire for wire in variant.required if 2 * known[wire] <= len(definition.members)]
-        return _is_map(normal, variant.type), -len(telling)
+        return _is_map(normal, variant.type), -len(telling) - len(variant.consts)
 
     return tuple(sorted(variants, key=rank))
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from typing import Any
 
 import msgspec
 import pytest
 
-from mcpgen_runtime import Server
+from mcpgen_runtime import Server, decoder, encode
 from mcpgen_runtime._wire import STRUCTS, UNSET, fields, to_builtins
 from mcpgen_runtime.errors import InvalidParamsError
 from mcpgen_runtime.facts import Revision
 from mcpgen_runtime.revisions import REVISIONS
 from package.live import live
 from package.scripted import connect_scripted
-from package.wire import ALL
+from package.wire import ALL, PER_REQUEST
 
 every = pytest.mark.parametrize("revision", ALL)
 
@@ -84,3 +85,19 @@ async def test_none_for_a_required_argument_is_refused() -> None:
     async with connect_scripted("2025-06-18") as (client, _):
         with pytest.raises(InvalidParamsError, match="Expected `str`, got `null`"):
             await client.call_tool(None)
+
+
+@pytest.mark.parametrize("revision", PER_REQUEST)
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ('{"_meta":{},"requestState":"","resultType":"input_required"}', "InputRequiredResult"),
+        ('{"resultType":"complete"}', "Result"),
+        ('{"content":[],"resultType":"complete"}', "CallToolResult"),
+    ],
+)
+def test_a_result_of_any_request_keeps_its_members(revision: str, text: str, kind: str) -> None:
+    models = importlib.import_module(REVISIONS[revision].implementation.__module__)
+    result = decoder(models.ServerResult)(text.encode())
+    assert type(result).__name__ == kind
+    assert json.loads(encode(result)) == json.loads(text)

@@ -178,6 +178,9 @@ def test_reload_needs_an_address_that_stays(tmp_path: Path, words: tuple[str, ..
         check=False,
     )
     assert done.returncode == 2
-    assert "--reload" in done.stderr.splitlines()[-1]
-    if "--http" not in words:
-        assert "connect to http://127.0.0.1:8000/mcp" in done.stderr.splitlines()[-1]
+    text = done.stderr.splitlines()[-1]
+    if "--http" in words:
+        assert "--reload" in text
+    else:
+        assert "options of HTTP need --http" in text
+        assert "connect to http://127.0.0.1:8000/mcp" in text
