@@ -13,6 +13,7 @@ import importlib
 import os
 import re
 import sys
+import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
@@ -124,7 +125,8 @@ def import_error(package: str, name: str, absent: Mapping[str, str]) -> Exceptio
 
 def _is_message_type(package: str, name: str) -> bool:
     """Whether the module `models` of a package has a type, which the root does not have."""
-    return name[:1].isupper() and hasattr(_loaded(".models", package), name)
+    is_type = name[:1].isupper() and not hasattr(typing, name)  # which the module imports
+    return is_type and hasattr(_loaded(".models", package), name)
 
 
 def _public_name(kind: type) -> str:

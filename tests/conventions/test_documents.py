@@ -212,7 +212,8 @@ def unknown_in(span: str) -> str | None:
     if head not in OBJECTS and head not in KNOWN:
         return head
     member = re.match(r"\.(\w+)", rest)
-    owners = OBJECTS.get(head) or (getattr(mcpgen_runtime, head, None),)
+    exported = getattr(mcpgen_runtime, head) if head in dir(mcpgen_runtime) else None
+    owners = OBJECTS.get(head) or (exported,)
     if member and owners[0] is not None and not any(has(each, member[1]) for each in owners):
         return f"{head}.{member[1]}"
     return None
