@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from pathlib import Path
 
 import mcpgen_runtime
+from mcpgen_runtime.client.sync import Blocking
 
 FOLDER = Path(mcpgen_runtime.__file__).parent
+PLAIN = Path(inspect.getfile(Blocking)).parent
+"""The folder of the modules that an installed package has in its runtime."""
 
 
 def members_of(module: str, name: str) -> dict[str, list[str]]:
     """The parameters of each public member of a class in a stub, and of its bases in stubs."""
     classes = [
         node
-        for path in (module, "client/sync_base.pyi", "client/sync.py")
-        for node in ast.parse((FOLDER / path).read_text("utf-8")).body
+        for path in (FOLDER / module, PLAIN / "sync_base.pyi", PLAIN / "sync.py")
+        for node in ast.parse(path.read_text("utf-8")).body
         if isinstance(node, ast.ClassDef)
     ]
     members: dict[str, list[str]] = {}
