@@ -65,7 +65,7 @@ def check_result(result: Any, work: Work) -> None:
 @asynccontextmanager
 async def ours(server: Any, revision: str, work: Work) -> AsyncIterator[Caller]:
     """Our client, on our server or on the URL of one."""
-    environment = {"PYTHONPATH": str(GENERATED)}
+    environment = {"PYTHONPATH": str(GENERATED)} if isinstance(server, list) else None
     async with connect(server, revision=revision, env=environment) as client:
         call = partial(client.call_tool, work.tool, ARGUMENTS)
         if work.has_token:
