@@ -256,7 +256,7 @@ class RequestBodies:
 
 
 def _is_long(request: HttpRequest) -> bool:
-    """Whether the body can be longer than ASGI servers discard by themselves."""
+    """Whether the body may exceed the size that ASGI servers discard by themselves."""
     length = request.headers.get(b"content-length")
     if length is None:
         return b"transfer-encoding" in request.headers
