@@ -57,6 +57,8 @@ class Feature:
         extensions: Extensions that include it; `*` stands for any.
         is_rendered: Whether its modules are rendered; an installed runtime has all other features.
         is_default: Whether packages have it unless it is removed.
+        was_default: Whether packages of an earlier mcpgen have it unless their manifest leaves it
+            out; see `recorded_features`.
         bases: Classes that it adds to the bases of the classes of servers and clients.
         options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
         commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
@@ -72,6 +74,7 @@ class Feature:
     extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
     is_default: bool = False
+    was_default: bool = False
     bases: tuple[Base, ...] = ()
     options: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -101,7 +104,7 @@ FEATURES = (
         "completions",
         frozenset({"server"}),
         server_members=("completion",),
-        is_default=True,
+        was_default=True,
         bases=(Base("Server", "server.toolkit.completions.CompletionDecorator"),),
     ),
     Feature(
@@ -109,7 +112,7 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("disable", "enable"),
         context_members=("disable_components", "enable_components", "reset_visibility"),
-        is_default=True,
+        was_default=True,
         bases=(
             Base("Server", "server.toolkit.visibility.ServerVisibility"),
             Base("Context", "server.toolkit.visibility.SessionVisibility"),
@@ -119,7 +122,7 @@ FEATURES = (
         "state",
         frozenset({"server"}),
         context_members=("session_state",),
-        is_default=True,
+        was_default=True,
         bases=(Base("Context", "server.toolkit.session_values.SessionState"),),
     ),
     Feature(
