@@ -21,8 +21,8 @@ class Base:
     """A class of a plain module that is a base of a class in a page `chosen.py`.
 
     Attributes:
-        of: The class of the page: `Server`, `Context`, `ServerOptions` or `ToolOptions` of
-            servers; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
+        of: The class of the page: `Server`, `Dispatcher`, `Context`, `ServerOptions` or
+            `ToolOptions` of servers; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
         place: The module and the class, within the package.
         needs: A part that it needs besides the feature; see `Features.parts`.
     """
@@ -115,6 +115,7 @@ FEATURES = (
         was_default=True,
         bases=(
             Base("Server", "server.toolkit.visibility.ServerVisibility"),
+            Base("Dispatcher", "server.toolkit.varying_registry.VaryingLists"),
             Base("Context", "server.toolkit.visibility.SessionVisibility"),
         ),
     ),
@@ -215,6 +216,7 @@ FEATURES = (
         bases=(
             Base("Server", "server.features.discovery_server.DiscoveryServer"),
             Base("ServerOptions", "server.features.discovery_server.DiscoveryOptions"),
+            Base("Dispatcher", "server.toolkit.varying_registry.VaryingLists"),
         ),
     ),
     Feature(
@@ -269,7 +271,10 @@ FEATURES = (
         "mount",
         frozenset({"server"}),
         server_members=("mount",),
-        bases=(Base("Server", "server.features.mounting_server.MountingServer"),),
+        bases=(
+            Base("Server", "server.features.mounting_server.MountingServer"),
+            Base("Dispatcher", "server.toolkit.mounting.MountingDispatcher"),
+        ),
     ),
     Feature(
         "variants",
@@ -382,6 +387,7 @@ FEATURES = (
         options=("tool.ui", "tool.visibility"),
         bases=(
             Base("Server", "server.toolkit.app_decorators.AppServer"),
+            Base("Dispatcher", "server.toolkit.varying_registry.VaryingLists"),
             Base("ToolOptions", "apps.UiToolOptions"),
             Base("Client", "client.app_calls.AppCalls"),
             Base("ClientGroup", "client.app_calls.AppCalls"),
