@@ -29,6 +29,7 @@ from mcpgen.package import manifest
 
 NAMES = tuple(each.name for each in FEATURES)
 DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
+FORMER_DEFAULTS = tuple(each.name for each in FEATURES if each.was_default)
 NONE = ("none",)
 
 SIZES = {
@@ -76,7 +77,7 @@ def test_a_feature_adds_its_public_names_alone(name: str) -> None:
     assert {each.name for each in chosen.absent} == set(NAMES) - brought
 
 
-OF_DEFAULTS = {
+OF_SERVERS = {
     "prompts": "server/toolkit/prompts.py",
     "resources": "server/toolkit/resources.py",
     "completions": "server/toolkit/completions.py",
@@ -84,7 +85,7 @@ OF_DEFAULTS = {
     "state": "server/toolkit/session_values.py",
     "serve": "server/commands/serve_command.py",
 }
-"""A module of each default feature."""
+"""A module of each feature that is a default one, or was."""
 
 SERVES_TOOLS = """
 import asyncio, importlib, json, pkgutil, sys
@@ -175,21 +176,21 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("revision", [OLDEST, MIDDLE, NEWEST])
-def test_each_default_feature_can_be_left_out_or_be_the_only_one(
+def test_each_feature_of_many_servers_can_be_left_out_or_be_the_only_one(
     tmp_path: Path, revision: str
 ) -> None:
     choices = {"none": NONE, "defaults": ()}
-    choices |= {f"only_{name}": ("none", name) for name in DEFAULTS}
-    choices |= {f"no_{name}": (f"-{name}",) for name in DEFAULTS}
+    choices |= {f"only_{name}": ("none", name) for name in OF_SERVERS}
+    choices |= {f"no_{name}": (*OF_SERVERS, f"-{name}") for name in OF_SERVERS}
     expected: list[str] = []
     for name, words in choices.items():
         files = rendered("server", "stdio", (revision,), features=words)
         write_package(files, tmp_path, name)
         own = features(selection(features=words), [spec_of(revision).facts]).chosen
-        assert {each for each, path in OF_DEFAULTS.items() if path in files} - {"state"} == (
+        assert {each for each, path in OF_SERVERS.items() if path in files} - {"state"} == (
             own - {"state"}
         )
-        assert (OF_DEFAULTS["state"] in files) is bool(own & {"state", "visibility"})
+        assert (OF_SERVERS["state"] in files) is bool(own & {"state", "visibility"})
         serves = [each in own for each in ("prompts", "resources")]
         serves.append({"prompts", "completions"} <= own)
         expected.append(" ".join([name, *map(str, serves)]))
@@ -325,23 +326,21 @@ def test_a_trace_that_nothing_writes_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "trace.jsonl").exists()
 
 
-WITHOUT_RESOURCES = tuple(f"-{name}" for name in DEFAULTS if name != "resources")
-
-
 @pytest.mark.parametrize(
     ("before", "words", "expected"),
     [
         (("all",), (), ("all",)),
-        ((), (), ()),
-        (("auth", "-prompts"), (), ("auth", "-prompts")),
-        (("auth", "-prompts"), ("groups,mount",), ("groups", "mount")),
-        (("auth",), ("none,skills",), ("skills", *WITHOUT_RESOURCES)),
-        (("auth",), ("+mount",), ("auth", "mount")),
-        (("auth", "mount"), ("-auth",), ("mount",)),
-        (("auth",), ("-auth",), ()),
-        ((), ("-prompts,+auth",), ("auth", "-prompts")),
-        (("auth", "-prompts"), ("+prompts",), ("auth",)),
-        (("-prompts", "-visibility"), ("-auth",), ("-prompts", "-visibility")),
+        ((), (), ("none", *DEFAULTS)),
+        (("none", "auth"), (), ("none", "auth")),
+        (("none", "auth"), ("groups,mount",), ("none", *DEFAULTS, "groups", "mount")),
+        (("none", "auth"), ("none,skills",), ("none", "skills")),
+        (("none", "auth"), ("+mount",), ("none", "auth", "mount")),
+        (("none", "auth", "mount"), ("-auth",), ("none", "mount")),
+        (("none", "auth"), ("-auth",), ("none",)),
+        (("none", *DEFAULTS), ("-prompts,+auth",), ("none", "resources", "serve", "auth")),
+        (("none", "auth"), ("+prompts",), ("none", "prompts", "auth")),
+        (("none", "resources"), ("-auth",), ("none", "resources")),
+        (("-prompts",), ("+auth",), ("none", "resources", "serve", "auth")),
         (("all",), ("-auth, -prompts, -proxy",), ("all", "-prompts", "-auth", "-proxy")),
         (("all", "-auth"), ("+auth",), ("all",)),
     ],
@@ -361,7 +360,7 @@ def test_an_update_replaces_adds_or_removes_features(
         (("none,auth",), ("auth",)),
         (("none", "prompts"), ("prompts",)),
         (("-prompts",), tuple(name for name in DEFAULTS if name != "prompts")),
-        (("+auth,-visibility",), (*(name for name in DEFAULTS if name != "visibility"), "auth")),
+        (("+auth,-serve",), ("prompts", "resources", "auth")),
         (("none,skills",), ("resources", "skills")),
         (
             ("none,proxy",),
@@ -385,7 +384,7 @@ def test_names_add_to_the_default_features(
         ("none",),
         ("none", "prompts", "auth"),
         ("-prompts",),
-        ("auth", "-state"),
+        ("auth", "-serve"),
         ("all",),
         ("all", "-auth"),
     ],
@@ -400,21 +399,72 @@ def test_a_client_has_no_default_feature() -> None:
     assert features(chosen, facts).chosen == {"trace"}
 
 
-def test_packages_of_earlier_versions_have_all_default_features(
+EARLIER = json.loads((Path(__file__).parent / "earlier_manifest.json").read_text())
+"""The manifest of a server over stdio, written when more features were default ones."""
+
+OLD_NONE = [f"-{each.name}" for each in FEATURES if each.name in OF_SERVERS]
+KEPT = {*DEFAULTS, *FORMER_DEFAULTS}
+ALWAYS = KEPT - {*OF_SERVERS}
+"""Features that earlier packages could not be without."""
+
+
+@pytest.mark.parametrize(
+    ("part", "recorded", "expected"),
+    [
+        ("all", [], KEPT),
+        ("all", ["auth"], KEPT | {"auth"}),
+        ("all", ["-prompts", "-state"], KEPT - {"prompts", "state"}),
+        ("all", OLD_NONE, ALWAYS),
+        ("all", ["auth", *OLD_NONE], ALWAYS | {"auth"}),
+        ("all", ["trace", *OLD_NONE], ALWAYS | {"trace"}),
+        ("all", None, {*NAMES}),
+        ("all", ["all", "-auth"], {*NAMES} - {"auth"}),
+        ("client", [], ALWAYS - {"resume"}),
+        ("server", [], KEPT - {"sync"}),
+    ],
+)
+def test_packages_of_earlier_versions_keep_their_features(
+    part: str, recorded: list[str] | None, expected: set[str], tmp_path: Path
+) -> None:
+    options = {"errata": True, "parts": [part], "transports": ["all"]}
+    options |= {} if recorded is None else {"features": recorded}
+    (tmp_path / manifest.NAME).write_text(json.dumps(EARLIER | {"options": options}))
+    record = manifest.read(tmp_path)
+    assert record is not None
+    facts = [spec_of(LAST_WITH_SESSIONS).facts]
+    assert features(record.options.selection(), facts).chosen == expected
+    (tmp_path / manifest.NAME).write_text(record.text())
+    assert manifest.read(tmp_path) == record
+
+
+def test_an_update_of_an_earlier_package_writes_the_same_features(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    words = ("-r", MIDDLE, "--parts", "server", "--transport", "stdio", "-o", "pkg")
-    assert run(*words, "--features", "none").code == 0
+    words = ("-r", MIDDLE, "--parts", "server", "--transport", "stdio", "-o", "stdio")
+    assert run(*words).code == 0
+    record = tmp_path / "stdio" / manifest.NAME
+    assert json.loads(record.read_text())["options"]["features"] == ["none", *DEFAULTS]
+    record.write_text(json.dumps(EARLIER))
+    done = run("update", "stdio", "--force")
+    assert done.code == 0
+    assert "no longer has" not in done.out
+    for path in OF_SERVERS.values():
+        assert (tmp_path / "stdio" / path).is_file()
+    done = run(*words)
+    assert "no longer has completions, visibility, state; name these features" in done.out
+    assert not (tmp_path / "stdio" / OF_SERVERS["visibility"]).exists()
+
+
+def test_a_server_beside_a_client_has_the_default_features(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("-r", MIDDLE, "--parts", "client", "-o", "pkg").code == 0
     record = tmp_path / "pkg" / manifest.NAME
-    document = json.loads(record.read_text())
-    assert document["options"]["features"] == [f"-{name}" for name in DEFAULTS]
-    document["options"]["features"] = ["direct"]  # as before there were default features
-    record.write_text(json.dumps(document))
-    assert run("update", "pkg").code == 0
-    assert json.loads(record.read_text())["options"]["features"] == ["direct"]
-    assert (tmp_path / "pkg/server/toolkit/prompts.py").is_file()
-    assert (tmp_path / "pkg/server/toolkit/direct_requests.py").is_file()
+    assert json.loads(record.read_text())["options"]["features"] == ["none"]
+    assert run("update", "pkg", "--parts", "client,server").code == 0
+    assert json.loads(record.read_text())["options"]["features"] == ["none", *DEFAULTS]
 
 
 @pytest.mark.parametrize(
@@ -453,10 +503,11 @@ def test_the_manifest_records_features_and_update_changes_them(
     monkeypatch.chdir(tmp_path)
     assert run("-r", MIDDLE, "--parts", "server", "--transport", "stdio", "-o", "pkg").code == 0
     record = tmp_path / "pkg" / manifest.NAME
-    assert json.loads(record.read_text())["options"]["features"] == []
+    assert json.loads(record.read_text())["options"]["features"] == ["none", *DEFAULTS]
     assert not (tmp_path / "pkg/server/openapi").exists()
     assert run("update", "pkg", "--features", "+openapi").code == 0
-    assert json.loads(record.read_text())["options"]["features"] == ["openapi"]
+    recorded = json.loads(record.read_text())["options"]["features"]
+    assert recorded == ["none", *DEFAULTS, "openapi"]
     assert (tmp_path / "pkg/server/openapi/openapi_server.py").is_file()
     assert run("check", "pkg").code == 0
     assert run("update", "pkg", "--features", "all").code == 0
@@ -464,9 +515,7 @@ def test_the_manifest_records_features_and_update_changes_them(
     assert run("update", "pkg", "--features", "none").code == 0
     assert not (tmp_path / "pkg/server/openapi").exists()
     assert run("update", "pkg", "--features", "+prompts").code == 0
-    assert json.loads(record.read_text())["options"]["features"] == [
-        f"-{name}" for name in DEFAULTS if name != "prompts"
-    ]
+    assert json.loads(record.read_text())["options"]["features"] == ["none", "prompts"]
 
 
 def test_a_project_names_features_as_the_option_does(
@@ -475,17 +524,17 @@ def test_a_project_names_features_as_the_option_does(
     monkeypatch.chdir(tmp_path)
     table = f'[tool.mcpgen]\noutput = "pkg"\nrevisions = ["{MIDDLE}"]\nparts = ["server"]\n'
     table += 'transports = ["stdio"]\n'
-    for words, left_out in (
-        ('"none", "prompts", "serve"', ("resources", "completions", "visibility", "state")),
-        ('"-prompts"', ("prompts",)),
-        ('"direct"', ()),
+    for words, expected in (
+        ('"none", "prompts", "serve"', ["prompts", "serve"]),
+        ('"-prompts"', ["resources", "serve"]),
+        ('"direct"', [*DEFAULTS, "direct"]),
     ):
         (tmp_path / "pyproject.toml").write_text(f"{table}features = [{words}]\n")
         assert run("check").code == 1
         assert run().code == 0
         assert run("check").code == 0
         recorded = json.loads((tmp_path / "pkg" / manifest.NAME).read_text())["options"]["features"]
-        assert recorded == [*(["direct"] if not left_out else []), *(f"-{n}" for n in left_out)]
+        assert recorded == ["none", *expected]
 
 
 USES_ALL = """
@@ -501,7 +550,7 @@ def test_a_new_server_has_the_features_that_it_uses(tmp_path: Path) -> None:
     assert run(*words, "--transport", "stdio", cwd=tmp_path).code == 0
     project = tmp_path / "weather"
     settings = (project / "pyproject.toml").read_text("utf-8")
-    assert 'features = ["none", "prompts", "resources"]' in settings
+    assert 'features = ["-serve"]' in settings
     assert run("check", "weather", cwd=tmp_path).code == 0
     command = [sys.executable, "-c", USES_ALL, str(project / "src")]
     subprocess.run(command, check=True, cwd=tmp_path)

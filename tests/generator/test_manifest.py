@@ -38,7 +38,7 @@ def test_a_manifest_is_ordered_and_has_no_time_and_no_place() -> None:
     [
         ({}, set()),
         ({"models": "pydantic"}, {"models"}),
-        ({"features": ()}, {"features"}),
+        ({"features": ("none",)}, {"features"}),
         ({"gitattributes": False}, {"gitattributes"}),
         ({"sources": ("../src",), "words": ("used",)}, {"sources", "words"}),
         ({"runtime": "installed"}, {"runtime"}),
@@ -59,7 +59,15 @@ def test_a_manifest_names_options_that_are_not_the_default(
 FULL = manifest.new(
     "pkg.inner",
     manifest.Options(
-        False, ("client",), ("stdio",), "pydantic", (), False, "installed", ("../src",), ("used",)
+        False,
+        ("client",),
+        ("stdio",),
+        "pydantic",
+        ("none",),
+        False,
+        "installed",
+        ("../src",),
+        ("used",),
     ),
     {"2031-02-03": manifest.Origin("file", "structure", "inputs", "../a.json", "../b.toml")},
     FILES,

@@ -423,8 +423,6 @@ def test_the_contents_of_a_package_follow_from_its_choice(
 def test_the_parts_of_a_package_are_named_with_their_sides(
     chosen: Selection, revisions: tuple[str, ...], expected: str
 ) -> None:
-    removed = tuple(f"-{each.name}" for each in feature_table.FEATURES if each.is_default)
-    chosen = replace(chosen, features=(*chosen.features, *removed))
     contents = features(chosen, [facts.load(name) for name in revisions])
     assert sorted(contents.parts) == expected.split()
 
@@ -543,7 +541,7 @@ def test_an_unknown_library_or_form_is_refused(option: str, text: str) -> None:
 def test_types_alone_have_no_features_to_choose() -> None:
     for words in ((), ("none",), ("-prompts",)):
         assert selection(("types",), features=words).features == ("all",)
-    assert selection(("types",), features=("auth",)).features == ("auth",)
+    assert selection(("types",), features=("auth",)).features == ("none", "auth")
 
 
 def test_transports_are_those_of_clients_and_servers_alone() -> None:

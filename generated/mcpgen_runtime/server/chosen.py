@@ -35,6 +35,7 @@ from .toolkit.custom_routes import CustomRoutes
 from .toolkit.dependencies import Overriding
 from .toolkit.http_counts import CountedHosting
 from .toolkit.key_ring import KeyOptions, KeyedServer
+from .toolkit.mounting import MountingDispatcher
 from .toolkit.prompts import PromptDecorator
 from .toolkit.request_hosting import RequestHosting
 from .toolkit.required_scopes import ScopedServer
@@ -42,11 +43,13 @@ from .toolkit.resources import ResourceDecorator, ResourceOptions
 from .toolkit.sealed_hosting import SealedHosting
 from .toolkit.session_values import SessionState
 from .toolkit.shared_hosting import SharedHosting
+from .toolkit.varying_registry import VaryingLists
 from .toolkit.visibility import ServerVisibility, SessionVisibility
 from .toolkit.worker_hosting import WorkerHosting
 from .serving import Service
 from .toolkit import context
 from .toolkit.context import StateT
+from .toolkit.dispatcher import Dispatcher
 from .toolkit.server import ServerKernel
 
 if TYPE_CHECKING:
@@ -102,6 +105,10 @@ def new_connection(service: Service) -> ServerConnection:
     )
 
 
+class ServerDispatcher(VaryingLists, MountingDispatcher, Dispatcher):
+    """Handles the requests of a server."""
+
+
 class Server(
     CountedHosting,
     SkillServer,
@@ -139,4 +146,5 @@ class Server(
     """An MCP server, with the members and options of features; see `ServerKernel`."""
 
     _context_class = Context
+    _dispatcher_class = ServerDispatcher
     _new_connection = staticmethod(new_connection)

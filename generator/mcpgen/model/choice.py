@@ -34,26 +34,23 @@ def selection(
         transports: Likewise.
         models: The library, msgspec unless it is named.
         features: Names, or several with commas between them, which are added to the default ones;
-            `all` or `none` to start from these; names with the prefix `-` to remove.
+            `all` or `none` to start from these; names with the prefix `-` to remove. The result
+            has all of them after `none`, or what is removed after `all`.
         runtime: The form, vendored unless it is named.
 
     Raises:
         UsageError: A name is unknown, or the names contradict each other.
     """
+    own_parts = _parse_choice("--parts", parts, PARTS)
     chosen = Selection(
-        _parse_choice("--parts", parts, PARTS),
+        own_parts,
         _parse_choice("--transport", transports, TRANSPORTS),
         _library(models),
-        _feature_names(features),
+        _feature_names(features, own_parts),
         _form(runtime),
     )
-    named = {name.removeprefix("+") for name in _split(features)}
-    for feature in FEATURES:
-        lacks_server = "server" in feature.parts and not {ALL, "server"} & {*chosen.parts}
-        if feature.is_default and feature.name in named and lacks_server:
-            raise UsageError(f"--features: {feature.name} needs server in the package")
     peers = {ALL, *PEERS}.intersection(chosen.parts)
-    if not peers and all(name[0] == "-" for name in chosen.features):
+    if not peers and chosen.features == (NONE,):
         chosen = replace(chosen, features=(ALL,))  # there are none for types alone
     if chosen.transports != (ALL,) and not peers:
         raise UsageError(
@@ -89,31 +86,72 @@ def _split(words: Sequence[str]) -> list[str]:
     return [name.strip() for word in words for name in word.split(",")]
 
 
-def _feature_names(words: Sequence[str]) -> tuple[str, ...]:
+def default_features(parts: Sequence[str]) -> tuple[str, ...]:
+    """The default features of a package with some parts."""
+    has = {*PEERS} if ALL in parts else {*parts}
+    return tuple(each.name for each in FEATURES if each.is_default and each.parts <= has)
+
+
+def recorded_features(
+    words: Sequence[str], parts: Sequence[str], transports: Sequence[str]
+) -> tuple[str, ...]:
+    """The features that a manifest lists, as in `Selection`.
+
+    A list that begins with neither `none` nor `all` is of an earlier mcpgen: it has the differences
+    from the default features of that time.
+
+    Args:
+        words: The list.
+        parts: The parts of the package.
+        transports: Its transports.
+    """
+    if words[:1] in ((ALL,), (NONE,)):
+        return tuple(words)
+    has = {*PEERS} if ALL in parts else {*parts}
+    has |= {"stdio", "http"} if ALL in transports else {*transports}
+    has |= {"http"} if "http+sse" in transports else set()
+    kept = (
+        each.name
+        for each in FEATURES
+        if (each.is_default or each.was_default) and each.parts <= has
+        if f"-{each.name}" not in words
+    )
+    return (NONE, *kept, *(name for name in words if not name.startswith("-")))
+
+
+def _feature_names(words: Sequence[str], parts: Sequence[str]) -> tuple[str, ...]:
     """The features of a selection, from words: `all`, `none`, and names, which may have a sign.
 
     The words start from the default features, from `all` or from `none`. Of two words for a
     feature, the second counts.
 
     Raises:
-        UsageError: A name is unknown, or a removed feature is included by another one.
+        UsageError: A name is unknown, a removed feature is included by another one, or a default
+            feature is named that the parts can't have.
     """
     names = _split(words)
-    chosen = _named_features(names)
+    defaults = default_features(parts)
+    chosen = _named_features(names, defaults)
+    for each in FEATURES:
+        is_named = bool({each.name, f"+{each.name}"} & {*names})
+        if each.is_default and is_named and each.name not in defaults:
+            raise UsageError(f"--features: {each.name} needs server in the package")
     brought = brought_features(chosen)
     for name in brought - chosen:
         if f"-{name}" in names:
             others = ", ".join(sorted(each for each in chosen if name in brought_features({each})))
             raise UsageError(f"--features: {name} comes with {others}, got -{name}")
-    bases = {ALL, NONE}.intersection(names)
-    added = [each.name for each in FEATURES if each.name in chosen and not each.is_default]
-    left_out = [each for each in FEATURES if each.name not in chosen | brought]
-    removed = [f"-{each.name}" for each in left_out if each.is_default or bases == {ALL}]
-    return (*([ALL] if bases == {ALL} else added), *removed)
+    if ALL in names:
+        return (ALL, *(f"-{each.name}" for each in FEATURES if each.name not in chosen | brought))
+    return (NONE, *(each.name for each in FEATURES if each.name in chosen))
 
 
-def _named_features(names: Sequence[str]) -> set[str]:
+def _named_features(names: Sequence[str], defaults: Sequence[str]) -> set[str]:
     """The features that words choose, without those that these include.
+
+    Args:
+        names: The words.
+        defaults: The features to start from without `all` or `none`.
 
     Raises:
         UsageError: A name is unknown.
@@ -121,7 +159,8 @@ def _named_features(names: Sequence[str]) -> set[str]:
     bases = {ALL, NONE}.intersection(names)
     if len(bases) > 1:
         raise UsageError(f"--features: expected {ALL} or {NONE}, got both")
-    is_chosen = {each.name: bases == {ALL} or (each.is_default and not bases) for each in FEATURES}
+    started = {each.name for each in FEATURES} if ALL in bases else set(() if bases else defaults)
+    is_chosen = {each.name: each.name in started for each in FEATURES}
     for name in names:
         feature = name[1:] if name[:1] in _SIGNS else name
         if feature in is_chosen:
@@ -138,15 +177,18 @@ def whole_features(words: Sequence[str]) -> frozenset[str]:
     Raises:
         UsageError: A name is unknown.
     """
-    chosen = _named_features(_split(words))
+    chosen = _named_features(_split(words), default_features((ALL,)))
     return frozenset(chosen | brought_features(chosen))
 
 
 def short_words(names: Sequence[str]) -> tuple[str, ...]:
-    """The fewest words for the features of a selection, as a user writes them."""
-    kept = [each.name for each in FEATURES if each.is_default and f"-{each.name}" not in names]
-    from_none = (NONE, *kept, *(name for name in names if name[0] != "-"))
-    return tuple(names) if ALL in names else min(tuple(names), from_none, key=len)
+    """The fewest words for the features of a package with a server, as a user writes them."""
+    if ALL in names:
+        return tuple(names)
+    defaults = default_features((ALL,))
+    added = (name for name in names if name not in (NONE, *defaults))
+    removed = (f"-{name}" for name in defaults if name not in names)
+    return min(tuple(names), (*added, *removed), key=len)
 
 
 def _parse_choice(option: str, words: Sequence[str], known: tuple[str, ...]) -> tuple[str, ...]:

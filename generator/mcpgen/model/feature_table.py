@@ -21,8 +21,8 @@ class Base:
     """A class of a plain module that is a base of a class in a page `chosen.py`.
 
     Attributes:
-        of: The class of the page: `Server`, `Context`, `ServerOptions` or `ToolOptions` of
-            servers; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
+        of: The class of the page: `Server`, `Dispatcher`, `Context`, `ServerOptions` or
+            `ToolOptions` of servers; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
         place: The module and the class, within the package.
         needs: A part that it needs besides the feature; see `Features.parts`.
     """
@@ -57,6 +57,8 @@ class Feature:
         extensions: Extensions that include it; `*` stands for any.
         is_rendered: Whether its modules are rendered; an installed runtime has all other features.
         is_default: Whether packages have it unless it is removed.
+        was_default: Whether packages of an earlier mcpgen have it unless their manifest leaves it
+            out; see `recorded_features`.
         bases: Classes that it adds to the bases of the classes of servers and clients.
         options: Keywords that it adds, as `FUNCTION.KEYWORD`; methods by their bare names.
         commands: Commands that it adds, perhaps with an option, such as `serve --reload`.
@@ -72,6 +74,7 @@ class Feature:
     extensions: frozenset[str] = frozenset()
     is_rendered: bool = False
     is_default: bool = False
+    was_default: bool = False
     bases: tuple[Base, ...] = ()
     options: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
@@ -101,7 +104,7 @@ FEATURES = (
         "completions",
         frozenset({"server"}),
         server_members=("completion",),
-        is_default=True,
+        was_default=True,
         bases=(Base("Server", "server.toolkit.completions.CompletionDecorator"),),
     ),
     Feature(
@@ -109,9 +112,10 @@ FEATURES = (
         frozenset({"server"}),
         server_members=("disable", "enable"),
         context_members=("disable_components", "enable_components", "reset_visibility"),
-        is_default=True,
+        was_default=True,
         bases=(
             Base("Server", "server.toolkit.visibility.ServerVisibility"),
+            Base("Dispatcher", "server.toolkit.varying_registry.VaryingLists"),
             Base("Context", "server.toolkit.visibility.SessionVisibility"),
         ),
     ),
@@ -119,7 +123,7 @@ FEATURES = (
         "state",
         frozenset({"server"}),
         context_members=("session_state",),
-        is_default=True,
+        was_default=True,
         bases=(Base("Context", "server.toolkit.session_values.SessionState"),),
     ),
     Feature(
@@ -212,6 +216,7 @@ FEATURES = (
         bases=(
             Base("Server", "server.features.discovery_server.DiscoveryServer"),
             Base("ServerOptions", "server.features.discovery_server.DiscoveryOptions"),
+            Base("Dispatcher", "server.toolkit.varying_registry.VaryingLists"),
         ),
     ),
     Feature(
@@ -266,7 +271,10 @@ FEATURES = (
         "mount",
         frozenset({"server"}),
         server_members=("mount",),
-        bases=(Base("Server", "server.features.mounting_server.MountingServer"),),
+        bases=(
+            Base("Server", "server.features.mounting_server.MountingServer"),
+            Base("Dispatcher", "server.toolkit.mounting.MountingDispatcher"),
+        ),
     ),
     Feature(
         "variants",
@@ -379,6 +387,7 @@ FEATURES = (
         options=("tool.ui", "tool.visibility"),
         bases=(
             Base("Server", "server.toolkit.app_decorators.AppServer"),
+            Base("Dispatcher", "server.toolkit.varying_registry.VaryingLists"),
             Base("ToolOptions", "apps.UiToolOptions"),
             Base("Client", "client.app_calls.AppCalls"),
             Base("ClientGroup", "client.app_calls.AppCalls"),

@@ -50,8 +50,7 @@ class Selection:
         parts: The parts.
         transports: The transports.
         models: The library that models are written for.
-        features: The features besides the default ones, or `all`; then the removed ones, with the
-            prefix `-`.
+        features: `none` and the features, or `all` and the removed ones, with the prefix `-`.
         runtime: The form.
     """
 
@@ -361,12 +360,12 @@ def features(
 def _chosen_features(names: Sequence[str], has: Features) -> frozenset[str]:
     """The features of a package by name, including those of other features."""
     possible = {each.name: each for each in has.absent}
-    added = [name for name in names if name != ALL and name[0] != "-"]
+    added = [name for name in names if name not in (ALL, NONE) and name[0] != "-"]
     for feature in FEATURES:
         if feature.name in added and feature.name not in possible:
             needs = " and ".join(sorted(feature.parts)) or "client or server"
             raise UsageError(f"--features: {feature.name} needs {needs} in the package")
-    own = {name for name, each in possible.items() if each.is_default or ALL in names}
+    own = set(possible) if ALL in names else set[str]()
     extensions = has.extensions | {ANY_EXTENSION} if has.extensions else has.extensions
     own = own.difference(name[1:] for name in names if name[0] == "-").union(added)
     own |= {name for name, each in possible.items() if each.extensions & extensions}

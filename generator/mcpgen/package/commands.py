@@ -18,8 +18,9 @@ from mcpgen import paths
 from mcpgen.console import Console, count_of
 from mcpgen.errors import OutputError, UsageError, safe_text
 from mcpgen.model import runtime, schema_sources
-from mcpgen.model.choice import changed_features, selection, whole_features
-from mcpgen.model.parts import NONE, USED
+from mcpgen.model.choice import changed_features, default_features, selection, whole_features
+from mcpgen.model.feature_table import FEATURES
+from mcpgen.model.parts import ALL, NONE, USED
 from mcpgen.model.schema_sources import Source
 from mcpgen.names import folder
 from mcpgen.package import build_request, manifest, output, overrides
@@ -224,6 +225,8 @@ def update_request(options: PackageOptions, directory: Path) -> BuildRequest:
         raise OutputError(f"{directory}: expected a package of mcpgen's, got no {manifest.NAME}")
     before = record.options
     words = changed_features(before.words or before.features, options.features)
+    if options.parts and words[:1] == (NONE,) and not {ALL, "server"}.intersection(before.parts):
+        words = (*words, *default_features(selection(options.parts).parts))  # of a new server
     sources_of_program = options.sources or (
         _recorded_program(directory, record) if USED in words else ()
     )
@@ -292,6 +295,8 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
         notes += _report_gone_revisions(before, request)
         if request.options.runtime == "installed" and checking.changed_runtime(before):
             notes.append(f"the runtime changed: {_move(before.requires)}; {runtime.SOURCES}")
+    if before is not None:
+        notes += _report_gone_features(before.options.features, request.selection.features)
     if before is not None and before.options == request.options:
         notes += _report_gone_names(before.names, files)
         notes += _report_renamed_types(types, request.renamed_types, files)
@@ -312,6 +317,14 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
             *_next_commands(files, request, directory),
         ):
             console.summary(line)
+
+
+def _report_gone_features(before: Sequence[str], now: Sequence[str]) -> Iterator[str]:
+    """Yield a line that names former default features that a package no longer has, if any."""
+    gone = whole_features(before) - whole_features(now)
+    names = [each.name for each in FEATURES if each.was_default and each.name in gone]
+    if names:
+        yield f"the package no longer has {', '.join(names)}; name these features to keep them"
 
 
 def _used_lines(used_by: UsedBy | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ import keyword
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Literal
@@ -21,7 +21,7 @@ from mcpgen.errors import ManifestError, UsageError
 from mcpgen.input_files import read_json
 from mcpgen.json_types import is_object
 from mcpgen.model import runtime
-from mcpgen.model.choice import selection
+from mcpgen.model.choice import recorded_features, selection
 from mcpgen.model.parts import EVERYTHING, Selection
 from mcpgen.model.runtime import Runtime
 from mcpgen.names import Library
@@ -75,8 +75,7 @@ class Options:
         transports: The transports that were chosen.
         models: The library of the models; no member of the file for msgspec.
         features: The features that were chosen, as in `Selection`; no member of the file for all of
-            them. Packages of earlier versions do not name features that became a default later, but
-            have them.
+            them.
         gitattributes: Whether a file tells Git that the package is generated; no member if so.
         runtime: The form of the package; no member if it is vendored.
         sources: Files and folders of the program whose used features the package has, from the
@@ -260,6 +259,9 @@ def read(directory: Path) -> Manifest | None:
         expected = "a patch in its place: remove it, mcpgen update --force, edit, mcpgen patch"
         raise place.at("adopted").error(expected, "rules of an earlier version")
     record = convert(_complete_members(document), Manifest, place)
+    options = record.options
+    chosen = recorded_features(options.features, options.parts, options.transports)
+    record = replace(record, options=replace(options, features=chosen))
     _check_texts(record, place)
     return record
 

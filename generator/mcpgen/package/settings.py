@@ -17,8 +17,8 @@ from mcpgen import paths
 from mcpgen.errors import SettingsError, UsageError
 from mcpgen.input_files import check_json, read_text
 from mcpgen.json_types import is_array, is_object
-from mcpgen.model.choice import changed_features, selection
-from mcpgen.model.parts import NONE, USED
+from mcpgen.model.choice import changed_features, selection, short_words
+from mcpgen.model.parts import USED
 from mcpgen.toml_records import MAX_BYTES, Place, convert, parse_toml
 
 FILE = "pyproject.toml"
@@ -140,7 +140,7 @@ class Settings:
         text = f"{FILE}: [tool.mcpgen] configures this project; "
         if features and len(self.packages) == 1:
             words = changed_features(self.packages[0].features, features)
-            names = words if USED in words else selection(features=words).features or (NONE,)
+            names = words if USED in words else short_words(selection(features=words).features)
             listed = ", ".join(f'"{name}"' for name in names)
             return f"{text}write features = [{listed}] there, and run mcpgen"
         return f"{text}change it, and run mcpgen without options"

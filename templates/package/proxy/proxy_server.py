@@ -40,7 +40,7 @@ from ..runtime.pending_requests import PendingRequests
 from ..runtime.request_context import RequestContext
 from ..server.serving import Announcer
 from ..server.toolkit.dispatcher import Dispatcher, Handler
-from ..server.toolkit.mounting import NOTHING_OF_ITS_OWN, mount_server
+from ..server.toolkit.mounting import NOTHING_OF_ITS_OWN, MountingDispatcher, mount_server
 from .extensions import EXTENSIONS
 from .upstream import PassedMethods, Upstream
 from .upstream_pool import UpstreamPool
@@ -71,7 +71,7 @@ class ProxyPackage:
 OWN_PACKAGE = ProxyPackage(connect, REVISIONS)
 
 
-class Proxy(Dispatcher):
+class Proxy(MountingDispatcher):
     """A dispatcher that forwards requests to another server.
 
     Args:
@@ -236,7 +236,7 @@ class Proxy(Dispatcher):
         raise TypeError(NOTHING_OF_ITS_OWN)
 
 
-class ConfigProxy(Dispatcher):
+class ConfigProxy(MountingDispatcher):
     """A dispatcher for the servers of a configuration, with the name of each server as prefix.
 
     Servers that can't be reached are logged; opening is retried when a server is used.

@@ -29,6 +29,7 @@ from .decorators import wire_members
 from .registry import NO_CACHING, CacheHint, Listed, checked_tags
 from .revision_types import field_type, structs_in
 from .server import ServerKernel
+from .varying_registry import varying
 from .signatures import local_names
 from .tools import ToolRunner
 
@@ -58,7 +59,7 @@ class AppServer(ServerKernel):
 
     def _use_options(self, options: dict[str, Any]) -> None:
         self._unknown_uis = set()
-        self._dispatcher.registries.tools.view = self._tools_for
+        varying(self._dispatcher.registries)[0].view = self._tools_for
         super()._use_options(options)
 
     def ui(

@@ -14,14 +14,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import (
-    Callable,
-    Collection,
-    Coroutine,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
@@ -181,63 +174,6 @@ Respond: TypeAlias = Callable[[RequestContext], Coroutine[Any, Any, Any] | None]
 Item = TypeVar("Item", bound=Registered)
 
 
-class Follower(Protocol):
-    """Copies the items of a registry to the registry of a server that mounts its server."""
-
-    def check(self, key: str) -> None:
-        """Check that an item can be added under a key.
-
-        Raises:
-            ValueError: The name that the item would get is taken or invalid.
-        """
-        ...
-
-    def refresh(self) -> None:
-        """Copy a change."""
-        ...
-
-
-class ItemSource(Protocol):
-    """A mounted server, as the source of items of a registry."""
-
-    def shown_items(self, items: Mapping[str, Any], request: RequestContext) -> Mapping[str, Any]:
-        """The items of the registry, with those of the mounted server as a session shows them."""
-        ...
-
-    async def listed_items(
-        self, items: Mapping[str, Any], request: RequestContext
-    ) -> Mapping[str, Any]:
-        """Items of the registry, with those of the mounted server as it lists them now."""
-        ...
-
-    def find_unregistered(self, key: str, request: RequestContext) -> Any:
-        """The item that the mounted server may have without registration; else `None`.
-
-        The item has the attribute `inner_key`: its key in the mounted server.
-        """
-        ...
-
-    def has_session_rules(self) -> bool:
-        """Whether sessions of the mounted server may show different items."""
-        ...
-
-
-class SessionRules(Protocol):
-    """Differences between what sessions show and the enabled items."""
-
-    def shown_items(
-        self, items: Mapping[str, Item], every: Mapping[str, Item], request: RequestContext
-    ) -> Mapping[str, Item]:
-        """The items that the session of a request shows.
-
-        Args:
-            items: The items that are enabled for all sessions.
-            every: All registered items.
-            request: The request.
-        """
-        ...
-
-
 class Registry(Generic[Item]):
     """Registered items of one kind by key, in the order of registration.
 
@@ -249,16 +185,14 @@ class Registry(Generic[Item]):
 
     Attributes:
         row: As passed.
-        items: The enabled items by key. Only the methods change them.
+        items: The items by key that requests find. Only the methods change them.
         needs_scopes: Whether items that need scopes were added.
         hides_forbidden: Whether items are left out of a list if the principal lacks their scopes.
             A list that has such items is private.
-        followers: Copy the items to other registries.
-        rules: Rules of sessions that show other items than the enabled ones; `None` for no rules.
-        sources: The registries of mounted servers.
-        view: Changes or omits items for the client of a list request; `None` for all items as
-            they are.
+        varies: Whether a request may find other items than `items`; see `VaryingRegistry`.
     """
+
+    varies = False
 
     def __init__(
         self,
@@ -272,15 +206,8 @@ class Registry(Generic[Item]):
         self._cache = cache
         self._on_change = on_change
         self.items: dict[str, Item] = {}
-        self._registered: dict[str, Item] = {}  # the disabled items too
-        self._disabled: set[str] = set()
-        self._mounted: set[str] = set()
-        self.followers: list[Follower] = []
         self.needs_scopes = False
         self.hides_forbidden = False
-        self.rules: SessionRules | None = None
-        self.sources: list[ItemSource] = []
-        self.view: Callable[[Mapping[str, Any], RequestContext], Mapping[str, Any]] | None = None
         self._pages: dict[tuple[str, str | None], Any] = {}
 
     def add(self, key: str, item: Item) -> None:
@@ -291,7 +218,7 @@ class Registry(Generic[Item]):
         """
         self.check(key)
         check_json(item.wire("any"), f"{self.row.kind} {key!r}")
-        self._registered[key] = self.items[key] = item
+        self.items[key] = item
         self.needs_scopes = self.needs_scopes or bool(item.scopes)
         self._publish_change()
 
@@ -299,113 +226,48 @@ class Registry(Generic[Item]):
         """Check that an item can be added under a key.
 
         Raises:
-            ValueError: The key is taken here, or where the items are mounted.
+            ValueError: The key is taken.
         """
-        if key in self._registered:
+        if self.find(key) is not None:
             raise ValueError(f"{self.row.kind} {key!r} is registered already")
-        for follower in self.followers:
-            follower.check(key)
 
     def remove(self, key: str) -> None:
         """Remove an item.
 
         Raises:
             LookupError: There is no item under this key.
-            ValueError: It is an item of a mounted server.
         """
-        if key not in self._registered:
+        if self.items.pop(key, None) is None:
             raise LookupError(f"there is no {self.row.kind} {key!r}")
-        if key in self._mounted:
-            raise ValueError(
-                f"{self.row.kind} {key!r} belongs to a mounted server: remove it there, or "
-                "disable it"
-            )
-        del self._registered[key]
-        self._disabled.discard(key)
-        if self.items.pop(key, None) is not None:
-            self._publish_change()
-
-    def replace_mounted(self, removed: Collection[str], added: Mapping[str, Item]) -> None:
-        """Remove and append items of a mounted server. A key that was disabled stays so."""
-        for key in removed:
-            del self._registered[key]
-        self._mounted.difference_update(removed)
-        self._mounted.update(added)
-        self._registered.update(added)
-        self.needs_scopes = self.needs_scopes or any(item.scopes for item in added.values())
-        self._show_enabled()
-
-    def _show_enabled(self) -> None:
-        registered = self._registered.items()
-        self.items = {key: item for key, item in registered if key not in self._disabled}
         self._publish_change()
 
     def _publish_change(self) -> None:
         self._pages.clear()
         self._on_change()
-        for follower in self.followers:
-            follower.refresh()
 
-    def all(self) -> Iterator[Item]:
-        """The items, the disabled ones too."""
-        yield from self._registered.values()
-
-    def all_keys(self) -> Collection[str]:
-        """The keys of all items."""
-        return self._registered.keys()
+    def all(self) -> Mapping[str, Item]:
+        """All registered items, also those that no request finds."""
+        return self.items
 
     def find(self, key: str) -> Item | None:
-        """The item under a key, even if it is disabled; `None` if there is none."""
-        return self._registered.get(key)
+        """The item under a key, also one that no request finds."""
+        return self.items.get(key)
 
     def items_for(self, request: RequestContext) -> Mapping[str, Item]:
-        """The items that the session of a request shows."""
-        items: Mapping[str, Item] = self.items
-        for source in self.sources:
-            items = source.shown_items(items, request)
-        if self.rules is None:
-            return items
-        return self.rules.shown_items(items, self._registered, request)
+        """The items that a request finds, whatever its principal may use."""
+        return self.items
 
     def item_of(self, request: RequestContext, key: str) -> Item | None:
-        """The item that a request is about, as its session shows it; `None` if it is unknown."""
-        if self.rules is None and not self.sources:
-            return self.items.get(key)
-        return self.items_for(request).get(key) or self.find_unregistered(key, request)
+        """The item that a request is about; `None` if it finds none."""
+        return self.items.get(key)
 
-    def find_unregistered(self, key: str, request: RequestContext) -> Item | None:
-        """An item that only a mounted server knows; `None` if there is none, or it is registered.
-
-        If several may have it, it is one of the server with the longest prefix.
-        """
-        if key in self._registered:
-            return None
-        items = [source.find_unregistered(key, request) for source in self.sources]
-        known = [item for item in items if item is not None]
-        return min(known, key=lambda item: len(item.inner_key), default=None)
-
-    def has_session_rules(self) -> bool:
-        """Whether sessions may show other items than the enabled ones."""
-        return self.rules is not None or any(each.has_session_rules() for each in self.sources)
-
-    def is_disabled(self, key: str) -> bool:
-        """Whether a key is disabled, with or without a registered item."""
-        return key in self._disabled
-
-    def keys(self, names: Collection[str], tags: Collection[str]) -> set[str]:
-        """The keys of the items with one of these keys or tags."""
-        registered = self._registered.items()
-        return {key for key, item in registered if key in names or item.tags.intersection(tags)}
-
-    def switch(self, keys: Collection[str], *, enabled: bool) -> None:
-        """Enable or disable items; the order of registration stays."""
-        before = len(self._disabled)
-        if enabled:
-            self._disabled.difference_update(keys)
-        else:
-            self._disabled.update(keys)
-        if len(self._disabled) != before:
-            self._show_enabled()
+    def visible_items(self, request: RequestContext) -> Mapping[str, Item]:
+        """The items that a request finds, and that its principal may see."""
+        found = self.items_for(request)
+        if self.hides_forbidden and any(item.scopes for item in found.values()):
+            has_scopes = PRINCIPAL.get().has_scopes
+            return {key: item for key, item in found.items() if has_scopes(*item.scopes)}
+        return found
 
     async def page(self, request: RequestContext) -> Any:
         """The result of a list request, in the revision's own type.
@@ -413,47 +275,25 @@ class Registry(Generic[Item]):
         Raises:
             InvalidParamsError: The cursor is not one of this list.
         """
-        listed: Mapping[str, Listed] = self.visible_items(request)
-        if self.sources:
-            listed = await self.listed_now(listed, request)
-        if self.view is not None:
-            listed = self.view(listed, request)
-        if listed is not self.items:
-            return self.page_of(request, listed)
+        return self._page_of(request, self.visible_items(request))
+
+    def _page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
+        """The result of a list request, from what it lists."""
         cursor = getattr(request.params, "cursor", None)
         cursor = cursor if isinstance(cursor, str) else None
+        if listed is not self.items:
+            return self._encoded_page(request, cursor, listed, self._private_hint())
         place = request.revision.name, cursor
         result = self._pages.get(place)
         if result is None:
-            result = self._encoded_page(request, cursor, self.items, self._cache)
+            result = self._encoded_page(request, cursor, listed, self._cache)
             if cursor is None or len(self._pages) < len(self.items):
                 self._pages[place] = result
         return result
 
-    def visible_items(self, request: RequestContext) -> Mapping[str, Item]:
-        """The items that the session of a request shows, and that its principal may see."""
-        listed = self.items_for(request)
-        if self.hides_forbidden and any(item.scopes for item in listed.values()):
-            has_scopes = PRINCIPAL.get().has_scopes
-            return {key: item for key, item in listed.items() if has_scopes(*item.scopes)}
-        return listed
-
-    async def listed_now(
-        self, listed: Mapping[str, Listed], request: RequestContext
-    ) -> Mapping[str, Listed]:
-        """The items, with current lists of mounted servers."""
-        for source in self.sources:
-            listed = await source.listed_items(listed, request)
-        return listed
-
-    def page_of(self, request: RequestContext, listed: Mapping[str, Listed]) -> Any:
-        """The result of a list request whose items depend on the principal or session."""
-        cursor = getattr(request.params, "cursor", None)
-        cursor = cursor if isinstance(cursor, str) else None
-        cache = CacheHint(self._cache.ttl_ms, "private")
-        if self.has_session_rules():
-            cache = NO_CACHING
-        return self._encoded_page(request, cursor, listed, cache)
+    def _private_hint(self) -> CacheHint:
+        """The cache hint of a list that depends on the principal or the session."""
+        return CacheHint(self._cache.ttl_ms, "private")
 
     def _encoded_page(
         self,

@@ -401,7 +401,7 @@ def resource_of(
             uri, resources.items_for(request), templates.items_for(request)
         )
     except ResourceNotFoundError:
-        unregistered = resources.find_unregistered(uri, request)
+        unregistered = resources.item_of(request, uri)  # of a server that is a proxy
         if unregistered is None:
             raise
         return unregistered, {}

@@ -33,6 +33,7 @@ from .context import Context
 from .decorators import Decorators
 from .dispatcher import Dispatcher
 from .registry import Listed, checked_tags
+from .varying_registry import varying
 from .tools import Tool
 
 SEARCH, CALL = "search_tools", "call_tool"
@@ -94,7 +95,8 @@ class CallTool(Tool):
     @property
     def secret_names(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride] - not cached, as tools come and go
         """Names of secret arguments of all tools, since a call contains those of one of them."""
-        others = (each for each in self._dispatcher.registries.tools.all() if each is not self)
+        tools = self._dispatcher.registries.tools.all().values()
+        others = (each for each in tools if each is not self)
         return frozenset(name for each in others for name in each.secret_names)
 
     def _respond(self, request: RequestContext) -> Coroutine[Any, Any, Any] | None:
@@ -126,7 +128,7 @@ class Discovery:
     """
 
     def __init__(self, dispatcher: Dispatcher, search: ToolSearch) -> None:
-        self._tools = dispatcher.registries.tools
+        self._tools = varying(dispatcher.registries)[0]
         self._search = search
         self._shown = frozenset(search.listed)
         self._view = self._tools.view
@@ -177,9 +179,7 @@ class Discovery:
             request.peer_info,
             request.peer_capabilities,
         )
-        tools: Mapping[str, Listed] = self._tools.visible_items(listing)
-        if self._tools.sources:
-            tools = await self._tools.listed_now(tools, listing)
+        tools = await self._tools.listed_now(self._tools.visible_items(listing), listing)
         wires = (
             (item.wire("any"), item) for key, item in tools.items() if key not in (SEARCH, CALL)
         )

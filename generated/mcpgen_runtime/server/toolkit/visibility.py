@@ -21,6 +21,7 @@ from ...runtime.request_context import RequestContext
 from .registry import Item, ItemRegistries, Registered, checked_tags
 from .server import ServerKernel
 from .session_values import connection_of_session
+from .varying_registry import varying
 
 _MOST_RULES = 100  # of one session
 _VISIBILITY = "visibility in a session"
@@ -139,7 +140,7 @@ def switch_items(
     """Enable or disable the items with one of these names or tags; see `ServerVisibility`."""
     tags = checked_tags(tags)
     _check_registered(registries, names, tags)
-    for registry in registries:
+    for registry in varying(registries):
         registry.switch(registry.keys(names, tags), enabled=enabled)
 
 
@@ -152,10 +153,10 @@ def _check_registered(
         LookupError: A name or tag fits nothing.
     """
     for name in names:
-        if not any(registry.keys((name,), ()) for registry in registries):
+        if not any(registry.keys((name,), ()) for registry in varying(registries)):
             raise LookupError(f"nothing is registered with the name {name!r}")
     for tag in tags:
-        if not any(registry.keys((), (tag,)) for registry in registries):
+        if not any(registry.keys((), (tag,)) for registry in varying(registries)):
             raise LookupError(f"nothing is registered with the tag {tag!r}")
 
 
@@ -233,16 +234,17 @@ class VisibilityRules(NamedTuple):
 
     def of(self, connection: Connection) -> tuple[Rule, ...]:
         """The rules of the session of a connection."""
-        table = self.registries.tools.rules
+        table = varying(self.registries)[0].rules
         return table.by_connection.get(connection, ()) if isinstance(table, RuleTable) else ()
 
     def replace(self, connection: Connection, new: Iterable[tuple[Any, ...]]) -> None:
         """Replace the rules of a session; each new one has the members of `Rule` as a tuple."""
-        table = self.registries.tools.rules
+        registries = varying(self.registries)
+        table = registries[0].rules
         if not isinstance(table, RuleTable):
             table = RuleTable()
-            for registry in self.registries:
-                registry.rules = table
+            for registry in registries:
+                registry.use_rules(table)
         table.by_connection[connection] = tuple(Rule(*each) for each in new)
 
     def share(self, worker: Any) -> None:

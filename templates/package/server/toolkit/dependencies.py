@@ -423,7 +423,8 @@ class Overriding(ServerKernel):
 def _dependencies(dispatcher: Dispatcher) -> Iterator[Dependencies]:
     """The dependencies of all registered functions, those of mounted servers included."""
     for each in dispatcher.all_servers():
-        items: list[Any] = [item for registry in each.registries for item in registry.all()]
-        for item in (*items, *each.functions.values()):
+        items: list[Any] = [*each.functions.values()]
+        items += [item for registry in each.registries for item in registry.all().values()]
+        for item in items:
             if isinstance(item.dependencies, Dependencies):
                 yield item.dependencies

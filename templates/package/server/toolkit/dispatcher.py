@@ -22,7 +22,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias
@@ -54,7 +54,6 @@ from .registry import (
     TOOLS_CHANGED,
     Cacheable,
     CacheHint,
-    Follower,
     ItemList,
     ItemRegistries,
     Registry,
@@ -207,19 +206,6 @@ class Hooks(msgspec.Struct, kw_only=True):
     required_scopes: Callable[[RequiredScopes], RequiredScopes] | None = None
 
 
-class MountedServer(Protocol):
-    """A server that is mounted on another one."""
-
-    @property
-    def server(self) -> Dispatcher:
-        """Handles its requests."""
-        ...
-
-    def pass_subscription(self, uris: Collection[str]) -> None:
-        """Pass on the resources that a stream subscribes to, by their URIs in the outer server."""
-        ...
-
-
 class Dispatcher:
     """Handles the requests of a server by the registered functions.
 
@@ -258,10 +244,11 @@ class Dispatcher:
         shares: Functions that receive the shared state; see `Service.share`.
         default_runner: Runs the calls of tools without a runner of their own.
         state: The value that the lifespan yielded.
-        mounts: The servers that are mounted on it, in order.
-        mounted_on: The servers that it is mounted on.
-        method_followers: Serve its methods on the servers that it is mounted on.
+        mounts: The servers that are mounted on it, in order; see `MountingDispatcher`.
     """
+
+    registry_class: ClassVar[type[Registry[Any]]] = Registry
+    mounts: Sequence[Any] = ()
 
     is_open: ClassVar[bool] = False
     """Whether it has unregistered items, as a proxy has: only requests to it list and find them."""
@@ -296,9 +283,6 @@ class Dispatcher:
         self.shares: list[Callable[[Any], None]] = []
         self.default_runner: ToolRunner | None = None
         self.state: ContextVar[Any] = ContextVar("state", default=None)
-        self.mounts: list[MountedServer] = []
-        self.mounted_on: list[Dispatcher] = []
-        self.method_followers: list[Follower] = []
         self._forbidden: ForbiddenItems = settings.forbidden_items
         self._descriptions: dict[tuple[str, bool], Description] = {}
         self._tool_results: dict[str, ToolResultBuilder] = {}
@@ -313,7 +297,8 @@ class Dispatcher:
     def _new_registry(self, row: ItemList) -> Registry[Any]:
         settings = self.settings
         changed = partial(self._list_changed, row)
-        registry = Registry[Any](row, settings.page_size, settings.cache[row.hint], changed)
+        hint = settings.cache[row.hint]
+        registry = self.registry_class(row, settings.page_size, hint, changed)
         registry.hides_forbidden = settings.forbidden_items == "hidden"
         return registry
 
@@ -325,32 +310,17 @@ class Dispatcher:
 
     def all_servers(self) -> list[Dispatcher]:
         """This server, and all that are mounted on it directly or indirectly, each once."""
-        servers: list[Dispatcher] = [self]
-        for mount in self.mounts:
-            servers += [each for each in mount.server.all_servers() if each not in servers]
-        return servers
+        return [self]
 
     @asynccontextmanager
     async def lifespans(self) -> AsyncGenerator[Mapping[ContextVar[Any], Any]]:
         """The lifespans of all servers, each entered once.
 
-        All are entered before `wait_until_ready` waits for slow starts, such as connections.
-
         Yields:
             The values that they yielded, for `use_state`.
         """
-        states: dict[ContextVar[Any], Any] = {}
-        servers = self.all_servers()
-        async with AsyncExitStack() as stack:
-            for each in servers:
-                if each.lifespan is not None:
-                    states[each.state] = await stack.enter_async_context(each.lifespan())
-            for each in reversed(servers):
-                await each.wait_until_ready(states)
-            yield states
-
-    async def wait_until_ready(self, states: Mapping[ContextVar[Any], Any]) -> None:
-        """Wait for the connections that the lifespan opens; `states` has all lifespans' values."""
+        async with nullcontext() if self.lifespan is None else self.lifespan() as state:
+            yield {self.state: state}
 
     def use_state(self, states: Mapping[ContextVar[Any], Any] | None) -> Any:
         """Set the values of lifespans for the current task; return that of the server's own one."""
@@ -394,17 +364,11 @@ class Dispatcher:
         return self.application is self and not is_answered_elsewhere
 
     def subscription_listener(self) -> OnSubscription | None:
-        """The callback for the URIs that a stream subscribes to; `None` without mounted servers."""
-        return self._pass_subscription if self.mounts else None
-
-    def _pass_subscription(self, uris: Collection[str]) -> None:
-        for mount in self.mounts:
-            mount.pass_subscription(uris)
+        """The callback for the URIs that a stream subscribes to, if there is one."""
+        return None
 
     async def notified(self, context: RequestContext) -> None:
-        """Pass a notification to handlers of the user, and to mounted servers."""
-        for mount in self.mounts:
-            await mount.server.application.notified(context)
+        """Pass a notification to handlers of the user."""
         if self.overrides is not None:
             await self.overrides.notified(context)
 
@@ -474,14 +438,10 @@ class Dispatcher:
 
     def check_method(self, name: str) -> None:
         """Check that a method is not handled already where this server is mounted."""
-        for follower in self.method_followers:
-            follower.check(name)
 
     def methods_changed(self) -> None:
-        """Update the declared capabilities, and the servers that this one is mounted on."""
+        """Update the declared capabilities."""
         self._descriptions.clear()
-        for follower in self.method_followers:
-            follower.refresh()
 
     def _list_changed(self, row: ItemList) -> None:
         """Serve the requests of a list that has changed, and announce the change."""
@@ -526,10 +486,10 @@ class Dispatcher:
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
         name, tools = request.params.name, self._tools
         tool: Tool | None
-        if tools.rules is None and not tools.sources and not tools.needs_scopes:
-            tool = tools.items.get(name)
-        else:
+        if tools.varies or tools.needs_scopes:
             tool = self.permitted_item(tools, request, name)
+        else:
+            tool = tools.items.get(name)
         if tool is None:
             raise InvalidParamsError(f"unknown tool: {safe_repr(name)}")
         return self.call_item(tool, request)

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -18,19 +20,88 @@ import msgspec
 
 from ..._wire import convert, encode, replace
 from ...errors import ProtocolError
+from ...facts import Revisions
+from ...protocol.lifecycle import OnSubscription
 from ...protocol.requests import RESOURCE_UPDATED
 from ...runtime.pages import next_cursor, pages_of
 from ...runtime.pending_requests import PendingRequests
 from ...runtime.request_context import RequestContext
-from .dispatcher import LIST_CHANGES, Dispatcher
+from ..serving import Announcer
+from .dispatcher import LIST_CHANGES, Dispatcher, Hooks, ServerSettings
 from .mounted_items import Mount, MountedItem, UnregisteredItem
-from .registry import Registry
+from .varying_registry import VaryingRegistry, varying
 
 NOTHING_OF_ITS_OWN = "a proxy has nothing of its own: mount it on a server that has"
 
 _PREFIX = re.compile(r"[A-Za-z0-9_.\-]+")
 
 _logger = logging.getLogger(__name__)
+
+
+class MountingDispatcher(Dispatcher):
+    """A dispatcher that others are mounted on.
+
+    Attributes:
+        mounted_on: The servers that it is mounted on.
+        method_followers: Serve its methods on these servers.
+    """
+
+    registry_class = VaryingRegistry
+
+    def __init__(
+        self, settings: ServerSettings, announcer: Announcer, revisions: Revisions, hooks: Hooks
+    ) -> None:
+        self.mounts: Sequence[Mount] = []
+        self.mounted_on: list[MountingDispatcher] = []
+        self.method_followers: list[_MethodFollower] = []
+        super().__init__(settings, announcer, revisions, hooks)
+
+    def all_servers(self) -> list[Dispatcher]:
+        servers: list[Dispatcher] = [self]
+        for mount in self.mounts:
+            servers += [each for each in mount.server.all_servers() if each not in servers]
+        return servers
+
+    @asynccontextmanager
+    async def lifespans(self) -> AsyncGenerator[Mapping[ContextVar[Any], Any]]:
+        """The lifespans of all servers, each entered once.
+
+        All are entered before `wait_until_ready` waits for slow starts, such as connections.
+        """
+        states: dict[ContextVar[Any], Any] = {}
+        servers = self.all_servers()
+        async with AsyncExitStack() as stack:
+            for each in servers:
+                if each.lifespan is not None:
+                    states[each.state] = await stack.enter_async_context(each.lifespan())
+            for each in reversed(servers):
+                if isinstance(each, MountingDispatcher):
+                    await each.wait_until_ready(states)
+            yield states
+
+    async def wait_until_ready(self, states: Mapping[ContextVar[Any], Any]) -> None:
+        """Wait for the connections that the lifespan opens; `states` has all lifespans' values."""
+
+    def subscription_listener(self) -> OnSubscription | None:
+        return self._pass_subscription if self.mounts else None
+
+    def _pass_subscription(self, uris: Collection[str]) -> None:
+        for mount in self.mounts:
+            mount.pass_subscription(uris)
+
+    async def notified(self, context: RequestContext) -> None:
+        for mount in self.mounts:
+            await mount.server.application.notified(context)
+        await super().notified(context)
+
+    def check_method(self, name: str) -> None:
+        for follower in self.method_followers:
+            follower.check(name)
+
+    def methods_changed(self) -> None:
+        super().methods_changed()
+        for follower in self.method_followers:
+            follower.refresh()
 
 
 def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> None:
@@ -47,13 +118,16 @@ def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Non
             it lists items by low-level handlers.
         RuntimeError: The server has a lifespan, and the outer server was started already.
     """
+    assert isinstance(own, MountingDispatcher)
+    assert isinstance(server, MountingDispatcher)
     mount = _new_mount(own, server, prefix)
     methods = _MethodFollower(mount, own)
-    followers = list(map(partial(_ItemFollower, mount), server.registries, own.registries))
+    registries = varying(server.registries), varying(own.registries)
+    followers = list(map(partial(_ItemFollower, mount), *registries))
     methods.check_all()
     for follower in followers:
         follower.check_all()
-    own.mounts.append(mount)
+    own.mounts = [*own.mounts, mount]
     server.mounted_on.append(own)
     for each in server.all_servers():
         if each.hooks.keys is not None:
@@ -65,7 +139,7 @@ def mount_server(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Non
     server.announcer.follow(partial(_announce, own, mount))
 
 
-def _new_mount(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Mount:
+def _new_mount(own: MountingDispatcher, server: MountingDispatcher, prefix: str | None) -> Mount:
     servers = server.all_servers()
     if own.is_open:
         raise TypeError(NOTHING_OF_ITS_OWN)
@@ -73,10 +147,9 @@ def _new_mount(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Mount
         raise ValueError(
             f"prefix: expected letters, digits, '_', '-' and '.', or None, got {prefix!r}"
         )
-    mounts = [each for each in own.mounts if isinstance(each, Mount)]
     if own in servers:
         raise ValueError(f"server {own.name!r} can't be mounted on itself, nor on one inside")
-    if any(each.server is server and each.prefix == prefix for each in mounts):
+    if any(each.server is server and each.prefix == prefix for each in own.mounts):
         raise ValueError(f"server {server.name!r} is mounted already with prefix {prefix!r}")
     for revision in server.revisions.values():
         overrides = server.overrides
@@ -91,7 +164,7 @@ def _new_mount(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Mount
             f"server {server.name!r} has a lifespan: mount it before run(), serve() or asgi()"
         )
     mount = Mount(server, prefix)
-    if mount.is_open and any(each.is_open and each.prefix == prefix for each in mounts):
+    if mount.is_open and any(each.is_open and each.prefix == prefix for each in own.mounts):
         raise ValueError(
             f"server {server.name!r}: expected a prefix of its own, since the names of a proxy "
             f"are not known here; got {prefix!r} again"
@@ -99,7 +172,7 @@ def _new_mount(own: Dispatcher, server: Dispatcher, prefix: str | None) -> Mount
     return mount
 
 
-def _is_served(server: Dispatcher) -> bool:
+def _is_served(server: MountingDispatcher) -> bool:
     """Whether a server, or one that it is mounted on, was started."""
     return server.is_served or any(map(_is_served, server.mounted_on))
 
@@ -123,12 +196,11 @@ def _announce(
 
 
 class _ItemFollower:
-    """Copies the items of a mounted server's registry into the registry of the outer server.
+    """Copies the items of a mounted server's registry into the registry of the outer server."""
 
-    It is a `Follower` of the inner registry, and an `ItemSource` of the outer one.
-    """
-
-    def __init__(self, mount: Mount, source: Registry[Any], target: Registry[Any]) -> None:
+    def __init__(
+        self, mount: Mount, source: VaryingRegistry[Any], target: VaryingRegistry[Any]
+    ) -> None:
         self._mount = mount
         self._source = source
         self._target = target
@@ -137,7 +209,7 @@ class _ItemFollower:
     def follow(self) -> None:
         """Copy the items, and their changes from now on."""
         self._source.followers.append(self)
-        self._target.sources.append(self)
+        self._target.add_source(self)
         self.refresh()
 
     def check(self, key: str) -> None:
@@ -221,7 +293,7 @@ class _ItemFollower:
 
     def check_all(self) -> None:
         """Check the keys of all items, disabled ones included."""
-        for key in self._source.all_keys():
+        for key in self._source.all():
             self.check(key)
 
     def refresh(self) -> None:

@@ -111,7 +111,6 @@ class CheckingServer(ServerKernel):
         TypeError: A revision requires a member of the server's description that nothing sets.
     """
 
-    _dispatcher_class = CheckedDispatcher
     # As of `CheckedDispatcher`.
     _item_options: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     _unset: ClassVar[Mapping[str, Collection[str]]] = {}

@@ -170,7 +170,8 @@ def _mounts(dispatcher: Dispatcher, request: RequestContext) -> list[Any]:
 def _is_shown(dispatcher: Dispatcher, mount: Any, visible: Mapping[str, Any], uri: str) -> bool:
     """Whether this server shows a skill or directory of a mounted one, by its outer URI."""
     if mount.is_open:
-        return not dispatcher.registries.resources.is_disabled(uri)
+        resources: Any = dispatcher.registries.resources  # a `VaryingRegistry`, as it has mounts
+        return not resources.is_disabled(uri)
     return any(key == uri or key.startswith(f"{uri}/") for key in visible)
 
 
