@@ -43,7 +43,7 @@ EXPORTS = (
     _export(".apps", "apps", "Csp"),
     _export(".apps", "apps+client", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     _export(".skills", "skills+client", "Skill", "SkillResource"),
-    _export(".auth.address_rules", "client+http", "AddressRules"),
+    _export(".framing.http_hosts", "client+http", "AddressRules"),
     _export(".auth.flows", "auth+client", "IdentityProvider"),
     _export(".auth.jwt_signing", "auth+client", "PrivateKey"),
     _export(".auth.registration", "auth+client", "client_metadata_document"),
