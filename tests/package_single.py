@@ -77,7 +77,7 @@ def serve_module(target: str, folder: Path) -> Iterator[str]:
 def write_package(mcpgen: str, folder: Path, revision: str) -> set[str]:
     """Generate a package, and write the documents' files beside it; what HTTP needs."""
     folder.mkdir(parents=True, exist_ok=True)
-    printed = run([mcpgen, "--revision", revision, "-o", "pkg"], folder)
+    printed = run([mcpgen, "--revision", revision, "--features", "sync", "-o", "pkg"], folder)
     for name, text in examples().items():
         (folder / name).write_text(text, "utf-8")
     match = FOR_HTTP.search(printed)

@@ -67,12 +67,12 @@ def test_a_feature_adds_its_public_names_alone(name: str) -> None:
     added = {each for row in exports.exports_of(chosen, unset=True) for each in row.names}
     added -= {each for row in exports.exports_of(without, unset=True) for each in row.names}
     brought = chosen.chosen
-    owners = {
-        name: {part.partition("+")[0] for part in row.parts}
-        for row in exports.EXPORTS
-        for name in row.names
-    }
-    assert added == {each for each in exports.missing_names(without) if owners[each] & brought}
+    owners: dict[str, list[set[str]]] = {}
+    for row in exports.EXPORTS:
+        needed = [set(part.split("+")) & {*NAMES} for part in row.parts]
+        owners |= {each: owners.get(each, []) + needed for each in row.names}
+    missing = exports.missing_names(without)
+    assert added == {each for each in missing if any(own <= brought for own in owners[each])}
     assert name in brought
     assert {each.name for each in chosen.absent} == set(NAMES) - brought
 
@@ -231,8 +231,7 @@ try:
 except pkg.MissingExtraError as error:
     errors.append(str(error))
 try:
-    with pkg.connect_sync([sys.executable, "-c", "input()"], restart=True):
-        pass
+    pkg.connect([sys.executable, "-c", "input()"], restart=True)
 except TypeError as error:
     errors.append(str(error))
 try:
@@ -687,7 +686,8 @@ with connect_sync(Path("server.py")) as blocking:
 
 def test_a_path_of_a_script_is_run_without_features(tmp_path: Path) -> None:
     folder = tmp_path / "packages"
-    write_package(render_selection("all", "all", (NEWEST,), features=NONE), folder)
+    files = render_selection("all", "all", (NEWEST,), features=("none", "sync"))
+    write_package(files, folder)
     (tmp_path / "server.py").write_text(SCRIPT.format(folder=str(folder)), "utf-8")
     done = subprocess.run(
         [sys.executable, "-c", USES_A_PATH, str(folder)],

@@ -515,7 +515,7 @@ def test_an_installed_runtime_has_all_but_rendered_features() -> None:
     chosen = selection(("client",), ("stdio",), features=("none",), runtime="installed")
     rendered_ones = {each.name for each in feature_table.FEATURES if each.is_rendered}
     contents = features(chosen, newest)
-    assert {each.name for each in contents.absent} == rendered_ones == {"groups"}
+    assert {each.name for each in contents.absent} == rendered_ones == {"groups", "sync"}
     with pytest.raises(UsageError, match="pydantic"):
         features(selection(models="pydantic", runtime="installed"), newest)
 
@@ -565,6 +565,8 @@ assert ServerSession is server.ServerSession
 
 
 def test_a_package_of_one_revision_has_one_class_of_each_kind(tmp_path: Path) -> None:
-    folder = write_package(rendered("all", "all", (NEWEST,), features=("methods",)), tmp_path)
+    folder = write_package(
+        rendered("all", "all", (NEWEST,), features=("methods", "sync")), tmp_path
+    )
     program = ONE_CLASS.format(folder=spec_of(NEWEST).folder)
     subprocess.run([sys.executable, "-c", program, str(folder)], check=True)

@@ -58,7 +58,8 @@ USES = {
     "from pkg import KeyRing, Server\nServer('a', state_key=b'k')": "scaling",
     SERVER + "@server.tool(input_schema={})\ndef a(): ...": "schemas",
     SERVER + "server.asgi(shared='redis://a')": "shared",
-    "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart",
+    "from pkg import connect_sync\nconnect_sync('a', restart=True)": "restart sync",
+    "from pkg import SyncClientGroup": "groups sync",
     "from pkg import connect\nconnect({'mcpServers': {}})": "groups",
     "from pkg import connect\nconnect('mcp.json')": "groups",
     # Members of a context and of a client.
@@ -269,7 +270,7 @@ def test_a_program_runs_with_the_features_that_it_uses(
 CLIENTS: dict[str, tuple[set[str], str]] = {
     "client.py": (set(), "forecast: Weather forecast for a city.\nOslo: sun for 3 days\n"),
     "calls.py": (set(), "Oslo: sun for 3 days\nBergen was cancelled\n"),
-    "inputs.py": ({"groups", "subscriptions"}, "Key: forecast\n"),
+    "inputs.py": ({"groups", "subscriptions", "sync"}, "Key: forecast\n"),
 }
 """Clients of the documents: the features that they and their server use, and what they print."""
 

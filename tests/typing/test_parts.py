@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]
 
 ALL, NONE = ("all",), ("none",)
 DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
-SOME = ("auth", "mount", "inspector", "elicitation", "direct", "methods", "reload")
+SOME = ("auth", "sync", "mount", "inspector", "elicitation", "direct", "methods", "reload")
 OTHERS = ("groups", "proxy", "openapi", "telemetry", "restart", "migration", "dependencies")
 CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
     *((*choice, "", ALL) for choice in PAIRWISE),

@@ -43,7 +43,7 @@ EXPORTS = (
     _export(".apps", "apps", "Csp"),
     _export(".apps", "apps+client", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     _export(".skills", "skills+client", "Skill", "SkillResource"),
-    _export(".auth.address_rules", "client+http", "AddressRules"),
+    _export(".framing.http_hosts", "client+http", "AddressRules"),
     _export(".auth.flows", "auth+client", "IdentityProvider"),
     _export(".auth.jwt_signing", "auth+client", "PrivateKey"),
     _export(".auth.registration", "auth+client", "client_metadata_document"),
@@ -83,16 +83,16 @@ EXPORTS = (
         "ClientRequest",
     ),
     _export(".runtime.task_handle", "tasks+client tasks+mutual+server", "TaskHandle", "TaskUpdate"),
-    _export(".client.sync_base", "tasks+client", "SyncTaskHandle"),
+    _export(".client.sync_base", "tasks+sync", "SyncTaskHandle"),
     _export(".client.client_settings", "client", "Caching", "ClientLimits", "Timeouts"),
     _export(".client.served_tasks", "tasks+mutual+client", "ClientTasks"),
     _export(".client.client_settings", "restart", "Restart"),
     _export(".client.client_settings", "groups", "ConfigInput"),
     _export(".client.client_settings", "cards+client groups", "ServerDocument"),
     _export(".client.card_reader", "cards+client", "read_server_card"),
-    _export(".client.sync", "client", "SyncStartedCall"),
-    _export(".client.sync_client", "client", "SyncClient", "SyncClientHandlers", "connect_sync"),
-    _export(".client.sync_client", "groups", "SyncClientGroup"),
+    _export(".client.sync", "sync", "SyncStartedCall"),
+    _export(".client.sync_client", "sync", "SyncClient", "SyncClientHandlers", "connect_sync"),
+    _export(".client.sync_client", "groups+sync", "SyncClientGroup"),
     _export(
         ".errors",
         "protocol",
@@ -294,7 +294,7 @@ _EXTENSION_ENTRIES = (
     ("types", "__init__.py"),
     ("types", "methods.py"),
     ("client", "client.py"),
-    ("client", "client_sync.py"),
+    ("sync", "client_sync.py"),
     ("server", "server.py"),
 )
 """Entry files in the folder of each extension, likewise."""
@@ -395,9 +395,11 @@ def home_of(module: str, folders: Sequence[str]) -> str:
 
 def missing_names(features: Features) -> dict[str, str]:
     """Public names of available features that a package does not have, each with its feature."""
-    absent = features.parts_of(feature.name for feature in features.absent)
-    rows = ((part, row) for row in EXPORTS for part in row.parts & absent)
-    names = {name: part.partition("+")[0] for part, row in rows for name in row.names}
+    absent = [feature.name for feature in features.absent]
+    parts = features.parts_of({*features.chosen, *absent})
+    rows = ((part, row) for row in EXPORTS for part in sorted(row.parts & parts))
+    lacking = ((each, row) for part, row in rows for each in part.split("+") if each in absent)
+    names = {name: each for each, row in lacking for name in row.names}
     present = {name for row in exports_of(features, unset=True) for name in row.names}
     return {name: names[name] for name in sorted(names.keys() - present)}
 

@@ -167,6 +167,11 @@ FEATURES = (
         options=("tool.input_schema", "tool.output_schema"),
     ),
     Feature(
+        "sync",
+        frozenset({"client"}),
+        is_rendered=True,
+    ),
+    Feature(
         "groups",
         frozenset({"client"}),
         brings=("subscriptions",),

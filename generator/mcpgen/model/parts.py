@@ -271,10 +271,13 @@ class Features:
     def parts_of(self, names: Iterable[str]) -> frozenset[str]:
         """Features, and the sides of each that a package has, as in `auth+client`.
 
-        Parts for tasks that either side may request are `tasks+mutual+client` and the like.
+        Parts of blocking clients are `groups+sync` and the like; those for tasks that either side
+        may request `tasks+mutual+client`.
         """
+        own = set(names)
         sides = [name for name in PEERS if getattr(self, name)]
-        parts = {part for each in names for part in (each, *(f"{each}+{s}" for s in sides))}
+        beside = (*sides, *own & {"sync"})
+        parts = {part for each in own for part in (each, *(f"{each}+{b}" for b in beside))}
         if "tasks" in parts and self.tasks_both_ways:
             parts.update(f"tasks+mutual+{side}" for side in sides)
         return frozenset(parts)

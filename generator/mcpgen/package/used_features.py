@@ -341,17 +341,21 @@ def _by_key(rows: Iterable[tuple[str, T]]) -> dict[str, tuple[T, ...]]:
 
 
 def _names_of_features() -> Iterator[tuple[str, str]]:
-    """Yield the public names that need a feature, each with a feature that has it."""
+    """Yield the public names that need features, each with one of these."""
     features = {each.name for each in FEATURES}
     parts = [
-        (name, {part.partition("+")[0] for part in row.parts})
+        (name, features.intersection(part.split("+")))
         for row in exports.EXPORTS
         for name in row.names
+        for part in row.parts
     ]
-    always = {name for name, own in parts if not own <= features}
+    always = {name for name, own in parts if not own}
+    needed: dict[str, set[str]] = defaultdict(set)
     for name, own in parts:
         if name not in always:
-            yield from ((name, each) for each in sorted(own))
+            needed[name] |= own
+    for name, own in needed.items():
+        yield from ((name, each) for each in sorted(own))
 
 
 _OF_NAMES = _by_key(_names_of_features())

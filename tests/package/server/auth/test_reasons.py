@@ -14,8 +14,9 @@ import pytest
 from joserfc.jwk import OctKey
 
 from mcpgen_runtime import DpopValidation, Introspection, InvalidTokenError, JwtVerifier, Principal
-from mcpgen_runtime.auth.address_rules import AddressCheck, AddressRules
+from mcpgen_runtime.auth.address_rules import AddressCheck
 from mcpgen_runtime.errors import ConnectFailedError, McpError, TransportError
+from mcpgen_runtime.framing.http_hosts import AddressRules
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import PRINCIPAL
 from mcpgen_runtime.server.auth import introspection, issuer_fetch
