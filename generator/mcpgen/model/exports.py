@@ -34,7 +34,7 @@ def _export(module: str, parts: str, *names: str) -> Export:
     return Export(module, frozenset(parts.split()), names)
 
 
-_NAMES_WIDTH = 88  # of a line of a table, besides its indentation and quotes
+_NAMES_WIDTH = WIDTH - 12  # of a line of a table, besides indentation, quotes and commas
 _SESSION = ".server.server_session"
 
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
@@ -383,9 +383,17 @@ def public_names(module: str) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def lines_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Names in lines, with spaces between them; each line but the last ends with one."""
-    lines = textwrap.wrap(" ".join(names), _NAMES_WIDTH)
+def lines_of(key: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Names in lines for the row of a table, with spaces between them, also at ends of lines.
+
+    Args:
+        key: The key of the row; the names are on its line if there is space for them.
+        names: The names.
+    """
+    text = " ".join(names)
+    if len(key) + len(text) <= _NAMES_WIDTH:
+        return (text,)
+    lines = textwrap.wrap(text, min(_NAMES_WIDTH, len(text) - 1))
     return (*(f"{line} " for line in lines[:-1]), *lines[-1:])
 
 

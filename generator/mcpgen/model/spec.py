@@ -385,7 +385,7 @@ class PackageSpec:
         names: dict[str, list[str]] = {}
         for name, feature in exports.missing_names(self.has).items():
             names.setdefault(feature, []).append(name)
-        return {feature: exports.lines_of(names[feature]) for feature in sorted(names)}
+        return {feature: exports.lines_of(feature, names[feature]) for feature in sorted(names)}
 
     @property
     def sole(self) -> RevisionSpec | None:
@@ -416,7 +416,7 @@ class PackageSpec:
     @property
     def name_table(self) -> Mapping[str, tuple[str, ...]]:
         """The public names by their modules, as lines of names."""
-        return {module: exports.lines_of(names) for module, names in self.homes.items()}
+        return {module: exports.lines_of(module, names) for module, names in self.homes.items()}
 
     @property
     def name_imports(self) -> tuple[tuple[str, str], ...]:
