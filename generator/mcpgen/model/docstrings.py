@@ -89,8 +89,8 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
     Args:
         paragraphs: Texts; empty ones are left out.
         indent: Columns before the docstring.
-        source: A sentence that names a page, or an empty text: the end of the only paragraph if that
-            ends with a sentence, otherwise a new paragraph.
+        source: A sentence that names a page, or an empty text: the end of the only paragraph if
+            that ends with a sentence, otherwise a new paragraph.
     """
     whole = [paragraph.strip("\n") for paragraph in paragraphs if paragraph]
     margin = " " * indent

@@ -8,8 +8,8 @@ Source: basic/index, basic/versioning, basic/patterns/subscriptions (2026-07-28)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -19,7 +19,6 @@ from .._wire import (
     ValidationError,
     convert,
     error_text,
-    is_many,
     is_object,
     to_builtins,
 )
@@ -27,24 +26,22 @@ from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     InvalidParamsError,
     LocalProtocolError,
-    MissingCapabilityError,
     ProtocolError,
     UnsupportedRevisionError,
 )
 from ..facts import Lifecycle, Method, Revision, Revisions, members_of
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
+from .connection import Connection, Event, RequestReceived, Send
 from .handshake import SERVER_INFO, HandshakeConnection, check_subscriptions
 from .lifecycle import (
     Admit,
     Description,
     OnSubscription,
     RequestMetadata,
-    accepted_filter,
     is_declared,
     without_malformed_extensions,
 )
-from .receiver import Event, Receiver, RequestReceived, Send
 from .request_meta import NO_META, MetaCache, decode_meta, raw_meta
 from .requests import (
     ACKNOWLEDGED,
@@ -56,15 +53,15 @@ from .requests import (
     notification,
 )
 from .states import DISCOVER
-
-if TYPE_CHECKING:
-    from ..revision_facts import Facts
+from .subscriptions import (
+    SUBSCRIBED_URIS,
+    SubscriptionStreams,
+    accepted_filter,
+    accepted_of_extensions,
+)
 
 STREAMS = 100
 """Most subscription streams that a connection may hold open."""
-
-SUBSCRIBED_URIS = "resourceSubscriptions"
-"""Member of a filter: the resources to whose updates a stream subscribes."""
 
 _URI = "uri"
 _TOKENS = (int, str)
@@ -224,20 +221,20 @@ class ServerConnection(HandshakeConnection):
         self._streams.close(identifier)
 
     def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
-        """Read a request; see `Receiver`. Most state what the last one stated."""
+        """Read a request; see `Connection`. Most state what the last one stated."""
         last, raw, state = self._reader.last, message.params, self._state
         if last is None or state.session is not None:
             return super().read_request(message)
         method = self._declared_row(last.revision, message.method)
         if method is None or method.params is None or raw is None or message.id in state.inbound:
-            return Receiver.read_request(self, message)
+            return Connection.read_request(self, message)
         try:
             params = method.decode_params(raw)
         except UNREADABLE:
-            return Receiver.read_request(self, message)  # tells what is wrong
+            return Connection.read_request(self, message)  # tells what is wrong
         meta: dict[str, Any] | None = getattr(params, "meta", None)
         if type(meta) is not dict or not self._reader.is_like_last(meta):
-            return Receiver.read_request(self, message)
+            return Connection.read_request(self, message)
         event = RequestReceived(
             message.id,
             method,
@@ -409,80 +406,3 @@ class ServerConnection(HandshakeConnection):
         if name == ACKNOWLEDGED or method.facts.subscription or method.facts.extension:
             return False
         return is_declared(self._state.own_capabilities(revision), method.capability)
-
-
-def accepted_of_extensions(
-    params: Raw | None, revision: Revision, own: Mapping[str, Any], peer: Mapping[str, Any]
-) -> Iterator[tuple[str, str, list[str]]]:
-    """The parts of a requested filter for extensions: notification, member, and subjects.
-
-    Args:
-        params: The params of the request, as received.
-        revision: Its revision.
-        own: The capabilities of the server.
-        peer: The capabilities of the client.
-
-    Raises:
-        MissingCapabilityError: The client does not declare the extension.
-        InvalidParamsError: The subjects are not a list of texts.
-    """
-    for method in revision.server_notifications.values():
-        member, path = method.facts.subscription, method.capability
-        if member is None or not method.facts.extension or not is_declared(own, path):
-            continue
-        requested = msgspec.json.decode(params or b"{}").get("notifications", {}).get(member)
-        if requested is None:
-            continue
-        if not is_declared(peer, path):
-            raise MissingCapabilityError(path, f"{member} of a subscription")
-        if not is_many(requested) or not all(isinstance(each, str) for each in requested):
-            raise InvalidParamsError(f"notifications.{member}: expected a list of texts")
-        yield method.name, member, list(dict.fromkeys(requested))
-
-
-class SubscriptionStreams:
-    """The open subscription streams of a connection, each with its accepted filter."""
-
-    def __init__(self) -> None:
-        self._filters: dict[RequestId, tuple[Mapping[str, Any], Facts]] = {}
-
-    def __len__(self) -> int:
-        return len(self._filters)
-
-    def uris(self) -> Iterator[str]:
-        """The URIs of the resources that all streams subscribe to."""
-        return (
-            uri
-            for accepted, _ in self._filters.values()
-            for uri in accepted.get(SUBSCRIBED_URIS, ())
-        )
-
-    def open(self, identifier: RequestId, accepted: Mapping[str, Any], facts: Facts) -> None:
-        """Add a stream by the id of its request, with the facts of its revision."""
-        self._filters[identifier] = accepted, facts
-
-    def close(self, identifier: RequestId) -> None:
-        """Remove the stream with this id, if there is one."""
-        self._filters.pop(identifier, None)
-
-    def clear(self) -> None:
-        """Remove all streams."""
-        self._filters.clear()
-
-    def ids(self) -> list[RequestId]:
-        """The ids of all streams."""
-        return list(self._filters)
-
-    def subscribed_to(self, method: str, params: Mapping[str, Any]) -> Iterator[RequestId]:
-        """The ids of the streams whose filter admits a notification.
-
-        Args:
-            method: The notification.
-            params: Its params; for an update of a resource, they name the resource.
-        """
-        for identifier, (accepted, facts) in self._filters.items():
-            stated = facts.method(method)
-            member = stated.subscription
-            subjects = False if member is None else accepted.get(member, False)
-            if subjects is True or (subjects and params.get(stated.named_by or _URI) in subjects):
-                yield identifier

@@ -5,7 +5,7 @@ Source: basic/versioning (2026-07-28).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
 from msgspec import Raw
@@ -22,15 +22,8 @@ from ..errors import (
     refusal_of,
 )
 from ..facts import Revision, Revisions
-from .lifecycle import (
-    Describe,
-    Session,
-    Step,
-    named_revisions,
-    newest_common,
-    optional_member,
-    sent_capabilities,
-)
+from .client_connection import Step, named_revisions, newest_common, optional_member
+from .lifecycle import Description, Session, sent_capabilities
 from .states import DISCOVER
 
 
@@ -44,7 +37,7 @@ class ServerDiscovery:
 
     method = DISCOVER
 
-    def __init__(self, revisions: Revisions, describe: Describe) -> None:
+    def __init__(self, revisions: Revisions, describe: Callable[[Revision], Description]) -> None:
         self.revision = revisions.newest()
         self._revisions = revisions
         self._describe = describe

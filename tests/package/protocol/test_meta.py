@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.receiver import RequestReceived, ResponseReceived
+from mcpgen_runtime.protocol.connection import RequestReceived, ResponseReceived
 from mcpgen_runtime.protocol.request_meta import (
     MetaCache,
     check_user_meta,

@@ -16,10 +16,7 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Lifecycle, Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.initialization import Initialization
-from mcpgen_runtime.protocol.lifecycle import Session
-from mcpgen_runtime.protocol.probe import Probe
-from mcpgen_runtime.protocol.receiver import (
+from mcpgen_runtime.protocol.connection import (
     CancelReceived,
     Ignored,
     Opened,
@@ -30,6 +27,9 @@ from mcpgen_runtime.protocol.receiver import (
     ResponseReceived,
     Send,
 )
+from mcpgen_runtime.protocol.initialization import Initialization
+from mcpgen_runtime.protocol.lifecycle import Session
+from mcpgen_runtime.protocol.probe import Probe
 from mcpgen_runtime.protocol.requests import ConnectionState
 from mcpgen_runtime.protocol.server_connection import ServerMeta
 from mcpgen_runtime.protocol.states import State
@@ -183,22 +183,6 @@ def test_an_id_that_is_open_is_refused_and_stays_open(revision: str) -> None:
     assert refusal["id"] == 1
     assert server.connection.respond(1, RESULTS["tools/list"] or {}) is not None
     assert server.ask("tools/list", id=1) == []
-
-
-@modern
-def test_a_request_whose_stream_closes_is_cancelled_once(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    assert server.connection.stream_closed(1) == [CancelReceived(1, "its stream was closed")]
-    assert server.connection.stream_closed(1) == []
-
-
-@sessions
-def test_a_request_of_a_session_outlives_its_stream(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    assert server.connection.stream_closed(1) == []
-    assert server.connection.respond(1, RESULTS["tools/list"] or {}) is not None
 
 
 def opened_by(connection: ClientConnection, **answer: Any) -> list[Any]:

@@ -23,9 +23,9 @@ from ...errors import (
     ProtocolError,
 )
 from ...protocol import jsonrpc
+from ...protocol.connection import NotificationReceived, RequestReceived, Send
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.receiver import NotificationReceived, RequestReceived, Send
 from ...protocol.requests import encode_response, error_response
 from ...protocol.server_connection import ServerConnection
 from ...protocol.states import DISCOVER
