@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Protocol
 
-from msgspec import Raw, UnsetType
+from msgspec import Raw
 
 from .._wire import UNSET, ValidationError, convert, error_text, is_object
 from ..channel import OutgoingMessage, RequestId
@@ -35,7 +35,6 @@ from .connection import (
     Send,
 )
 from .lifecycle import Description, Session, with_extensions
-from .request_meta import MetaCache, with_meta
 from .requests import ConnectionState, OutboundRequest, notification
 from .results import extra_result_decoder, result_decoder
 from .states import INITIALIZE, INITIALIZED
@@ -53,7 +52,7 @@ class Step(Protocol):
     revision: Revision
 
     def params(self) -> Mapping[str, Any]:
-        """The params of the request, without `_meta`."""
+        """The params of the request."""
         ...
 
     def receive_result(self, result: Any, raw: Raw) -> Session | Step:
@@ -96,10 +95,7 @@ class ClientConnection(Connection):
         *,
         extra: bool = False,
     ) -> None:
-        meta = MetaCache()
-        super().__init__(
-            ConnectionState("client", revisions, describe, extensions or {}, meta, extra)
-        )
+        super().__init__(ConnectionState("client", revisions, describe, extensions or {}, extra))
         self.step: Step | None = None
         self.first_step: Step | None = None
         self._step_id: RequestId | None = None
@@ -159,11 +155,8 @@ class ClientConnection(Connection):
         state, revision, name = self._state, step.revision, step.method
         params, method = step.params(), revision.client_requests[name]
         identifier = state.outbound.add(OutboundRequest(method, revision))
-        own = state.meta.own_meta("client", revision, state.describe)
-        shaped = with_meta(params or None, own, own)
-        if name == INITIALIZE:
-            shaped = with_extensions(method.params, params)
-        if not isinstance(shaped, (UnsetType, Raw)) and method.params is not None:
+        shaped = with_extensions(method.params, params)
+        if not isinstance(shaped, Raw) and method.params is not None:
             shaped = convert(shaped, method.params)
         self.step, self._step_id = step, identifier
         self._steps[identifier] = step

@@ -47,15 +47,17 @@ from .requests import (
     OBJECTS,
     PROGRESS,
     PROGRESS_TOKEN,
+    SUBSCRIBE,
+    UNSUBSCRIBE,
     ConnectionState,
     InboundRequest,
     OutboundRequest,
     cancellation,
     check_params,
+    encode_response,
     error_response,
     is_log_level,
     notification,
-    success_response,
 )
 from .states import INITIALIZE, PING, State
 
@@ -256,7 +258,9 @@ class Connection:
         try:
             if progress:
                 added = {**added, PROGRESS_TOKEN: identifier}
-            encoded = state.meta.encode(revision, added) if added else None
+            encoded: Any = added
+            if (session := state.session) is not None and added is session.own_meta:
+                encoded = session.encoded_meta
             shaped = with_meta(params, added, encoded)
             if not (is_typed or isinstance(params, Raw)):
                 check_params(method, shaped)
@@ -285,7 +289,22 @@ class Connection:
             MissingCapabilityError: The client did not declare a capability that an input request
                 requires.
         """
-        return success_response(self._state, identifier, result)
+        state = self._state
+        request = state.inbound.get(identifier)
+        if request is None:
+            return None
+        data = self._encode_result(identifier, request, result)
+        del state.inbound[identifier]
+        if state.session is not None:
+            if request.method.name == SUBSCRIBE:
+                state.session.subscriptions.add(request.params.uri)
+            elif request.method.name == UNSUBSCRIBE:
+                state.session.subscriptions.discard(request.params.uri)
+        return OutgoingMessage(data, "response", identifier, "", request.revision, identifier)
+
+    def _encode_result(self, identifier: RequestId, request: InboundRequest, result: Any) -> bytes:
+        """The JSON of a success response; see `respond`."""
+        return encode_response(identifier, result, request.method)
 
     def fail(self, identifier: RequestId, error: ProtocolError) -> OutgoingMessage | None:
         """Answer a request with an error; `None` if the request is no longer open."""
@@ -793,7 +812,7 @@ class Connection:
     def _answer(self, event: RequestReceived, result: Any = None) -> list[Event]:
         message: OutgoingMessage | None
         try:
-            message = success_response(self._state, event.id, result)
+            message = self.respond(event.id, result)
         except ProtocolError as error:
             revision = self._state.inbound.pop(event.id).revision
             message = error_response(event.id, error, revision)

@@ -16,7 +16,7 @@ from ..foreign_text import safe_text
 from . import jsonrpc
 from .connection import Connection, Event, Ignored, NotificationReceived, RequestReceived
 from .lifecycle import Description, RequestMetadata, Session, sent_capabilities, with_extensions
-from .request_meta import NO_META, MetaCache, read_meta
+from .request_meta import NO_META, read_meta
 from .requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, ConnectionState
 from .states import INITIALIZE, INITIALIZED, PING, SERVER_MOVES, State, Trigger, trigger_of
 
@@ -227,8 +227,7 @@ def handshake_connection(
         describe: The server's implementation info and capabilities, by revision.
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
     """
-    state = ConnectionState("server", revisions, describe, extensions, MetaCache())
-    return HandshakeConnection(state)
+    return HandshakeConnection(ConnectionState("server", revisions, describe, extensions))
 
 
 def check_subscriptions(uris: Collection[str]) -> None:

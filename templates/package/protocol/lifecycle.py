@@ -70,6 +70,8 @@ class Session(msgspec.Struct, dict=True):
             params, by wire name.
         lacks: For a session of one message: the missing part, for errors about requests to the
             client, whose responses could not reach this session. Empty for other sessions.
+        own_meta: `_meta` of every request of this side, if there is any.
+        encoded_meta: The same, as JSON.
     """
 
     revision: Revision
@@ -85,6 +87,8 @@ class Session(msgspec.Struct, dict=True):
     admitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
     permitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
     lacks: str = ""
+    own_meta: Mapping[str, Any] | None = None
+    encoded_meta: Raw | None = None
 
     @cached_property
     def metadata(self) -> RequestMetadata:
@@ -222,7 +226,7 @@ def fit_capabilities(kind: Any, capabilities: Mapping[str, Any]) -> Mapping[str,
 
 def with_extensions(kind: Any, members: Mapping[str, Any]) -> Any:
     """Params or result of `initialize`, with extensions even if its type has no such member."""
-    capabilities = members["capabilities"]
+    capabilities = members.get("capabilities", {})
     if CAPABILITY not in capabilities:
         return members
     try:

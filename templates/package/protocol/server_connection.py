@@ -13,23 +13,28 @@ from typing import Any
 
 import msgspec
 
+from .._structs import encode_finite, replace
 from .._wire import (
+    STRUCTS,
     UNREADABLE,
+    UNWRITABLE,
     Raw,
     ValidationError,
     convert,
+    encode,
     error_text,
     is_object,
     to_builtins,
 )
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
+    InternalError,
     InvalidParamsError,
     LocalProtocolError,
     ProtocolError,
     UnsupportedRevisionError,
 )
-from ..facts import Lifecycle, Method, Revision, Revisions, members_of
+from ..facts import Lifecycle, Method, Revision, Revisions, members_of, meta_name
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .connection import Connection, Event, RequestReceived, Send
@@ -42,15 +47,18 @@ from .lifecycle import (
     is_declared,
     without_malformed_extensions,
 )
-from .request_meta import NO_META, MetaCache, decode_meta, raw_meta
+from .request_meta import NO_META, decode_meta, raw_meta
 from .requests import (
     ACKNOWLEDGED,
     MESSAGE,
     PROGRESS_TOKEN,
     RESOURCE_UPDATED,
     ConnectionState,
+    InboundRequest,
     cancellation,
+    check_required_capabilities,
     notification,
+    typed_result,
 )
 from .states import DISCOVER
 from .subscriptions import (
@@ -169,7 +177,7 @@ class RequestMetaReader:
         )
 
 
-class ServerMeta(MetaCache):
+class ServerMeta:
     """`_meta` that the connections of one server share.
 
     Args:
@@ -179,11 +187,24 @@ class ServerMeta(MetaCache):
         reader: Reads the `_meta` of received requests.
     """
 
-    __slots__ = ("reader",)
+    __slots__ = ("_own", "reader")
 
     def __init__(self, revisions: Revisions) -> None:
-        super().__init__()
         self.reader = RequestMetaReader(revisions)
+        self._own: dict[str, tuple[Mapping[str, Any], Raw]] = {}
+
+    def of_results(
+        self, revision: Revision, describe: Callable[[Revision], Description]
+    ) -> tuple[Mapping[str, Any], Raw | None]:
+        """The `_meta` of every result, empty for none; and its JSON."""
+        own = self._own.get(revision.name)
+        if own is None:
+            key = revision.facts.meta.server_info
+            if key is None:
+                return NO_META, None
+            meta = {key: describe(revision).info}
+            own = self._own[revision.name] = meta, Raw(encode(meta))
+        return own
 
 
 class ServerConnection(HandshakeConnection):
@@ -209,9 +230,9 @@ class ServerConnection(HandshakeConnection):
         on_subscription: OnSubscription | None = None,
     ) -> None:
         meta = meta or ServerMeta(revisions)
-        state = ConnectionState("server", revisions, describe, extensions or {}, meta)
-        super().__init__(state)
+        super().__init__(ConnectionState("server", revisions, describe, extensions or {}))
         self._streams = SubscriptionStreams()
+        self._meta = meta
         self._reader = meta.reader
         self._admit = admit
         self._on_subscription = on_subscription
@@ -246,6 +267,13 @@ class ServerConnection(HandshakeConnection):
             last.peer_capabilities,
         )
         return event, last
+
+    def _encode_result(self, identifier: RequestId, request: InboundRequest, result: Any) -> bytes:
+        revision = request.revision
+        own = self._meta.of_results(revision, self._state.describe)
+        return encode_result(
+            identifier, result, request.method, revision, request.peer_capabilities, *own
+        )
 
     def _is_of_session(self, meta: Mapping[str, Any]) -> bool:
         return not self._reader.is_stated(meta)
@@ -406,3 +434,58 @@ class ServerConnection(HandshakeConnection):
         if name == ACKNOWLEDGED or method.facts.subscription or method.facts.extension:
             return False
         return is_declared(self._state.own_capabilities(revision), method.capability)
+
+
+def encode_result(
+    identifier: RequestId,
+    result: Any,
+    method: Method,
+    revision: Revision,
+    peer_capabilities: Mapping[str, Any],
+    own_meta: Mapping[str, Any],
+    encoded_meta: Raw | None,
+) -> bytes:
+    """The JSON of a success response in any revision; see `encode_response`.
+
+    Args:
+        identifier: The request's id.
+        result: The typed result, or a wire object; `None` for a result without members.
+        method: The row of the request in the method table.
+        revision: The revision of the request.
+        peer_capabilities: The capabilities that the sender of the request declared.
+        own_meta: `_meta` of every result of this side; empty for none.
+        encoded_meta: The same `_meta` as JSON.
+
+    Raises:
+        InternalError: The result does not fit the method, or has no JSON form.
+        MissingCapabilityError: The peer lacks a capability that an input request requires.
+    """
+    typed = result
+    if type(result) not in method.result_structs:
+        typed = typed_result(method, result)
+        if revision.result_types and not (isinstance(typed, Raw) or hasattr(typed, "result_type")):
+            typed = {"resultType": "complete", **to_builtins(typed)}  # of a custom method
+    name = meta_name(type(typed)) if own_meta and isinstance(typed, STRUCTS) else None
+    if name is not None:
+        existing: Any = getattr(typed, name, None)
+        typed = replace(typed, **{name: {**own_meta, **existing} if existing else encoded_meta})
+    if (input_requests := getattr(typed, "input_requests", None)) is not None:
+        _check_input_requests(revision, peer_capabilities, input_requests)
+    try:
+        return encode_finite(jsonrpc.ResultOut(typed, identifier))
+    except UNWRITABLE as error:
+        text = f"{method.name}: result: no JSON form: {error_text(error)}"
+        raise InternalError(text) from error
+
+
+def _check_input_requests(
+    revision: Revision, peer_capabilities: Mapping[str, Any], input_requests: Mapping[str, Any]
+) -> None:
+    """Check that the client declared the capabilities that each input request requires.
+
+    Source: basic/patterns/mrtr (2026-07-28).
+    """
+    for input_request in input_requests.values():
+        wire = to_builtins(input_request)
+        method = revision.input_requests[wire["method"]]
+        check_required_capabilities(method, revision, wire.get("params"), peer_capabilities)

@@ -31,7 +31,6 @@ from mcpgen_runtime.protocol.initialization import Initialization
 from mcpgen_runtime.protocol.lifecycle import Session
 from mcpgen_runtime.protocol.probe import Probe
 from mcpgen_runtime.protocol.requests import ConnectionState
-from mcpgen_runtime.protocol.server_connection import ServerMeta
 from mcpgen_runtime.protocol.states import State
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import RESULTS
@@ -279,9 +278,7 @@ def test_requests_of_a_replaced_server_are_no_longer_open(revision: str) -> None
 def state_of(role: Role, spoken: tuple[str, ...], agreed: str | None) -> ConnectionState:
     """The state of a connection that speaks all revisions or those with a handshake."""
     revisions = REVISIONS if spoken is ALL else REVISIONS.of(Lifecycle.HANDSHAKE)
-    state = ConnectionState(
-        role, revisions, describe_as({"now": {}}, role), {}, ServerMeta(revisions)
-    )
+    state = ConnectionState(role, revisions, describe_as({"now": {}}, role), {})
     if agreed is not None:
         state.session = Session(
             revision=REVISIONS[agreed],
