@@ -74,7 +74,8 @@ def _table_of_names(root: str) -> dict[str, set[str]]:
     for node in ast.parse(root).body:
         match node:
             case ast.Assign(targets=[ast.Name(id="_NAMES")], value=value):
-                return {module: {*names} for module, names in ast.literal_eval(value).items()}
+                table = ast.literal_eval(value)
+                return {module: {*names.split()} for module, names in table.items()}
             case _:
                 pass
     return {}

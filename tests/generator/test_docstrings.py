@@ -58,14 +58,15 @@ def test_paragraphs_are_kept_apart_by_an_empty_line() -> None:
     assert docstring(["One.", "Two."], 4) == '"""One.\n\n    Two.\n    """'
 
 
-def test_a_source_follows_a_text_that_leaves_space_for_it() -> None:
+def test_a_source_follows_the_only_paragraph_if_that_ends_with_a_sentence() -> None:
     source = "Source: server/tools."
     assert docstring(["A tool."], 4, source) == '"""A tool. Source: server/tools."""'
+    long = docstring([f"{'word ' * 17}end."], 4, source)
+    assert long == f'"""{"word " * 17}end.\n    Source: server/tools.\n    """'
     below = '"""{}\n\n    Source: server/tools.\n    """'
-    for text in ("No sentence", f"{'word ' * 17}end.", "Two\nlines."):
+    for text in ("No sentence", "Two\nlines."):
         shown = text.replace("\n", "\n    ")
         assert docstring([text], 4, source) == below.format(shown)
-    assert docstring(["One.", "Two."], 0, source) == f'"""One.\n\nTwo.\n\n{source}\n"""'
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def test_every_public_name_is_in_the_table_and_in_the_stub() -> None:
         for node in tree.body
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "_NAMES"
     ]
-    listed = [(module, name) for module, names in table.items() for name in names]
+    listed = [(module, name) for module, names in table.items() for name in names.split()]
     assert len(listed) == len({name for _, name in listed})
     assert {"Server", "connect", "Context", "ToolError"} <= {name for _, name in listed}
     stub = ast.parse(tiny_package()["__init__.pyi"])

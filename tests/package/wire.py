@@ -16,8 +16,8 @@ import anyio
 from mcpgen_runtime.channel import Channel, MessageKind, OutgoingMessage
 from mcpgen_runtime.facts import Lifecycle, Method, Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.connection import Event, RequestReceived, Send
 from mcpgen_runtime.protocol.lifecycle import Description
-from mcpgen_runtime.protocol.receiver import Event, RequestReceived, Send
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revision_facts import Facts
 from mcpgen_runtime.revisions import REVISIONS

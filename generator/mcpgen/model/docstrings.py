@@ -89,17 +89,19 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
     Args:
         paragraphs: Texts; empty ones are left out.
         indent: Columns before the docstring.
-        source: A sentence that names a page, or an empty text: appended to a paragraph that leaves
-            space for it, otherwise a new paragraph.
+        source: A sentence that names a page, or an empty text: the end of the only paragraph if
+            that ends with a sentence, otherwise a new paragraph.
     """
-    whole = [paragraph for paragraph in paragraphs if paragraph]
+    whole = [paragraph.strip("\n") for paragraph in paragraphs if paragraph]
     margin = " " * indent
+    if source and len(whole) == 1 and "\n" not in whole[0] and whole[0].endswith((".", "!", "?")):
+        whole = [f"{whole[0]} {source}"]
+    elif source:
+        whole.append(source)
     if len(whole) == 1:
-        text = escape_docstring(_one_paragraph(whole[0].strip("\n"), source))
+        text = escape_docstring(whole[0])
         if "\n" not in text and len(text) + indent + 2 * len(_QUOTES) <= WIDTH:
             return _quote(text)
-    if source:
-        whole.append(source)
     lines: list[str] = []
     for paragraph in whole:
         if lines:
@@ -107,13 +109,6 @@ def docstring(paragraphs: Iterable[str], indent: int, source: str = "") -> Code:
         lines += _wrap(paragraph, indent, first=not lines)
     head, *tail = lines
     return _quote("\n".join([head, *(margin + line if line else "" for line in tail), margin]))
-
-
-def _one_paragraph(text: str, source: str) -> str:
-    """A text with its source on the same line if it ends with a sentence; otherwise below."""
-    if not source:
-        return text
-    return f"{text} {source}" if text.endswith((".", "!", "?")) else f"{text}\n{source}"
 
 
 def _quote(text: str) -> Code:

@@ -6,9 +6,11 @@ The search for the modules of a part begins with the modules here and the entry 
 from __future__ import annotations
 
 import ast
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from mcpgen.literals import WIDTH
 from mcpgen.model import runtime
 from mcpgen.model.parts import Features
 
@@ -32,6 +34,7 @@ def _export(module: str, parts: str, *names: str) -> Export:
     return Export(module, frozenset(parts.split()), names)
 
 
+_NAMES_WIDTH = WIDTH - 12  # of a line of a table, besides indentation, quotes and commas
 _SESSION = ".server.server_session"
 
 _UNSET = (_export("._wire", "types", "UNSET", "UnsetType"),)
@@ -360,7 +363,8 @@ def type_names(module: str) -> frozenset[str]:
 def public_names(module: str) -> tuple[str, ...]:
     """The public names of a package from the text of its root module, sorted.
 
-    The text has them in a table by module; in packages of earlier versions, in `__all__`.
+    The text has them in a table by module, several in one string; in packages of earlier versions,
+    in `__all__` or one in a string.
     """
     names: set[str] = set()
     for node in ast.parse(module).body:
@@ -371,10 +375,38 @@ def public_names(module: str) -> tuple[str, ...]:
             ):
                 constants = (each for item in items for each in ast.walk(item))
                 values = (each.value for each in constants if isinstance(each, ast.Constant))
-                names.update(value for value in values if isinstance(value, str))
+                names.update(
+                    name for value in values if isinstance(value, str) for name in value.split()
+                )
             case _:
                 pass
     return tuple(sorted(names))
+
+
+def lines_of(key: str, names: Iterable[str]) -> tuple[str, ...]:
+    """Names in lines for the row of a table, with spaces between them, also at ends of lines.
+
+    Args:
+        key: The key of the row; the names are on its line if there is space for them.
+        names: The names.
+    """
+    text = " ".join(names)
+    if len(key) + len(text) <= _NAMES_WIDTH:
+        return (text,)
+    lines = textwrap.wrap(text, min(_NAMES_WIDTH, len(text) - 1))
+    return (*(f"{line} " for line in lines[:-1]), *lines[-1:])
+
+
+def imports_of(module: str, names: Iterable[str]) -> list[str]:
+    """The names of imports from a module that re-export them, each as long as a line allows."""
+    lines: list[str] = []
+    for name in names:
+        alias = f"{name} as {name}"
+        if lines and len(f"from {module} import {lines[-1]}, {alias}") <= WIDTH:
+            lines[-1] = f"{lines[-1]}, {alias}"
+        else:
+            lines.append(alias)
+    return lines
 
 
 def exports_of(features: Features, *, unset: bool) -> tuple[Export, ...]:

@@ -380,9 +380,12 @@ class PackageSpec:
         return (*rows, types) if types.names else rows
 
     @property
-    def missing(self) -> Mapping[str, str]:
-        """Public names of features that it lacks, each with its feature, sorted."""
-        return exports.missing_names(self.has)
+    def absent_table(self) -> Mapping[str, tuple[str, ...]]:
+        """Public names of features that it lacks by feature, as lines of names."""
+        names: dict[str, list[str]] = {}
+        for name, feature in exports.missing_names(self.has).items():
+            names.setdefault(feature, []).append(name)
+        return {feature: exports.lines_of(feature, names[feature]) for feature in sorted(names)}
 
     @property
     def sole(self) -> RevisionSpec | None:
@@ -409,6 +412,20 @@ class PackageSpec:
             module = self.import_from(row.module)
             homes[module] = (*homes.get(module, ()), *row.names)
         return homes
+
+    @property
+    def name_table(self) -> Mapping[str, tuple[str, ...]]:
+        """The public names by their modules, as lines of names."""
+        return {module: exports.lines_of(module, names) for module, names in self.homes.items()}
+
+    @property
+    def name_imports(self) -> tuple[tuple[str, str], ...]:
+        """The imports of the stub: modules, each with names that fit one line."""
+        return tuple(
+            (module, line)
+            for module, names in self.homes.items()
+            for line in exports.imports_of(module, names)
+        )
 
     @property
     def deprecated(self) -> tuple[RenamedExport, ...]:

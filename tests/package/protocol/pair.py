@@ -10,8 +10,7 @@ from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.connection import Connection
-from mcpgen_runtime.protocol.receiver import Event, RequestReceived, Send
+from mcpgen_runtime.protocol.connection import Connection, Event, RequestReceived, Send
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import EVERY_CLIENT_CAPABILITY, EVERY_SERVER_CAPABILITY

@@ -10,8 +10,8 @@ import pytest
 
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.facts import Role
+from mcpgen_runtime.protocol.connection import NotificationReceived, ResponseReceived
 from mcpgen_runtime.protocol.jsonrpc import BATCH_MESSAGES, parse_batch
-from mcpgen_runtime.protocol.receiver import NotificationReceived, ResponseReceived
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import both, end_of
 from package.protocol.pair import Pair

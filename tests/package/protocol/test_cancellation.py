@@ -16,7 +16,7 @@ from mcpgen_runtime.client.async_client import connect
 from mcpgen_runtime.errors import InternalError, RequestCancelledError
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.receiver import CancelReceived, Ignored, RequestFailed
+from mcpgen_runtime.protocol.connection import CancelReceived, Ignored, RequestFailed
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server
 from package.ends import ASKED, answering_ends, ask, asking_ends, both, end_of
@@ -141,17 +141,6 @@ def test_a_cancelled_request_is_forgotten_and_not_answered(
     assert end.connection.respond(id, RESULTS[ASKED[role]]) is None
     assert end.connection.fail(id, InternalError("too late")) is None
     assert end.connection.respond("other", RESULTS[ASKED[role]]) is not None
-
-
-@pytest.mark.parametrize(("revision", "role"), answering_ends(IN_PROGRESS))
-def test_the_end_of_a_stream_cancels_where_the_revision_says_so(revision: str, role: Role) -> None:
-    end = end_of(revision, role)
-    ask(end, ASKED[role], id=7)
-    closes = REVISIONS[revision].facts.http.cancellation == "close"
-    assert end.connection.stream_closed(8) == []
-    ended = end.connection.stream_closed(7)
-    assert ended == ([CancelReceived(7, "its stream was closed")] if closes else [])
-    assert tuple(end.connection.state.inbound) == (() if closes else (7,))
 
 
 @pytest.mark.requirement("cancellation.nothing-further", "stdio.cancel-server-silent")

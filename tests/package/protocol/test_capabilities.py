@@ -13,8 +13,8 @@ from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
 from mcpgen_runtime.facts import Method, Revision
 from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.connection import RequestFailed
 from mcpgen_runtime.protocol.lifecycle import Description, is_declared, missing_capability
-from mcpgen_runtime.protocol.receiver import RequestFailed
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext

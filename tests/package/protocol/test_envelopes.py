@@ -15,6 +15,7 @@ from mcpgen_runtime.errors import (
     LocalProtocolError,
     ProtocolError,
 )
+from mcpgen_runtime.protocol.connection import Ignored, RequestFailed
 from mcpgen_runtime.protocol.jsonrpc import (
     BATCH_MESSAGES,
     ID_CHARACTERS,
@@ -30,7 +31,6 @@ from mcpgen_runtime.protocol.jsonrpc import (
     read_id,
 )
 from mcpgen_runtime.protocol.lifecycle import missing_capability, without_malformed_extensions
-from mcpgen_runtime.protocol.receiver import Ignored, RequestFailed
 from mcpgen_runtime.protocol.requests import OutboundRequests, custom_method
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import PARAMS, RESULTS

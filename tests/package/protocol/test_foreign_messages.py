@@ -30,8 +30,7 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
-from mcpgen_runtime.protocol.receiver import (
+from mcpgen_runtime.protocol.connection import (
     Ignored,
     OpenFailed,
     RequestFailed,
@@ -39,6 +38,7 @@ from mcpgen_runtime.protocol.receiver import (
     Send,
     UnmatchedResponse,
 )
+from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
 from mcpgen_runtime.protocol.server_connection import STREAMS
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import End, end_of

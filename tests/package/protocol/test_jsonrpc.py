@@ -16,7 +16,7 @@ from mcpgen_runtime.errors import (
     RemoteProtocolError,
 )
 from mcpgen_runtime.facts import Method, Role, other
-from mcpgen_runtime.protocol.receiver import RequestFailed, RequestReceived, ResponseReceived
+from mcpgen_runtime.protocol.connection import RequestFailed, RequestReceived, ResponseReceived
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import answer_request, answering_ends, ask, asking_ends, end_of
 from package.protocol.pair import Pair

@@ -19,7 +19,7 @@ from mcpgen_runtime.errors import (
     ResourceNotFoundError,
 )
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.receiver import RequestFailed, ResponseReceived
+from mcpgen_runtime.protocol.connection import RequestFailed, ResponseReceived
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.chosen import Server

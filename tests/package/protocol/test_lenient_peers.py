@@ -10,7 +10,7 @@ from mcpgen_runtime.errors import MissingCapabilityError, RemoteError
 from mcpgen_runtime.facts import Role, other
 from mcpgen_runtime.framing.line_framing import LineReader
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.receiver import (
+from mcpgen_runtime.protocol.connection import (
     Event,
     Ignored,
     NotificationReceived,

@@ -11,7 +11,7 @@ import pytest
 
 from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError, MissingCapabilityError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.receiver import NotificationReceived
+from mcpgen_runtime.protocol.connection import NotificationReceived
 from mcpgen_runtime.protocol.states import SERVER_MOVES, State, Trigger
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import both, end_of

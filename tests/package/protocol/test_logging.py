@@ -13,7 +13,7 @@ import pytest
 
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError
-from mcpgen_runtime.protocol.receiver import Ignored, NotificationReceived
+from mcpgen_runtime.protocol.connection import Ignored, NotificationReceived
 from mcpgen_runtime.protocol.requests import LOG_LEVELS
 from mcpgen_runtime.server.chosen import Context, Server
 from package.live import FakeServer, live

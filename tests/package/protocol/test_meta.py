@@ -14,15 +14,14 @@ from msgspec import Raw
 
 from mcpgen_runtime.errors import LocalProtocolError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.receiver import RequestReceived, ResponseReceived
+from mcpgen_runtime.protocol.connection import RequestReceived, ResponseReceived
 from mcpgen_runtime.protocol.request_meta import (
-    MetaCache,
     check_user_meta,
     is_reserved_key,
     is_valid_key,
     lacks_meta,
 )
-from mcpgen_runtime.protocol.server_connection import RequestMetaReader
+from mcpgen_runtime.protocol.server_connection import RequestMetaReader, ServerMeta
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair
@@ -376,19 +375,13 @@ def test_metadata_of_at_most_64_kib_is_recognized_again(revision: str) -> None:
 
 
 @pytest.mark.parametrize("revision", PER_REQUEST)
-@pytest.mark.parametrize("role", ["client", "server"])
-def test_own_metadata_is_made_and_encoded_once(revision: str, role: Role) -> None:
-    cache, row = MetaCache(), REVISIONS[revision]
-    describe = describe_as({}, role)
-    own = cache.own_meta(role, row, describe)
-    assert cache.own_meta(role, row, describe) is own
-    encoded = cache.encode(row, own)
+def test_the_metadata_of_results_is_made_and_encoded_once(revision: str) -> None:
+    row, cache = REVISIONS[revision], ServerMeta(REVISIONS)
+    own, encoded = cache.of_results(row, describe_as({}, "server"))
+    assert encoded is not None
     assert json.loads(bytes(encoded)) == own
-    assert cache.encode(row, own) is encoded
-    equal = dict(own)
-    assert cache.encode(row, equal) is equal
-    if role == "server":
-        assert cache.of_results(row, describe) == (own, encoded)
+    again, same = cache.of_results(row, describe_as({"later": {}}, "server"))
+    assert (again is own, same is encoded) == (True, True)
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Lifecycle, Revisions
 from mcpgen_runtime.protocol.client_connection import ClientConnection
+from mcpgen_runtime.protocol.connection import Event, Ignored, Opened, OpenFailed, Send
 from mcpgen_runtime.protocol.lifecycle import Description
 from mcpgen_runtime.protocol.probe import Probe
-from mcpgen_runtime.protocol.receiver import Event, Ignored, Opened, OpenFailed, Send
 from mcpgen_runtime.revisions import REVISIONS
 from package.rules import revisions_holding, with_another
 from package.wire import (

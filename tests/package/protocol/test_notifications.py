@@ -11,7 +11,7 @@ import pytest
 from mcpgen_runtime.channel import Channel, OutgoingMessage
 from mcpgen_runtime.errors import MethodNotFoundError
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.receiver import NotificationReceived
+from mcpgen_runtime.protocol.connection import NotificationReceived
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.peer import Peer

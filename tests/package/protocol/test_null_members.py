@@ -17,7 +17,7 @@ from mcpgen_runtime import Server
 from mcpgen_runtime._wire import STRUCTS, UNSET, decoder, fields, is_many, is_object, tag_of
 from mcpgen_runtime.errors import RemoteError
 from mcpgen_runtime.facts import Method, Role, other
-from mcpgen_runtime.protocol.receiver import (
+from mcpgen_runtime.protocol.connection import (
     Event,
     Ignored,
     NotificationReceived,

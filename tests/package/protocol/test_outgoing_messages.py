@@ -17,8 +17,8 @@ from mcpgen_runtime.errors import (
     MissingCapabilityError,
     ProtocolError,
 )
+from mcpgen_runtime.protocol.connection import Ignored, RequestReceived, Send
 from mcpgen_runtime.protocol.jsonrpc import parse
-from mcpgen_runtime.protocol.receiver import Ignored, RequestReceived, Send
 from mcpgen_runtime.protocol.server_connection import ServerConnection, accepted_of_extensions
 from mcpgen_runtime.protocol.states import State
 from mcpgen_runtime.revisions import REVISIONS

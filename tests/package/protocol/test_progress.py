@@ -16,7 +16,7 @@ from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import ClientHandlers, connect
 from mcpgen_runtime.errors import LocalProtocolError, MethodNotFoundError
 from mcpgen_runtime.facts import Role
-from mcpgen_runtime.protocol.receiver import Ignored, ProgressReceived
+from mcpgen_runtime.protocol.connection import Ignored, ProgressReceived
 from mcpgen_runtime.runtime.pending_requests import NOTIFICATION_BYTES, NOTIFICATIONS
 from mcpgen_runtime.server.chosen import Context, Server
 from package.ends import ASKED, answering_ends, ask, asking_ends, end_of

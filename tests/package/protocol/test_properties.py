@@ -16,9 +16,9 @@ from mcpgen_runtime import _wire
 from mcpgen_runtime._wire import Untagged
 from mcpgen_runtime.channel import OutgoingMessage, RequestId
 from mcpgen_runtime.errors import ProtocolError, RemoteError
-from mcpgen_runtime.protocol.connection import Connection
-from mcpgen_runtime.protocol.receiver import (
+from mcpgen_runtime.protocol.connection import (
     CancelReceived,
+    Connection,
     RequestFailed,
     RequestReceived,
     ResponseReceived,

@@ -16,10 +16,7 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.facts import Lifecycle, Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
-from mcpgen_runtime.protocol.initialization import Initialization
-from mcpgen_runtime.protocol.lifecycle import Session
-from mcpgen_runtime.protocol.probe import Probe
-from mcpgen_runtime.protocol.receiver import (
+from mcpgen_runtime.protocol.connection import (
     CancelReceived,
     Ignored,
     Opened,
@@ -30,8 +27,10 @@ from mcpgen_runtime.protocol.receiver import (
     ResponseReceived,
     Send,
 )
+from mcpgen_runtime.protocol.initialization import Initialization
+from mcpgen_runtime.protocol.lifecycle import Session
+from mcpgen_runtime.protocol.probe import Probe
 from mcpgen_runtime.protocol.requests import ConnectionState
-from mcpgen_runtime.protocol.server_connection import ServerMeta
 from mcpgen_runtime.protocol.states import State
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import RESULTS
@@ -185,22 +184,6 @@ def test_an_id_that_is_open_is_refused_and_stays_open(revision: str) -> None:
     assert server.ask("tools/list", id=1) == []
 
 
-@modern
-def test_a_request_whose_stream_closes_is_cancelled_once(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    assert server.connection.stream_closed(1) == [CancelReceived(1, "its stream was closed")]
-    assert server.connection.stream_closed(1) == []
-
-
-@sessions
-def test_a_request_of_a_session_outlives_its_stream(revision: str) -> None:
-    server = ServerEnd(revision)
-    server.ask("tools/list", id=1)
-    assert server.connection.stream_closed(1) == []
-    assert server.connection.respond(1, RESULTS["tools/list"] or {}) is not None
-
-
 def opened_by(connection: ClientConnection, **answer: Any) -> list[Any]:
     """The events of the answer to the open request of the negotiation."""
     (id,) = connection.state.outbound.ids()
@@ -295,9 +278,7 @@ def test_requests_of_a_replaced_server_are_no_longer_open(revision: str) -> None
 def state_of(role: Role, spoken: tuple[str, ...], agreed: str | None) -> ConnectionState:
     """The state of a connection that speaks all revisions or those with a handshake."""
     revisions = REVISIONS if spoken is ALL else REVISIONS.of(Lifecycle.HANDSHAKE)
-    state = ConnectionState(
-        role, revisions, describe_as({"now": {}}, role), {}, ServerMeta(revisions)
-    )
+    state = ConnectionState(role, revisions, describe_as({"now": {}}, role), {})
     if agreed is not None:
         state.session = Session(
             revision=REVISIONS[agreed],

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.errors import InvalidParamsError, McpError, ParseError
+from mcpgen_runtime.protocol.connection import CancelReceived, Ignored, RequestReceived, Send
 from mcpgen_runtime.protocol.handshake import check_subscriptions, handshake_connection
 from mcpgen_runtime.protocol.lifecycle import Session
-from mcpgen_runtime.protocol.receiver import CancelReceived, Ignored, RequestReceived, Send
 from mcpgen_runtime.protocol.states import State
 from mcpgen_runtime.revisions import REVISIONS
 from package.samples import EVERY_SERVER_CAPABILITY

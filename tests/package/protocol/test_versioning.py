@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.facts import Lifecycle, Revisions
-from mcpgen_runtime.protocol.receiver import ResponseReceived
+from mcpgen_runtime.protocol.connection import ResponseReceived
 from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.revisions import REVISIONS
 from package.protocol.pair import Pair

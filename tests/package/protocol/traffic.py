@@ -13,7 +13,7 @@ from mcpgen_runtime.errors import (
     ResourceNotFoundError,
 )
 from mcpgen_runtime.facts import Role, other
-from mcpgen_runtime.protocol.receiver import RequestReceived
+from mcpgen_runtime.protocol.connection import RequestReceived
 from package.protocol.pair import Pair
 from package.samples import PARAMS, RESULTS, URI
 from package.wire import facts
