@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import selectors
+import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -181,6 +182,8 @@ def _asyncio_loop() -> AbstractEventLoop | None:
 
 def _set_blocking(fd: int, blocking: bool) -> bool:
     """Set the blocking mode and return the previous mode."""
+    if sys.platform == "win32":
+        return blocking  # no descriptor can be polled there
     before = os.get_blocking(fd)
     os.set_blocking(fd, blocking)
     return before
