@@ -32,9 +32,6 @@ from mutants.mutations import Mutant, mutants_of
 from reach import COPIED, ROOT, Reach, copy_of, read
 
 SOURCES = (COPIED, "generator/mcpgen/")
-NOT_MUTATED = ("windows_job.py",)
-"""Modules of other systems."""
-
 SIDE_BY_SIDE = 2
 TEST_SECONDS = 40.0
 """How much recorded time of tests one mutant may take; the start of pytest is not counted."""
@@ -121,7 +118,6 @@ def sample(seed: int, count: int, room: str) -> list[Mutant]:
         mutant
         for source in SOURCES
         for file in sorted((ROOT / source).rglob("*.py"))
-        if file.name not in NOT_MUTATED
         if f"{file.relative_to(ROOT / source)}".startswith(room)
         or f"{file.relative_to(ROOT)}".startswith(room)
         for mutant in mutants_of(file.relative_to(ROOT).as_posix(), file.read_text("utf-8"))

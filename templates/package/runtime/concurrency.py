@@ -1,9 +1,4 @@
-"""Concurrency that anyio does not have: eager execution and one-shot events.
-
-Most handlers finish without suspending. A task for each handler would cost more than the handler,
-so the reading task runs it (eager execution), and a new task continues to read only if the handler
-suspends. A coroutine stays in one task from start to end, so the state of asyncio, trio and anyio
-for each task (cancel scopes, timeouts, locks) works as usual.
+"""Failures of handlers, and one-shot events, which anyio does not have.
 
 A one-shot event wakes one waiting task at the least cost on the running event loop.
 """
@@ -11,12 +6,8 @@ A one-shot event wakes one waiting task at the least cost on the running event l
 from __future__ import annotations
 
 import sys
-import types
-from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator
-from contextvars import copy_context
-from operator import call
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
 
@@ -25,72 +16,6 @@ from ..errors import InternalError, ProtocolError
 
 if TYPE_CHECKING:
     from ..protocol.connection import RequestReceived
-
-Result = TypeVar("Result")
-_Step: TypeAlias = Callable[..., Any]
-
-
-def run_eagerly(
-    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
-) -> Awaitable[Result]:
-    """Run a coroutine in a copy of the context; call `on_wait` once when it first suspends."""
-    return _run_steps(coroutine, on_wait, copy_context().run)
-
-
-def run_eagerly_here(
-    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
-) -> Awaitable[Result]:
-    """Run a coroutine of this package as `run_eagerly` does, in the context of this task."""
-    return _run_steps(coroutine, on_wait, call)
-
-
-@types.coroutine
-def _run_steps(
-    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object], step: _Step
-) -> Generator[Any, Any, Result]:
-    """Run a coroutine to its end; `step` calls each step."""
-    try:
-        awaited = step(coroutine.send, None)
-    except StopIteration as end:
-        result: Result = end.value
-        return result
-    on_wait()
-    result = yield from _resume(coroutine, awaited, step)
-    return result
-
-
-@types.coroutine
-def resume(coroutine: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
-    """Run a coroutine to its end that was started in this task and has suspended.
-
-    Args:
-        coroutine: The coroutine.
-        awaited: The object that it yielded.
-    """
-    result = yield from _resume(coroutine, awaited, call)
-    return result
-
-
-def _resume(
-    coroutine: Coroutine[Any, Any, Result], awaited: Any, step: _Step
-) -> Generator[Any, Any, Result]:
-    while True:
-        thrown: BaseException | None = None
-        value: Any = None
-        try:
-            value = yield awaited
-        except GeneratorExit:
-            step(coroutine.close)
-            raise
-        except BaseException as error:  # a cancellation, for the coroutine to handle
-            thrown = error
-        try:
-            awaited = (
-                step(coroutine.send, value) if thrown is None else step(coroutine.throw, thrown)
-            )
-        except StopIteration as end:
-            result: Result = end.value
-            return result
 
 
 async def outcome(value: Any, error: BaseException | None = None) -> Any:
@@ -148,9 +73,7 @@ class OneShotEvent(Protocol):
         """Wake the task that awaits the event, now or later; only once."""
         ...
 
-    def __await__(self) -> Generator[Any, Any, object]:
-        """Wait until the event is set."""
-        ...
+    def __await__(self) -> Generator[Any, Any, object]: ...
 
 
 class _AnyioEvent:
@@ -169,61 +92,6 @@ class _AnyioEvent:
 
     def __await__(self) -> Generator[Any, Any, object]:
         return self._event.wait().__await__()
-
-
-class Turns:
-    """Lets tasks use something one after the other; costs nothing while a single task does.
-
-    `if not turns.take(): await turns.wait()`, and `turns.pass_on()` at the end.
-    """
-
-    __slots__ = ("_is_taken", "_waiting")
-
-    def __init__(self) -> None:
-        self._is_taken = False
-        self._waiting: deque[OneShotEvent] | None = None
-
-    def take(self) -> bool:
-        """Take the turn if no other task has it."""
-        if self._is_taken:
-            return False
-        self._is_taken = True
-        return True
-
-    async def wait(self) -> None:
-        """Wait for the turn."""
-        if self._waiting is None:
-            self._waiting = deque()
-        event = event_type()()
-        self._waiting.append(event)
-        try:
-            await event
-        except BaseException:
-            if event in self._waiting:
-                self._waiting.remove(event)
-            else:  # the turn came and is not used
-                self.pass_on()
-            raise
-
-    def pass_on(self) -> None:
-        """Give the turn to the task that has waited longest."""
-        while self._waiting:
-            event = self._waiting.popleft()
-            if not event.done():
-                event.set_result(None)
-                return
-        self._is_taken = False
-
-    async def __aenter__(self) -> None:
-        if self._is_taken:
-            await self.wait()
-        self._is_taken = True
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._waiting:
-            self.pass_on()
-        else:
-            self._is_taken = False
 
 
 def event_type() -> Callable[[], OneShotEvent]:

@@ -1,8 +1,10 @@
-"""Tasks that begin at once: a coroutine runs until it first waits before its starter goes on.
+"""Eager execution: a coroutine runs until it first waits before its starter goes on.
 
 Most handlers never wait, and those that do keep their order. Eager tasks of asyncio (from Python
 3.12 on) cost little more than a call; `begin_task` does the same on Python 3.11. On trio the
-starter waits until the coroutine has suspended.
+starter waits until the coroutine has suspended. `run_eagerly` needs no task: the coroutine stays in
+the caller's task from start to end, so the state of anyio for each task (cancel scopes, timeouts,
+locks) works as usual.
 
 On asyncio a cancellation is delivered once, at the next await, as by `asyncio.Task.cancel`: a scope
 of anyio for each handler would cost more than most handlers.
@@ -13,18 +15,19 @@ from __future__ import annotations
 import asyncio
 import asyncio.tasks
 import sys
+import types
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import ContextVar, copy_context
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 
 from ..channel import logger
-from .concurrency import run_eagerly
 
 if TYPE_CHECKING:
     import anyio.abc
 
+Result = TypeVar("Result")
 
 AGAIN_SECONDS = 1.0
 """Seconds that a cancelled handler has to clean up at the end of its connection."""
@@ -122,6 +125,44 @@ class _Begun(Coroutine[Any, Any, Any]):
         return getattr(self._coroutine, name)  # what `inspect` tells of a coroutine
 
 
+async def run_eagerly(
+    coroutine: Coroutine[Any, Any, Result], on_wait: Callable[[], object]
+) -> Result:
+    """Run a coroutine in this task; call `on_wait` once when it first suspends."""
+    try:
+        awaited = coroutine.send(None)
+    except StopIteration as end:
+        result: Result = end.value
+        return result
+    on_wait()
+    return await resume(coroutine, awaited)
+
+
+@types.coroutine
+def resume(coroutine: Coroutine[Any, Any, Result], awaited: Any) -> Generator[Any, Any, Result]:
+    """Run a coroutine to its end that was started in this task and has suspended.
+
+    Args:
+        coroutine: The coroutine.
+        awaited: The object that it yielded.
+    """
+    while True:
+        thrown: BaseException | None = None
+        value: Any = None
+        try:
+            value = yield awaited
+        except GeneratorExit:
+            coroutine.close()
+            raise
+        except BaseException as error:  # a cancellation, for the coroutine to handle
+            thrown = error
+        try:
+            awaited = coroutine.send(value) if thrown is None else coroutine.throw(thrown)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+
+
 def on_asyncio() -> bool:
     """Whether the running event loop is one of asyncio."""
     try:
@@ -190,14 +231,11 @@ class HandlerTasks:
             await asyncio.wait(list(self._sizes), timeout=AGAIN_SECONDS)
 
     def _ended(self, task: asyncio.Future[None]) -> None:
-        self._forget(self._sizes.pop(task))
+        self.waiting -= 1
+        self.size -= self._sizes.pop(task)
+        self._on_end()
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a handler failed", exc_info=error)
-
-    def _forget(self, size: int) -> None:
-        self.waiting -= 1
-        self.size -= size
-        self._on_end()
 
     async def _begin_in_scope(self, handler: Coroutine[Any, Any, None], size: int) -> None:
         begun = anyio.Event()
@@ -214,7 +252,9 @@ class HandlerTasks:
                     await run_eagerly(handler, wait)
             finally:
                 if begun.is_set():
-                    self._forget(size)
+                    self.waiting -= 1
+                    self.size -= size
+                    self._on_end()
                 begun.set()
 
         self._group.start_soon(run)

@@ -1,7 +1,7 @@
-"""The lifespan of a server, and background tasks that no request owns.
+"""The lifespan of a server over HTTP, background tasks that no request owns, and scopes and turns.
 
-One task runs both, so the lifespan is exited in the task that entered it, whether lifespan events
-of the host or the first request start it.
+One task runs lifespan and background tasks, so the lifespan is exited in the task that entered it,
+whether lifespan events of the host or the first request start it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import anyio.abc
 import anyio.lowlevel
 
 from ..errors import ConnectionClosedError
-from .concurrency import run_eagerly_here
-from .eager_tasks import on_asyncio
+from .concurrency import OneShotEvent, event_type
+from .eager_tasks import on_asyncio, run_eagerly
 
 logger = logging.getLogger(__name__)
 
@@ -33,14 +33,6 @@ AGAIN_SECONDS = 1.0
 """Seconds after which a background task that failed begins again."""
 
 _STARTED: set[Any] = set()  # asyncio keeps no strong reference to a task
-
-
-def scope_type() -> Callable[[], anyio.CancelScope]:
-    """The class of cancel scopes of the running event loop.
-
-    `anyio.CancelScope` detects the event loop for each scope, which doubles the cost of the scope.
-    """
-    return type(anyio.CancelScope())
 
 
 class NativeScope:
@@ -92,6 +84,61 @@ class NativeScope:
         if not self.cancel_called and self._task is not None:
             self.cancel_called = True
             self._task.cancel()
+
+
+class Turns:
+    """Lets tasks use something one after the other; costs nothing while a single task does.
+
+    `if not turns.take(): await turns.wait()`, and `turns.pass_on()` at the end.
+    """
+
+    __slots__ = ("_is_taken", "_waiting")
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._waiting: deque[OneShotEvent] | None = None
+
+    def take(self) -> bool:
+        """Take the turn if no other task has it."""
+        if self._is_taken:
+            return False
+        self._is_taken = True
+        return True
+
+    async def wait(self) -> None:
+        """Wait for the turn."""
+        if self._waiting is None:
+            self._waiting = deque()
+        event = event_type()()
+        self._waiting.append(event)
+        try:
+            await event
+        except BaseException:
+            if event in self._waiting:
+                self._waiting.remove(event)
+            else:  # the turn came and is not used
+                self.pass_on()
+            raise
+
+    def pass_on(self) -> None:
+        """Give the turn to the task that has waited longest."""
+        while self._waiting:
+            event = self._waiting.popleft()
+            if not event.done():
+                event.set_result(None)
+                return
+        self._is_taken = False
+
+    async def __aenter__(self) -> None:
+        if self._is_taken:
+            await self.wait()
+        self._is_taken = True
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._waiting:
+            self.pass_on()
+        else:
+            self._is_taken = False
 
 
 def loop_clock() -> Callable[[], float]:
@@ -202,7 +249,7 @@ class TaskScope:
         for count in itertools.count(1):
             if not self._together:
                 break
-            await run_eagerly_here(_log_failures(self._together.popleft()), hand_over)
+            await run_eagerly(_log_failures(self._together.popleft()), hand_over)
             if has_suspended:
                 return
             if count % _IN_A_ROW == 0:  # other tasks run, and written data is sent

@@ -1,4 +1,4 @@
-"""Eager execution: a coroutine runs at once, in one task, and passes on what it awaits."""
+"""Eager execution in one task, failures of handlers, and one-shot events."""
 
 from __future__ import annotations
 
@@ -12,17 +12,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from mcpgen_runtime.runtime.concurrency import (
-    check_own_failure,
-    event_type,
-    outcome,
-    resume,
-    run_eagerly,
-    run_eagerly_here,
-)
+from mcpgen_runtime.runtime.concurrency import check_own_failure, event_type, outcome
+from mcpgen_runtime.runtime.eager_tasks import resume, run_eagerly
 
 pytestmark = pytest.mark.anyio
-both = pytest.mark.parametrize("run", [run_eagerly, run_eagerly_here])
 own: ContextVar[str] = ContextVar("own", default="before")
 
 
@@ -41,22 +34,20 @@ class Waits:
         self.count += 1
 
 
-@both
-async def test_a_coroutine_that_never_waits_hands_nothing_over(run: Any) -> None:
+async def test_a_coroutine_that_never_waits_hands_nothing_over() -> None:
     async def work() -> int:
         own.set("within")
         return 7
 
     token = own.set("before")
     waits = Waits()
-    assert await run(work(), waits) == 7
+    assert await run_eagerly(work(), waits) == 7
     assert waits.count == 0
-    assert own.get() == ("before" if run is run_eagerly else "within")
+    assert own.get() == "within"
     own.reset(token)
 
 
-@both
-async def test_the_first_wait_hands_over_once(run: Any) -> None:
+async def test_the_first_wait_hands_over_once() -> None:
     async def work() -> str:
         own.set("within")
         await anyio.lowlevel.checkpoint()
@@ -65,24 +56,22 @@ async def test_the_first_wait_hands_over_once(run: Any) -> None:
         return own.get()
 
     waits = Waits()
-    assert await run(work(), waits) == "within"
+    assert await run_eagerly(work(), waits) == "within"
     assert waits.count == 1
 
 
-@both
 @pytest.mark.parametrize("suspends", [False, True])
-async def test_an_exception_passes_to_the_caller(run: Any, suspends: bool) -> None:
+async def test_an_exception_passes_to_the_caller(suspends: bool) -> None:
     async def work() -> None:
         if suspends:
             await anyio.lowlevel.checkpoint()
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await run(work(), Waits())
+        await run_eagerly(work(), Waits())
 
 
-@both
-async def test_a_cancellation_is_for_the_coroutine_to_handle(run: Any) -> None:
+async def test_a_cancellation_is_for_the_coroutine_to_handle() -> None:
     seen: list[str] = []
 
     async def work() -> str:
@@ -95,13 +84,12 @@ async def test_a_cancellation_is_for_the_coroutine_to_handle(run: Any) -> None:
 
     with anyio.CancelScope() as scope:
         scope.cancel()
-        await run(work(), Waits())
+        await run_eagerly(work(), Waits())
     assert seen == ["cancelled"]
     assert scope.cancelled_caught
 
 
-@both
-def test_a_closed_run_closes_its_coroutine(run: Any) -> None:
+def test_a_closed_run_closes_its_coroutine() -> None:
     seen: list[str] = []
 
     class Suspension:
@@ -115,7 +103,7 @@ def test_a_closed_run_closes_its_coroutine(run: Any) -> None:
             seen.append("closed")
 
     async def outer() -> None:
-        await run(work(), Waits())
+        await run_eagerly(work(), Waits())
 
     running = outer()
     assert running.send(None) == "awaited"

@@ -18,7 +18,6 @@ from mcpgen_runtime.runtime.task_scope import (
     keep_running,
     loop_clock,
     running_loop,
-    scope_type,
 )
 from package.client.simulation import simulate
 
@@ -273,9 +272,6 @@ def test_clock_and_identity_are_those_of_the_event_loop() -> None:
         else:
             assert running_loop() == anyio.lowlevel.current_token()
             assert loop_clock() is anyio.current_time
-        with scope_type()() as scope:
-            scope.cancel()
-            await anyio.sleep_forever()
 
     for backend in ("asyncio", "trio"):
         anyio.run(run, backend, backend=backend)

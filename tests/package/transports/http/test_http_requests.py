@@ -26,7 +26,7 @@ from mcpgen_runtime.transports.http.http_client import (
     Posts,
     open_library,
 )
-from mcpgen_runtime.transports.http.http_libraries import TakePart, read_parts
+from mcpgen_runtime.transports.http.http_libraries import Response, TakePart
 from package.client.simulation import (
     MemoryReply,
     Network,
@@ -44,7 +44,7 @@ class StalledResponse(SimulatedResponse):
 
     async def read(self, limit: int, silence: float, seconds: float) -> bytes:
         """See `Response.read`."""
-        return await read_parts(self, limit, silence, seconds)
+        return await Response.read(self, limit, silence, seconds)
 
     async def each_part(self, take: TakePart) -> NoReturn:
         """See `Response.each_part`."""
