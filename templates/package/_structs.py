@@ -95,7 +95,7 @@ def _own_members(struct: type[msgspec.Struct], members: Mapping[str, Any]) -> di
 
 
 if TYPE_CHECKING:
-    from msgspec import StructMeta as MessageType
+    MessageType = msgspec.StructMeta
 else:
     _create = msgspec.StructMeta.__call__
 

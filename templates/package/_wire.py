@@ -131,7 +131,8 @@ def decoder(kind: TypeForm[T], *, extra: bool = False) -> Callable[[bytes | Raw]
         ValidationError: (from the decoder) The JSON has another shape; the text has the path.
         DecodeError: (from the decoder) The bytes are not JSON.
     """
-    decode = _decoder(kind)
+    any_kind: Any = kind  # a type is a key
+    decode: Callable[[bytes | Raw], T] = _decoder(any_kind)
     if not extra:
         return decode
 
@@ -154,7 +155,7 @@ def convert(value: Any, kind: TypeForm[T], *, extra: bool = False) -> T:
     Raises:
         ValidationError: The value has another shape; the text has the path.
     """
-    converted = _convert(value, kind)
+    converted: T = _convert(value, kind)
     if not extra:
         return converted
     kept: T = with_kept_members(converted, value, _all_members)
