@@ -49,7 +49,7 @@ PACKAGE_LAYERS: Layers = (
     ("_structs",),
     ("revision_facts",),
     ("command_masking",),
-    ("errors", "channel", "facts", "_wire", "_decoding", "_extra_members"),
+    ("errors", "channel", "facts", "_wire"),
     ("json_schema", "values", "yaml_text"),
     ("apps", "skills", "server_card", "tool_results"),
     ("revision", "revision.models", "revision.methods", "revisions", "merged_models", "models"),

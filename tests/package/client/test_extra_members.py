@@ -26,7 +26,7 @@ from mcpgen_runtime import (
     replace,
     to_builtins,
 )
-from mcpgen_runtime._extra_members import EXTRA, builtins_with_extra
+from mcpgen_runtime._structs import EXTRA, builtins_with_extra
 from mcpgen_runtime._wire import (
     EncodingError,
     StructType,
