@@ -33,6 +33,7 @@ GENERATOR_LAYERS: Layers = (
     ("toml_records",),
     ("schema",),
     ("model",),
+    ("spec",),
     ("render",),
     ("diff",),
     ("explain",),

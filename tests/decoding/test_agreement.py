@@ -29,6 +29,7 @@ from mcpgen.model import choice, schema_facts, schema_sources
 from mcpgen.package import build_request, pipeline
 from mcpgen.render import models
 from mcpgen.schema import docs, facts
+from mcpgen.spec import stages
 from mcpgen_runtime._unions import UntaggedType
 from mcpgen_runtime._wire import STRUCTS, UNREADABLE, decoder, fields
 from mcpgen_runtime.revisions import REVISIONS
@@ -138,7 +139,7 @@ def judged_draft(folder: Path) -> Judged:
     loaded = schema_sources.load(source, errata=True)
     stated = schema_facts.facts_for(loaded, source.base, None).facts
     later = schema_sources.newer_than(source.base, loaded)
-    spec = pipeline.revision_spec(loaded, stated, docs.load(), later).models
+    spec = stages.revision_spec(loaded, stated, docs.load(), later).models
     job = models.job(spec.normal, spec.unions, spec.docs, "Models.")
     module = module_of(models.render(spec.normal, job), "judged")
     return Judged(module, loaded.definitions, stated.default)
@@ -151,7 +152,7 @@ def judged_tasks(_: Path) -> Judged:
     (file,) = build_request.named_extensions([str(path)])
     stated = facts.load(revision)
     loaded = schema.load(revision)
-    (extension,) = pipeline.revision_spec(loaded, stated, docs.Docs(), (), (file,)).extensions
+    (extension,) = stages.revision_spec(loaded, stated, docs.Docs(), (), (file,)).extensions
     normal = extension.models.normal
     request = build_request.BuildRequest(
         "pkg",

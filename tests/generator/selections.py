@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mcpgen import schema
-from mcpgen.model import spec
 from mcpgen.model.choice import selection
-from mcpgen.package import pipeline
 from mcpgen.render import tree
 from mcpgen.render.formatting import format_modules
 from mcpgen.schema import docs, facts
+from mcpgen.spec import stages
+from mcpgen.spec.packages import RevisionSpec
 
 NAMES = tuple(row.name for row in schema.revisions())
 OLDEST, NEWEST = NAMES[0], NAMES[-1]
@@ -38,12 +38,10 @@ PAIRWISE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 @cache
-def spec_of(name: str) -> spec.RevisionSpec:
+def spec_of(name: str) -> RevisionSpec:
     """Everything about one of mcpgen's revisions."""
     loaded = schema.load(name)
-    return pipeline.revision_spec(
-        loaded, facts.with_constants(facts.load(name), loaded), docs.load()
-    )
+    return stages.revision_spec(loaded, facts.with_constants(facts.load(name), loaded), docs.load())
 
 
 @cache

@@ -24,12 +24,12 @@ from hypothesis import strategies as st
 
 from generator.tiny_package import TINY
 from mcpgen import schema
-from mcpgen.package import pipeline
 from mcpgen.render import tree
 from mcpgen.schema import docs, facts
 from mcpgen.schema.docs import Docs, Entry, Text
 from mcpgen.schema.facts import Facts
 from mcpgen.schema.method_facts import MethodFacts
+from mcpgen.spec import stages
 
 REVISION = "2030-01-01"
 CANARY = "mcpgen_canary"
@@ -231,7 +231,7 @@ def build_files(texts: Texts, folder: Path, package: str) -> dict[str, str]:
     path.write_text(json.dumps(document(texts)), encoding="utf-8")
     source = schema.load_file(path, revision=REVISION)
     return tree.render_package(
-        [pipeline.revision_spec(source, spoiled_facts(texts), spoiled_docs(texts), [])], package
+        [stages.revision_spec(source, spoiled_facts(texts), spoiled_docs(texts), [])], package
     )
 
 

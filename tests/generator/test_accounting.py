@@ -13,12 +13,12 @@ import pytest
 from generator.accounting import Walk, atoms, module_of
 from generator.schemas import COUNT, OPEN, TEXT, obj
 from mcpgen import schema
-from mcpgen.model import core_check, schema_facts, schema_sources
-from mcpgen.model.spec import RevisionSpec
-from mcpgen.package import pipeline
+from mcpgen.model import schema_facts, schema_sources
 from mcpgen.render import models
 from mcpgen.schema import docs
 from mcpgen.schema.structure import escape
+from mcpgen.spec import core_check, stages
+from mcpgen.spec.packages import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]
 
@@ -37,7 +37,7 @@ def spec_of(document: dict[str, Any], folder: Path) -> tuple[RevisionSpec, str]:
     loaded = schema_sources.load(source, errata=False)
     fitted = schema_facts.facts_for(loaded, source.base, None)
     later = schema_sources.newer_than(source.base, loaded)
-    return pipeline.revision_spec(loaded, fitted.facts, docs.load(), later), source.base
+    return stages.revision_spec(loaded, fitted.facts, docs.load(), later), source.base
 
 
 def account(document: dict[str, Any], folder: Path) -> Walk:

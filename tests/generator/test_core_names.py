@@ -12,12 +12,13 @@ from generator.schemas import TEXT
 from generator.test_fitting import definitions_of, fit_facts, save_schema
 from mcpgen import schema
 from mcpgen.errors import SchemaError
-from mcpgen.model import core_check, schema_facts, schema_sources
+from mcpgen.model import schema_facts, schema_sources
 from mcpgen.model.parts import Selection
-from mcpgen.model.spec import RevisionSpec
 from mcpgen.package import pipeline
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.schema import docs, facts
+from mcpgen.spec import core_check, stages
+from mcpgen.spec.packages import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]
 HANDSHAKE, STATELESS = "2025-06-18", "2026-07-28"
@@ -39,7 +40,7 @@ def spec_of(folder: Path, definitions: Any, stated: str = "") -> tuple[RevisionS
     source = schema_sources.of_file(path, file if stated else None)
     loaded = schema_sources.load(source, errata=True)
     fit = schema_facts.facts_for(loaded, source.base, file if stated else None)
-    return pipeline.revision_spec(loaded, fit.facts, docs.load()), source.base
+    return stages.revision_spec(loaded, fit.facts, docs.load()), source.base
 
 
 def check_names(folder: Path, definitions: Any, stated: str = "") -> list[str]:

@@ -20,9 +20,10 @@ from generator.awkward_names import NAMES as NAMES_IN_USE
 from generator.futures import AWKWARD, CHANGES, NAMES, Change, change_revision, save_draft
 from mcpgen import names
 from mcpgen.model import schema_facts, schema_sources
-from mcpgen.model.spec import RevisionSpec
 from mcpgen.package import build_request, pipeline
 from mcpgen.schema import docs
+from mcpgen.spec import stages
+from mcpgen.spec.packages import RevisionSpec
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ def spec_of(path: Path) -> RevisionSpec:
     loaded = schema_sources.load(source, errata=True)
     fit = schema_facts.facts_for(loaded, source.base, None)
     later = schema_sources.newer_than(source.base, loaded)
-    return pipeline.revision_spec(loaded, fit.facts, docs.load(), later)
+    return stages.revision_spec(loaded, fit.facts, docs.load(), later)
 
 
 def results_in(spec: RevisionSpec) -> Mapping[str, str | None]:

@@ -7,11 +7,10 @@ import pytest
 from generator.schemas import TEXT, any_of, const, facts_of, obj, ref, schema_of
 from generator.tiny_package import REVISION, tiny_spec
 from mcpgen import schema
-from mcpgen.model import spec_building
-from mcpgen.model.spec import RevisionSpec
-from mcpgen.package import pipeline
 from mcpgen.schema import docs, facts
 from mcpgen.schema.docs import Docs
+from mcpgen.spec import building, stages
+from mcpgen.spec.packages import RevisionSpec
 
 NAMES = [row.name for row in schema.revisions()]
 
@@ -21,18 +20,17 @@ def specs() -> list[RevisionSpec]:
     """Every revision that mcpgen has, newest first."""
     texts = docs.load()
     return [
-        pipeline.revision_spec(schema.load(name), facts.load(name), texts)
-        for name in reversed(NAMES)
+        stages.revision_spec(schema.load(name), facts.load(name), texts) for name in reversed(NAMES)
     ]
 
 
 def test_revisions_of_a_package_are_in_order(specs: list[RevisionSpec]) -> None:
-    package = spec_building.package(specs, "pkg")
+    package = building.package(specs, "pkg")
     assert [revision.name for revision in package.revisions] == NAMES
 
 
 def test_a_type_names_the_revisions_that_have_it(specs: list[RevisionSpec]) -> None:
-    types = {type_.name: type_.folders for type_ in spec_building.package(specs, "pkg").types}
+    types = {type_.name: type_.folders for type_ in building.package(specs, "pkg").types}
     assert len(types["Tool"]) == len(NAMES)
     assert len(types["CallToolRequestParams"]) == len(NAMES)
     assert list(types) == sorted(types)
@@ -69,8 +67,8 @@ def test_a_package_has_unset_only_if_json_values_may_be_absent(
     newest, *others = specs
     assert newest.has_unset  # structuredContent
     assert not any(revision.has_unset for revision in others)
-    assert spec_building.package(specs, "pkg").has_unset
-    assert not spec_building.package(others, "pkg").has_unset
+    assert building.package(specs, "pkg").has_unset
+    assert not building.package(others, "pkg").has_unset
 
 
 def test_values_of_the_result_type_come_from_the_defaults(specs: list[RevisionSpec]) -> None:
@@ -90,7 +88,7 @@ def test_a_schema_without_connection_types_gets_empty_ones() -> None:
         AskResult=obj(x=TEXT),
         ClientRequest=any_of("AskRequest"),
     )
-    built = pipeline.revision_spec(source, facts_of(), Docs())
+    built = stages.revision_spec(source, facts_of(), Docs())
     assert built.roles["implementation"] == "Implementation"
     assert built.models.normal.definitions["Implementation"].properties == {}
 
@@ -103,7 +101,7 @@ def test_a_renamed_connection_type_is_that_of_its_member() -> None:
         InitializeResult=obj(x=TEXT),
         ClientRequest=any_of("InitializeRequest"),
     )
-    assert pipeline.revision_spec(source, facts_of(), Docs()).roles["implementation"] == "Who"
+    assert stages.revision_spec(source, facts_of(), Docs()).roles["implementation"] == "Who"
 
 
 def test_every_type_and_field_has_a_docstring_or_needs_none() -> None:

@@ -6,10 +6,10 @@ from functools import cache
 from pathlib import Path
 
 from mcpgen import schema
-from mcpgen.model.spec import RevisionSpec
-from mcpgen.package import pipeline
 from mcpgen.render import tree
 from mcpgen.schema import docs, facts
+from mcpgen.spec import stages
+from mcpgen.spec.packages import RevisionSpec
 
 TINY = Path(__file__).parent / "tiny"
 REVISION = "2030-01-01"
@@ -18,7 +18,7 @@ REVISION = "2030-01-01"
 @cache
 def tiny_spec() -> RevisionSpec:
     """Everything about the tiny schema."""
-    return pipeline.revision_spec(
+    return stages.revision_spec(
         schema.load_file(TINY / "schema.json", revision=REVISION),
         facts.load_file(TINY / "facts.toml", REVISION),
         docs.load_file(TINY / "docs.toml"),

@@ -21,8 +21,6 @@ from mcpgen.errors import SchemaError, format_value
 from mcpgen.json_types import Node
 from mcpgen.model import fact_checks, fitting, schema_facts
 from mcpgen.model.fitting import FittedFacts
-from mcpgen.model.spec import RevisionSpec
-from mcpgen.package import pipeline
 from mcpgen.schema import (
     Disagreements,
     Erratum,
@@ -38,6 +36,8 @@ from mcpgen.schema.docs import Docs
 from mcpgen.schema.facts import Facts
 from mcpgen.schema.revision_facts import Draft
 from mcpgen.schema.revisions import Status
+from mcpgen.spec import stages
+from mcpgen.spec.packages import RevisionSpec
 
 _ENVELOPE = frozenset({"jsonrpc", "method", "id"})
 """Members that no type describes."""
@@ -92,7 +92,7 @@ def addition(path: Path, name: str, status: Status, stated: Path | None = None) 
     loaded = file.corrected_schema(errata, name)
     texts = docs.load()
     fitted = _facts(loaded, base, stated)
-    built = pipeline.revision_spec(loaded, fitted.facts, texts)
+    built = stages.revision_spec(loaded, fitted.facts, texts)
     fact_checks.expect_fitting(built.models.normal, fitted.facts, stated)
     to_review = reviews(fitted, loaded, texts)
     unmatched = tuple(erratum for erratum in known if erratum not in errata)

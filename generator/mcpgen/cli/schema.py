@@ -9,6 +9,7 @@ import click
 
 from mcpgen.cli.options import FILE, common_options, json_option
 from mcpgen.console import Console
+from mcpgen.errors import UsageError
 
 
 @click.command()
@@ -29,8 +30,15 @@ def facts(console: Console, schema_file: Path, facts_file: Path | None) -> None:
 
 
 @click.command()
-@click.argument("source", metavar="SOURCE")
+@click.argument("source", metavar="SOURCE", required=False)
 @click.option("--openrpc", is_flag=True, help="Print an OpenRPC document, not JSON Schema.")
+@click.option(
+    "--spec",
+    is_flag=True,
+    help="Print the values of mcpgen.spec as JSON; SOURCE may be all, too, and of a package they"
+    " are those of all its revisions.",
+)
+@click.option("--spec-schema", is_flag=True, help="Print the JSON Schema of what --spec prints.")
 @click.option(
     *("-r", "--revision"), metavar="DATE", help="The revision, if SOURCE is a package of several."
 )
@@ -38,7 +46,13 @@ def facts(console: Console, schema_file: Path, facts_file: Path | None) -> None:
 @common_options
 @click.pass_obj
 def export(
-    console: Console, source: str, openrpc: bool, revision: str | None, no_errata: bool
+    console: Console,
+    source: str | None,
+    openrpc: bool,
+    spec: bool,
+    spec_schema: bool,
+    revision: str | None,
+    no_errata: bool,
 ) -> None:
     """Print SOURCE as JSON Schema 2020-12, with the defects of the published schema corrected.
 
@@ -47,6 +61,16 @@ def export(
     """
     from mcpgen.package import exporting
 
+    if openrpc + spec + spec_schema > 1:
+        raise UsageError("expected one of --openrpc, --spec and --spec-schema, got several")
+    if spec_schema:
+        exporting.export_values_schema(console)
+        return
+    if source is None:
+        raise UsageError("expected SOURCE: a revision, a schema file or the folder of a package")
+    if spec:
+        exporting.export_values(console, source, revision, errata=not no_errata)
+        return
     exporting.export(console, source, revision, errata=not no_errata, rpc=openrpc)
 
 

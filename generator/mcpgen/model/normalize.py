@@ -188,6 +188,8 @@ class _Walk:
     notes: dict[str, Note] = field(default_factory=dict[str, Note])
     origins: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
     """Pointers of members from an `allOf`, by the pointer of the merged object and their name."""
+    object_types: dict[str, str] = field(default_factory=dict[str, str])
+    """Definitions with the known members of open objects, by the pointer of the object."""
     repeats: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     """Pointers of schemas, each with the pointer of an inline schema that shares its type."""
 
@@ -230,16 +232,14 @@ class _Walk:
             self.definitions[name] = Definition(name, reference(target(node)), place.pointer)
             return
         node = self.shape(node, place)
-        checks: list[Check] = []
         if "$ref" not in node and schema_queries.variants(node):
-            plain = self.union(node, place)
+            self.definitions[name] = Definition(name, self.union(node, place), place.pointer)
         elif schema_queries.properties(node) and not (
             schema_queries.says_nothing(node) and place.is_published
         ):
-            plain, checks = self.object(node, place, name)
+            self.definitions[name] = self.object(node, place, name)
         else:
-            plain = self.plain(node, place)
-        self.definitions[name] = Definition(name, plain, place.pointer, checks=tuple(checks))
+            self.definitions[name] = Definition(name, self.plain(node, place), place.pointer)
 
     def repeat_notes(self) -> None:
         """Repeat the notes about a schema for inline schemas that share its type."""
@@ -261,11 +261,12 @@ class _Walk:
                     return reference(other)
         return node
 
-    def object(self, node: Node, place: _Place, name: str) -> tuple[Node, list[Check]]:
+    def object(self, node: Node, place: _Place, name: str) -> Definition:
         self.account_members(node, place)
         checks: list[Check] = []
         members: dict[str, Node] = {}
         required: list[str] = []
+        object_types: dict[str, str] = {}
         demanded: Sequence[str] = node.get("required", ())
         for wire, child in schema_queries.properties(node).items():
             at = self.member(place, wire)
@@ -276,6 +277,8 @@ class _Walk:
                 self.note(at, "a name that no field can have, left out: encoding drops the member")
                 continue
             plain = self.member_type(child, at, checks)
+            if at.pointer in self.object_types:
+                object_types[wire] = self.object_types[at.pointer]
             has_default = wire in demanded or wire in self.facts.defaults.get(name, {})
             default = self.default(name, wire) if has_default else {}
             if wire in demanded and not default:
@@ -285,7 +288,14 @@ class _Walk:
             if wire not in members and not self.lacks_field(wire):  # a default of any type
                 members[wire] = {}
                 required.append(wire)
-        return {"type": "object", "properties": members, "required": required}, checks
+        return Definition(
+            name,
+            {"type": "object", "properties": members, "required": required},
+            place.pointer,
+            checks=tuple(checks),
+            demanded=tuple(wire for wire in demanded if wire in members),
+            object_types=tuple(object_types.items()),
+        )
 
     def lacks_field(self, wire: str) -> bool:
         """Whether no field can have the name of a member."""
@@ -334,6 +344,7 @@ class _Walk:
             if not schema_queries.says_nothing(self.schema.definitions[target(node)]):
                 text = f"declared open, kept as a map of JSON values, which {target(node)} can read"
                 self.note(place, text)
+                self.object_types[place.pointer] = target(node)
             return ANY_MAP
         if place.path != (_PARAMS,) and (kept := self.with_further_members(node, place)):
             return kept
@@ -354,6 +365,8 @@ class _Walk:
         if name in self.made or not schema_queries.declares_members(whole):
             return None
         reader = f", which {name} can read" if name else ""
+        if name:
+            self.object_types[place.pointer] = name
         text = f"declares further members, kept as a map of JSON values{reader}"
         self.note(place, text)
         return ANY_MAP
@@ -361,6 +374,10 @@ class _Walk:
     def name_meta(self, node: Json, place: _Place) -> None:
         """Define a type for the keys of a `_meta` object, if there is a name for it."""
         name = self.naming.official(place.owner, place.path)
+        if is_object(node) and "$ref" in node:
+            self.object_types[place.pointer] = target(node)
+        elif name is not None:
+            self.object_types[place.pointer] = name
         if not schema_queries.is_inline(node):
             if not keywords.binds(node) <= {"$ref", "type"}:
                 self.note(place, "_meta, kept as a map of JSON values")

@@ -89,6 +89,9 @@ class Definition:
         pointer: Its place in the source; properties lie below.
         tag: The property and value that distinguish it in a union.
         checks: Further checks of its values.
+        demanded: The properties that the schema requires, those with a default among them.
+        object_types: Properties that are open objects and kept as maps, each with the definition
+            that has the members which the schema knows.
     """
 
     name: str
@@ -96,6 +99,8 @@ class Definition:
     pointer: str
     tag: tuple[str, str] | None = None
     checks: tuple[Check, ...] = ()
+    demanded: tuple[str, ...] = ()
+    object_types: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_object(self) -> bool:

@@ -1,7 +1,8 @@
-"""Export of a revision for other tools: as JSON Schema 2020-12, and as an OpenRPC document.
+"""Export of a revision for other tools: as JSON Schema 2020-12, as an OpenRPC document, as values.
 
-The definitions are those of the schema, with its errata corrected. Where a package deviates from
-the schema, a `$comment` of the definition says so.
+The values are those of `mcpgen.spec`. In the other forms, the definitions are those of the schema,
+with its errata corrected. Where a package deviates from the schema, a `$comment` of the definition
+says so.
 """
 
 from __future__ import annotations
@@ -66,6 +67,43 @@ def export(console: Console, name: str, revision: str | None, *, errata: bool, r
     whole = _collect_export(source, schema_sources.load(source, errata), beside)
     document = openrpc(whole) if rpc else json_schema(whole)
     console.text(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def export_values(console: Console, name: str, revision: str | None, *, errata: bool) -> None:
+    """Print the values of `mcpgen.spec` as JSON.
+
+    Args:
+        console: The output.
+        name: A revision, `all` for all of them, a schema file, or the folder of a package.
+        revision: The one revision of a package; all of its revisions by default.
+        errata: Whether defects of published schemas are corrected.
+
+    Raises:
+        McpgenError: There is no source of that name, or it is malformed.
+    """
+    from mcpgen.spec import form, loading  # other exports need less
+
+    sources, beside = _sources(name, revision)
+    console.text(form.text_of(loading.load_sources(sources, beside, errata=errata)))
+
+
+def export_values_schema(console: Console) -> None:
+    """Print the JSON Schema of the JSON form of `mcpgen.spec`."""
+    from mcpgen.spec import form
+
+    console.text(json.dumps(form.json_schema(), indent=2))
+
+
+def _sources(name: str, revision: str | None) -> tuple[Sequence[Source], Sequence[ExtensionFile]]:
+    """The sources of all revisions that a name stands for, and their extensions."""
+    if name == "all" and not Path(name).exists():
+        return schema_sources.by_name((name,)), ()
+    record = directory.read_manifest(Path(name)) if Path(name).is_dir() else None
+    if record is None or revision is not None:
+        source, beside = _source(name, revision)
+        return (source,), beside
+    sources = build_request.recorded_sources(Path(name), record)
+    return sources, build_request.recorded_extensions(Path(name), record)
 
 
 def _source(name: str, revision: str | None) -> tuple[Source, Sequence[ExtensionFile]]:

@@ -6,28 +6,12 @@ docstrings, rpc_api -> spec.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mcpgen import schema
 from mcpgen.errors import safe_text
-from mcpgen.json_types import Node
-from mcpgen.model import (
-    core_check,
-    exports,
-    extensions,
-    fact_checks,
-    methods,
-    normalize,
-    rpc_api,
-    schema_facts,
-    schema_sources,
-    spec,
-    spec_building,
-    unions,
-)
-from mcpgen.model.docstrings import Texts
-from mcpgen.model.extension_files import ExtensionFile
+from mcpgen.model import exports, fact_checks, methods, normalize, schema_facts, schema_sources
 from mcpgen.model.schema_sources import Source
 from mcpgen.package import manifest
 from mcpgen.package.build_request import BuildRequest, inputs
@@ -35,6 +19,8 @@ from mcpgen.render import tree
 from mcpgen.render.datamodel import Worker
 from mcpgen.render.formatting import format_modules
 from mcpgen.schema import docs, facts
+from mcpgen.spec import core_check, stages
+from mcpgen.spec.packages import RevisionSpec
 
 _GUESS = 400
 """Limit of the characters of a guess in a report."""
@@ -59,7 +45,7 @@ def build(
         McpgenError: A schema, its corrections, its facts, a template or a patch are wrong.
     """
     texts = docs.load()
-    specs: list[spec.RevisionSpec] = []
+    specs: list[RevisionSpec] = []
     origins: dict[str, manifest.Origin] = {}
     for source in request.sources:
         loaded = schema_sources.load(source, request.errata)
@@ -108,7 +94,7 @@ def build(
 
 
 def _report_unfit(
-    request: BuildRequest, specs: Sequence[spec.RevisionSpec], report: Callable[[str], None]
+    request: BuildRequest, specs: Sequence[RevisionSpec], report: Callable[[str], None]
 ) -> None:
     """Report the revisions that an extension does not fit.
 
@@ -130,10 +116,10 @@ def _spec_of(
     loaded: schema.Schema,
     texts: docs.Docs,
     report: Callable[[str], None],
-) -> spec.RevisionSpec:
+) -> RevisionSpec:
     """Everything about one revision of a package; reports notes about a user's schema file."""
     if source.origin == "mcpgen":
-        built = revision_spec(
+        built = stages.revision_spec(
             loaded, facts.load(source.revision), texts, extension_files=request.extensions
         )
         _report_extensions(built, report)
@@ -143,7 +129,7 @@ def _spec_of(
     if request.strict:
         schema_facts.expect_all_stated(fitted, loaded.source)
     newer = schema_sources.newer_than(source.base, loaded)
-    built = revision_spec(loaded, fitted.facts, texts, newer, request.extensions)
+    built = stages.revision_spec(loaded, fitted.facts, texts, newer, request.extensions)
     absent: frozenset[str] = frozenset()
     if stated is not None:
         schema_facts.expect_methods(loaded, source.base, stated)
@@ -168,75 +154,13 @@ def _spec_of(
     return replace(built, unset=unset, item_options=core_check.item_options(built))
 
 
-def _report_extensions(built: spec.RevisionSpec, report: Callable[[str], None]) -> None:
+def _report_extensions(built: RevisionSpec, report: Callable[[str], None]) -> None:
     """Report where a package deviates from the extensions of a revision."""
     for extension in built.extensions:
         normal = extension.models.normal
         for note in normal.notes:
             pointer = safe_text(normal.schema.pointer(note.pointer))
             report(f"note: {normal.schema.source}#{pointer}: {note.text}")
-
-
-def revision_spec(
-    loaded: schema.Schema,
-    stated: facts.Facts,
-    texts: docs.Docs,
-    newer: Sequence[Mapping[str, Node]] | None = None,
-    extension_files: Sequence[ExtensionFile] = (),
-) -> spec.RevisionSpec:
-    """Everything about one revision.
-
-    Args:
-        loaded: Its schema.
-        stated: Its facts.
-        texts: The documentation of types.
-        newer: The definitions of the revisions after it, for their names; by default those of
-            mcpgen's revisions.
-        extension_files: The extensions to add if their types fit.
-
-    Raises:
-        SchemaError: The schema has no plain form, a method has no result, a union has no test, or
-            an extension does not fit.
-    """
-    if newer is None:
-        newer = [
-            schema_sources.definitions(row)
-            for row in schema.revisions()
-            if row.name > loaded.revision
-        ]
-    plain = normalize.normalize(loaded, stated, newer)
-    complete, held_by_role = normalize.with_roles(plain)
-    derived = methods.derive(complete, stated)
-    decided = unions.decide_all(derived.normal, _params_and_results(derived))
-    derived = replace(derived, normal=decided.normal)
-    prose = Texts(loaded, texts)
-    built = spec_building.of_revision(
-        loaded.revision,
-        stated,
-        derived,
-        held_by_role,
-        decided.tests,
-        prose,
-        rpc_api.derive(derived, prose),
-    )
-    if not extension_files:
-        return built
-    before = schema_sources.published_definitions(loaded)
-    core = extensions.Core(loaded, before, stated, newer, derived, held_by_role)
-    beside = extensions.merge_all(extension_files, core)
-    fitting = tuple(_extension_spec(each, stated) for each in beside.fitting)
-    return replace(built, extensions=fitting, unfit=beside.unfit)
-
-
-def _extension_spec(extension: extensions.Extension, stated: facts.Facts) -> spec.ExtensionSpec:
-    prose = Texts(extension.schema, docs.Docs())
-    derived = rpc_api.derive(extension.methods, prose, extension.core)
-    return spec_building.of_extension(extension, stated, prose, derived)
-
-
-def _params_and_results(derived: methods.Methods) -> frozenset[str]:
-    every = [*derived.all, *derived.inputs]
-    return frozenset(name for m in every for name in (m.params, m.result) if name is not None)
 
 
 def facts_text(source: Source) -> str:

@@ -28,7 +28,7 @@ from itertools import pairwise
 from mcpgen import cache
 from mcpgen.errors import OutputError, safe_text
 from mcpgen.literals import WIDTH
-from mcpgen.model.spec import PackageSpec
+from mcpgen.spec.packages import PackageSpec
 
 LEFT_ALONE = "# ruff: noqa # isort: skip_file - {origin}\n# fmt: off\n"
 """The lines that keep formatters and linters away, with the origin of the module as the reason.

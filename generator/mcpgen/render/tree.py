@@ -16,11 +16,11 @@ from mcpgen import names, paths
 from mcpgen.errors import UsageError
 from mcpgen.model import runtime
 from mcpgen.model.parts import EVERYTHING, Features, Selection
-from mcpgen.model.spec import ExtensionSpec, PackageSpec, RevisionSpec
-from mcpgen.model.spec_building import package
 from mcpgen.render import closure, models, templates
 from mcpgen.render.datamodel import Job, Worker
 from mcpgen.render.formatting import Header, format_modules
+from mcpgen.spec.building import package
+from mcpgen.spec.packages import ExtensionSpec, PackageSpec, RevisionSpec
 
 _SUFFIX = ".jinja"
 _PER_REVISION = "revision"

@@ -1,4 +1,8 @@
-"""The values for templates: frozen, finished values of one revision, and of a package."""
+"""The values for templates of packages: the public ones of `values`, with what packages add.
+
+A package adds its choice of parts and features, its public names, and signatures and docstrings as
+source.
+"""
 
 from __future__ import annotations
 
@@ -15,68 +19,15 @@ from mcpgen.model.docstrings import Doc, Texts
 from mcpgen.model.exports import Export, RenamedExport
 from mcpgen.model.imports import Imports
 from mcpgen.model.merging import Merged
-from mcpgen.model.methods import Role
 from mcpgen.model.normalized import NormalizedSchema
 from mcpgen.model.parts import Features
 from mcpgen.model.rpc_api import RpcApi
 from mcpgen.model.unions import Variant
 from mcpgen.schema.facts import Facts
+from mcpgen.spec import values as spec
 
 _OF_CORE = "core."
 _TIME_TO_LIVE = "ttlMs"  # of a result, in the form of the module `facts` of a package
-
-
-@dataclass(frozen=True)
-class Row:
-    """One method of the tables.
-
-    Attributes:
-        constant: Name of the constant that holds it.
-        params: Definition of the params, or `None`.
-        result: Definition of the result, or `None`.
-        items: Python name of the list in the result of a list request, or `None`.
-        facts: Facts that differ from the defaults, by name.
-    """
-
-    constant: str
-    name: str
-    kind: str
-    sender: Role
-    params: str | None
-    params_required: bool
-    result: str | None
-    capability: tuple[str, ...]
-    items: str | None
-    facts: Mapping[str, Any]
-    python_name: str
-
-
-@dataclass(frozen=True)
-class Tables:
-    """The methods of a revision, by sender and kind."""
-
-    client_requests: tuple[Row, ...]
-    server_requests: tuple[Row, ...]
-    client_notifications: tuple[Row, ...]
-    server_notifications: tuple[Row, ...]
-    input_requests: tuple[Row, ...]
-
-    @property
-    def all(self) -> tuple[Row, ...]:
-        """Every row, each once."""
-        return (
-            *self.client_requests,
-            *self.server_requests,
-            *self.client_notifications,
-            *self.server_notifications,
-            *self.input_requests,
-        )
-
-    @property
-    def with_facts(self) -> tuple[Row, ...]:
-        """The rows with facts, one for each name."""
-        rows = {row.name: row for row in self.all if row.facts}
-        return tuple(rows[name] for name in sorted(rows))
 
 
 @dataclass(frozen=True)
@@ -122,6 +73,7 @@ class ExtensionSpec:
         module: Its module in the subpackage of the revision.
         types: Names of its own definitions.
         core: Names of the definitions of the revision.
+        methods: Its methods.
         tables: Its methods, with types as written in its module of methods: `models.X` for its own,
             `core.X` for those of the revision.
         api: Its typed API.
@@ -133,7 +85,8 @@ class ExtensionSpec:
     module: str
     types: tuple[str, ...]
     core: frozenset[str]
-    tables: Tables
+    methods: spec.Methods
+    tables: spec.Methods
     api: RpcApi
     models: ModelsSpec
     added_results: Mapping[str, tuple[Variant, ...]]
@@ -228,7 +181,7 @@ class RevisionSpec:
     batching: bool
     types: tuple[str, ...]
     roles: Mapping[str, str]
-    tables: Tables
+    tables: spec.Methods
     api: RpcApi
     facts: Facts
     fact_rows: tuple[FactRow, ...]

@@ -15,12 +15,13 @@ from mcpgen.errors import format_value, safe_text
 from mcpgen.json_types import Node, is_object
 from mcpgen.model.core_names import CoreMethod, core_names
 from mcpgen.model.normalized import Definition, NormalizedSchema
-from mcpgen.model.spec import RevisionSpec, Row, UnsetMember
 from mcpgen.model.unions import member_names
 from mcpgen.names import snake
 from mcpgen.schema import Schema
 from mcpgen.schema.keywords import types
 from mcpgen.schema.structure import subschemas
+from mcpgen.spec.packages import RevisionSpec, UnsetMember
+from mcpgen.spec.values import Method
 
 _CONTENT = "content"
 _VALUE = "toolResult"
@@ -72,7 +73,7 @@ class _Check:
     def __init__(self, built: RevisionSpec, base: str) -> None:
         self.normal: NormalizedSchema = built.models.normal
         self.schema: Schema = self.normal.schema
-        self.rows: Mapping[str, Row] = {row.name: row for row in built.tables.client_requests}
+        self.rows: Mapping[str, Method] = {row.name: row for row in built.tables.client_requests}
         self.left = {each.name for each in _results_left_to_handlers(built)}
         self.near = schema.load(base).definitions
         self.base_methods = dict(_methods(self.near))

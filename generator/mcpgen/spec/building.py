@@ -1,4 +1,4 @@
-"""Builds the values for templates from schemas, facts and texts."""
+"""Builds the values for templates of packages from schemas, facts and texts."""
 
 from __future__ import annotations
 
@@ -16,20 +16,19 @@ from mcpgen.model.methods import Method, Methods
 from mcpgen.model.normalized import Definition, NormalizedSchema
 from mcpgen.model.parts import EVERYTHING, Selection, features
 from mcpgen.model.rpc_api import RpcApi
-from mcpgen.model.spec import (
+from mcpgen.model.type_hints import HELD
+from mcpgen.model.unions import Variant
+from mcpgen.schema import revision_facts
+from mcpgen.schema.facts import Facts
+from mcpgen.spec import values as spec
+from mcpgen.spec.packages import (
     ExtensionSpec,
     FactRow,
     ModelsSpec,
     PackageSpec,
     RevisionSpec,
-    Row,
-    Tables,
     Type,
 )
-from mcpgen.model.type_hints import HELD
-from mcpgen.model.unions import Variant
-from mcpgen.schema import revision_facts
-from mcpgen.schema.facts import Facts
 
 _RESULT_TYPE = "resultType"
 _DATA = "data"
@@ -72,7 +71,7 @@ def of_revision(
         batching=methods.batching,
         types=tuple(normal.definitions),
         roles=held_by_role,
-        tables=_tables(methods, facts),
+        tables=_methods(methods, facts),
         api=derived,
         facts=facts,
         fact_rows=_fact_rows(facts),
@@ -110,12 +109,14 @@ def of_extension(
         derived: Its typed API.
     """
     normal, types = extension.methods.normal, extension.types
+    own = _methods(extension.methods, facts)
     return ExtensionSpec(
         identifier=extension.file.identifier,
         module=extension.file.module,
         types=types,
         core=extension.core,
-        tables=_qualify_types(_tables(extension.methods, facts), extension.core),
+        methods=own,
+        tables=_qualify_types(own, extension.core),
         api=derived,
         models=ModelsSpec(
             normal,
@@ -148,24 +149,24 @@ def _constant_variant(definition: Definition) -> Variant:
     return Variant(definition.name, consts=consts)
 
 
-def _qualify_types(tables: Tables, core: frozenset[str]) -> Tables:
+def _qualify_types(methods: spec.Methods, core: frozenset[str]) -> spec.Methods:
     """Add its module to each type of the methods of an extension."""
     types = replace(HELD, core=core)
 
     def qualify(name: str | None) -> str | None:
         return None if name is None else types.type_named(name)
 
-    def rows(group: Sequence[Row]) -> tuple[Row, ...]:
+    def values(group: Sequence[spec.Method]) -> tuple[spec.Method, ...]:
         return tuple(
-            replace(row, params=qualify(row.params), result=qualify(row.result)) for row in group
+            replace(each, params=qualify(each.params), result=qualify(each.result))
+            for each in group
         )
 
-    return Tables(
-        rows(tables.client_requests),
-        rows(tables.server_requests),
-        rows(tables.client_notifications),
-        rows(tables.server_notifications),
-        (),
+    return spec.Methods(
+        values(methods.client_requests),
+        values(methods.server_requests),
+        values(methods.client_notifications),
+        values(methods.server_notifications),
     )
 
 
@@ -213,36 +214,42 @@ def package(
     )
 
 
-def _tables(methods: Methods, facts: Facts) -> Tables:
-    def rows(group: Sequence[Method]) -> tuple[Row, ...]:
-        return tuple(_row(method, twice, methods.normal, facts) for method in group)
+def _methods(methods: Methods, facts: Facts) -> spec.Methods:
+    def values(group: Sequence[Method]) -> tuple[spec.Method, ...]:
+        return tuple(_method(method, twice, methods.normal, facts) for method in group)
 
     every = [*methods.all, *methods.inputs]
     twice = Counter(method.python_name for method in every)
-    return Tables(
-        client_requests=rows(methods.of("client", "request")),
-        server_requests=rows(methods.of("server", "request")),
-        client_notifications=rows(methods.of("client", "notification")),
-        server_notifications=rows(methods.of("server", "notification")),
-        input_requests=rows(methods.inputs),
+    return spec.Methods(
+        client_requests=values(methods.of("client", "request")),
+        server_requests=values(methods.of("server", "request")),
+        client_notifications=values(methods.of("client", "notification")),
+        server_notifications=values(methods.of("server", "notification")),
+        input_requests=values(methods.inputs),
     )
 
 
-def _row(method: Method, twice: Counter[str], normal: NormalizedSchema, facts: Facts) -> Row:
+def _method(
+    method: Method, twice: Counter[str], normal: NormalizedSchema, facts: Facts
+) -> spec.Method:
     name = names.constant(method.python_name)
     constant = f"{method.sender.upper()}_{name}" if twice[method.python_name] > 1 else name
-    return Row(
+    return spec.Method(
         constant=f"{constant}_" if constant in _TABLES else constant,
         name=method.name,
+        python_name=method.python_name,
         kind=method.kind,
         sender=method.sender,
+        message=method.type,
         params=method.params,
         params_required=method.params_required,
         result=method.result,
+        results=method.results,
         capability=method.capability,
         items=_items(method, normal),
+        item=method.item,
+        positional=method.positional,
         facts=_changed_facts(replace(facts.method(method.name), positional=())),
-        python_name=method.python_name,
     )
 
 
