@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Raw, UnsetType
 
-from .._decoding import members_with_structs, with_kept_members
-from .._extra_members import EXTRA, builtins_with_extra, builtins_without_extra
-from .._structs import replace
+from .._structs import EXTRA, builtins_with_extra, builtins_without_extra, replace
 from .._wire import (
     STRUCTS,
     UNREADABLE,
@@ -31,16 +29,17 @@ from .._wire import (
     Struct,
     convert,
     decoder,
-    encode,
     error_text,
     is_many,
     is_object,
+    members_with_structs,
     to_builtins,
+    with_kept_members,
 )
 from ..errors import InvalidParamsError, LocalProtocolError
-from ..facts import Revision, Role, meta_name
+from ..facts import meta_name
 from ..foreign_text import safe_repr
-from .lifecycle import CAPABILITY, Description
+from .lifecycle import CAPABILITY
 
 if TYPE_CHECKING:
     from ..revision_facts import Facts
@@ -234,55 +233,6 @@ def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
                     f"extension {identifier!r}: its prefix is reserved for the protocol"
                 )
             _logger.warning("extension %r is no official one that is known here", identifier)
-
-
-class MetaCache:
-    """`_meta` that the connections of one client or one server share."""
-
-    __slots__ = ("_encoded", "_own")
-
-    def __init__(self) -> None:
-        self._own: dict[str, Mapping[str, Any]] = {}
-        self._encoded: dict[str, Raw] = {}
-
-    def own_meta(
-        self, role: Role, revision: Revision, describe: Callable[[Revision], Description]
-    ) -> Mapping[str, Any]:
-        """The `_meta` of every request of a client, or of every result of a server."""
-        own = self._own.get(revision.name)
-        if own is None:
-            description = describe(revision)
-            keys = revision.facts.meta
-            pairs: dict[str | None, Any]
-            if role == "server":
-                pairs = {keys.server_info: description.info}
-            else:
-                pairs = {
-                    keys.protocol_version: revision.name,
-                    keys.client_info: description.info,
-                    keys.client_capabilities: description.capabilities,
-                }
-            own = {key: value for key, value in pairs.items() if key is not None}
-            self._own[revision.name] = own
-        return own
-
-    def of_results(
-        self, revision: Revision, describe: Callable[[Revision], Description]
-    ) -> tuple[Mapping[str, Any], Any]:
-        """The `_meta` of every result of a server, empty for none; and its JSON."""
-        own = NO_META
-        if revision.facts.meta.server_info is not None:
-            own = self.own_meta("server", revision, describe)
-        return own, self.encode(revision, own)
-
-    def encode(self, revision: Revision, meta: Mapping[str, Any]) -> Any:
-        """The JSON of `meta` if it is what `own_meta` returned, encoded once; otherwise `meta`."""
-        if meta is not self._own.get(revision.name):
-            return meta
-        encoded = self._encoded.get(revision.name)
-        if encoded is None:
-            encoded = self._encoded[revision.name] = Raw(encode(meta))
-        return encoded
 
 
 def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:

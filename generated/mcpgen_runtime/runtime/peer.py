@@ -37,10 +37,9 @@ from ..errors import (
 )
 from ..foreign_text import safe_repr, safe_text
 from ..protocol import jsonrpc
-from ..protocol.connection import Connection
-from ..protocol.lifecycle import Session
-from ..protocol.receiver import (
+from ..protocol.connection import (
     CancelReceived,
+    Connection,
     Event,
     Ignored,
     NotificationReceived,
@@ -53,9 +52,10 @@ from ..protocol.receiver import (
     Send,
     UnmatchedResponse,
 )
+from ..protocol.lifecycle import Session
 from .concurrency import check_own_failure, failure_of
 from .pending_requests import PARTING_SECONDS, PendingRequests
-from .request_context import Application, context_of
+from .request_context import Application, RequestContext
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -84,12 +84,6 @@ def check_concurrent_requests(limit: int) -> None:
     """
     if limit < 1:
         raise ValueError(f"max_concurrent_requests: expected at least 1, got {limit}")
-
-
-def _size_of(event: RequestReceived | NotificationReceived) -> int:
-    """The bytes of the params of a message."""
-    raw = event.raw_params
-    return 0 if raw is None else memoryview(raw).nbytes
 
 
 class Peer:
@@ -263,30 +257,31 @@ class Peer:
                 events = self.connection.receive(data, now)
             self._is_receiving = False
             for event in events:
-                if isinstance(event, RequestReceived):
-                    if self._may_start(handlers) or await self._has_room(event, handlers):
-                        begun = handlers.begin(self._answer(event, handlers.own), _size_of(event))
-                        if begun is not None:
-                            await begun
-                elif isinstance(event, NotificationReceived):
-                    if self._may_start(handlers) or await self._has_room(event, handlers):
-                        begun = handlers.begin(self._notified(event), _size_of(event))
-                        if begun is not None:
-                            await begun
+                if isinstance(event, RequestReceived | NotificationReceived):
+                    if self._is_full(handlers) and not await self._has_room(event, handlers):
+                        continue
+                    if isinstance(event, RequestReceived):
+                        handler = self._answer(event, handlers.own)
+                    else:
+                        handler = self._notified(event)
+                    raw = event.raw_params
+                    size = 0 if raw is None else memoryview(raw).nbytes
+                    if (begun := handlers.begin(handler, size)) is not None:
+                        await begun
                 elif isinstance(event, ResponseReceived):
                     self.callers.handle_response(event)
                 else:
                     await self._handle(event)
 
-    def _may_start(self, handlers: HandlerTasks) -> bool:
-        """Whether another handler may be started now."""
-        return handlers.waiting < self._limit and handlers.size + self.callers.unsent < HELD_BYTES
+    def _is_full(self, handlers: HandlerTasks) -> bool:
+        """Whether no further handler may be started now."""
+        return handlers.waiting >= self._limit or handlers.size + self.callers.unsent >= HELD_BYTES
 
     async def _has_room(
         self, event: RequestReceived | NotificationReceived, handlers: HandlerTasks
     ) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
-        while not self._may_start(handlers):
+        while self._is_full(handlers):
             if self._stalled or len(self.connection.state.outbound):
                 await self._refuse(event, handlers)
                 return False
@@ -300,7 +295,8 @@ class Peer:
 
     def _handler_ended(self) -> None:
         self._stalled = self._overflowed = False
-        self._resume_reading()
+        if self._room is not None:
+            self._resume_reading()
 
     def _resume_reading(self) -> None:
         if self._room is not None:
@@ -389,7 +385,18 @@ class Peer:
         message: OutgoingMessage | None = None
         try:
             try:
-                result = await self._application.handle(context_of(self.callers, event))
+                context = RequestContext(
+                    self.callers,
+                    event.method,
+                    event.params,
+                    event.raw_params,
+                    event.meta,
+                    event.revision,
+                    event.id,
+                    event.peer_info,
+                    event.peer_capabilities,
+                )
+                result = await self._application.handle(context)
                 if scopes.get(event.id) is not scope:
                     return
                 message = self.connection.respond(event.id, result)
@@ -418,8 +425,20 @@ class Peer:
 
     async def _notified(self, event: NotificationReceived) -> None:
         self.callers.handle_notification(event)
+        session = self.connection.session
+        context = RequestContext(
+            self.callers,
+            event.method,
+            event.params,
+            event.raw_params,
+            event.meta,
+            event.revision,
+            None,
+            None if session is None else session.peer_info,
+            {} if session is None else session.peer_capabilities,
+        )
         try:
-            await self._application.notified(context_of(self.callers, event))
+            await self._application.notified(context)
         except BaseException as error:
             await check_own_failure(error)
             logger.exception("%s failed", event.method.name)

@@ -22,7 +22,8 @@ class Base:
 
     Attributes:
         of: The class of the page: `Server`, `Dispatcher`, `Context`, `ServerOptions` or
-            `ToolOptions` of servers; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
+            `ToolOptions` of servers; `Client`, `ClientGroup`, `ChosenApplication` or
+            `ConnectOptions` of clients.
         place: The module and the class, within the package.
         needs: A part that it needs besides the feature; see `Features.parts`.
     """

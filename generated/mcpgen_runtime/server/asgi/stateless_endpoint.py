@@ -25,14 +25,14 @@ from ...errors import (
     ProtocolError,
 )
 from ...protocol import jsonrpc
+from ...protocol.connection import NotificationReceived, RequestReceived, Send
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.receiver import NotificationReceived, RequestReceived, Send
-from ...protocol.requests import encode_response, error_response
-from ...protocol.server_connection import ServerConnection
+from ...protocol.requests import error_response
+from ...protocol.server_connection import ServerConnection, encode_result
 from ...protocol.states import DISCOVER
 from ...revision_facts import Facts
-from ...runtime.concurrency import run_eagerly_here
+from ...runtime.eager_tasks import run_eagerly
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, RequestContext
@@ -96,7 +96,7 @@ class StatelessEndpoint:
         """The response to a request."""
         revision, identifier = event.revision, event.id
         own = self._meta.of_results(revision, self.service.describe)
-        data = encode_response(
+        data = encode_result(
             identifier, result, event.method, revision, event.peer_capabilities, *own
         )
         return OutgoingMessage(data, "response", identifier, "", revision, identifier)
@@ -325,7 +325,7 @@ class StatelessExchange(Exchange):
     def stream(self, context: RequestContext) -> Awaitable[Any]:
         """See `Exchange`; the stream begins when the handler waits."""
         handler = self._owner.service.application.handle(context)
-        return run_eagerly_here(handler, self._start_watching)
+        return run_eagerly(handler, self._start_watching)
 
     def _start_watching(self) -> None:
         self.watched = True

@@ -29,9 +29,9 @@ from ..._wire import UNREADABLE, is_object
 from ...channel import RequestId
 from ...facts import Revisions
 from ...protocol import jsonrpc
+from ...protocol.connection import Send
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import Session
-from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, PRINCIPAL, Identity

@@ -26,6 +26,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import anyio
 
+from ...channel import TooLong
 from ...errors import ConnectFailedError, ConnectionClosedError, McpError, MissingExtraError
 from .http_libraries import (
     KEEP_ALIVE,
@@ -36,9 +37,7 @@ from .http_libraries import (
     format_url,
     lost_response_error,
     probe_options,
-    read_parts,
     reason_of,
-    too_long,
 )
 
 if TYPE_CHECKING:
@@ -256,7 +255,7 @@ class _Parts:
         return bytes(part)
 
 
-class _AiohttpResponse:
+class _AiohttpResponse(Response):
     """A response of aiohttp."""
 
     __slots__ = ("_library", "_response", "reason", "status", "url")
@@ -269,22 +268,19 @@ class _AiohttpResponse:
         self.url = url
 
     def header(self, name: str) -> str | None:
-        """See `Response.header`."""
         headers = self._response.headers
         return ", ".join(headers.getall(name)) if name in headers else None
 
     async def read(self, limit: int, silence: float, seconds: float) -> bytes:
-        """See `Response.read`."""
         content = self._response.content
-        if content.is_eof():
-            body = await content.readany()
-            if len(body) > limit:
-                raise too_long(limit)
-            return body
-        return await read_parts(self, limit, silence, seconds)
+        if not content.is_eof():
+            return await super().read(limit, silence, seconds)
+        body = await content.readany()
+        if len(body) > limit:
+            raise TooLong(limit).error()
+        return body
 
     async def each_part(self, take: TakePart) -> None:
-        """See `Response.each_part`."""
         content = self._response.content
         try:
             while True:
@@ -303,7 +299,6 @@ class _AiohttpResponse:
             self._response.close()
 
     async def close(self) -> None:
-        """See `Response.close`."""
         self._response.close()
 
 

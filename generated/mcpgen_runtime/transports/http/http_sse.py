@@ -40,7 +40,7 @@ from .http_client import (
     content_type,
 )
 from .http_libraries import Response, Secrets, format_url, join_urls, same_origin
-from .session import facts_over_http, session_of
+from .sessions import facts_over_http, session_of
 
 _REFUSALS = range(300, 500)  # statuses of a URL that may have no event stream
 

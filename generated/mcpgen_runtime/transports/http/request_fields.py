@@ -15,7 +15,7 @@ from ..._wire import STRUCTS, decoder, is_object, to_builtins
 from ...channel import OutgoingMessage
 from ...facts import Lifecycle, python_names
 from ...framing.http_headers import encode_value
-from .session import ParamHeaders
+from .streamable_http import ParamHeaders
 
 _decode_object = decoder(dict[str, Any])
 

@@ -3,7 +3,7 @@
 """Streamable HTTP on the client's side: each message is one POST.
 
 The HTTP response carries the response to a request: as JSON, or as an event stream that a separate
-task reads. `session_recovery` adds sessions.
+task reads. `sessions` adds sessions.
 
 Source: basic/transports (Streamable HTTP); 2026-07-28: basic/transports/streamable-http.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from ...channel import OutgoingMessage, RequestId, logger
 from ...errors import (
@@ -29,11 +29,17 @@ from ...foreign_text import safe_repr, safe_text
 from ...framing.http_headers import JSON
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
+from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
 from .event_stream import EventStream, OnStream, Resume, StartSoon
-from .http_client import Posts, content_type
-from .http_libraries import Response
-from .session import Endpoint, ServerSessionState
+from .http_client import POSTED, HeaderFields, HttpRequests, Posts, content_type
+from .http_libraries import Response, format_url
+
+if TYPE_CHECKING:
+    from .sessions import ServerSessionState
+
+ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
+"""Returns the encoded parameter headers for a tool's name and arguments."""
 
 
 class OpenTransport(Protocol):
@@ -60,26 +66,35 @@ class StreamableHttp:
     """The connection to one endpoint: its posts and streams.
 
     Args:
-        endpoint: The endpoint of the server.
+        requests: Sends HTTP requests.
+        url: URL of the endpoint.
         revisions: The revisions that the client supports.
         received: Queue for the received messages.
         start_soon: Starts a task.
+        timeouts: Timeouts.
+        fields_of: Returns the header fields that a message without a session has besides.
         on_renewed: Called when a new session has replaced a lost session.
         on_stream: Called when the standalone stream is opened or cannot be reopened.
     """
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        requests: HttpRequests,
+        url: str,
         revisions: Revisions,
         received: MessageQueue,
         start_soon: StartSoon,
+        timeouts: HttpTimeouts,
+        fields_of: Callable[[OutgoingMessage], HeaderFields] | None = None,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
     ) -> None:
-        self._endpoint = endpoint
+        self._requests = requests
+        self._url = url
         self._received = received
         self._start_soon = start_soon
+        self._timeouts = timeouts
+        self._fields_of = fields_of
         self._posts = Posts()
         self._streams: dict[RequestId, EventStream] = {}
 
@@ -97,21 +112,15 @@ class StreamableHttp:
             SessionLostError: The server lost two sessions in a row.
             ConnectionClosedError: The channel was closed.
         """
-        endpoint = self._endpoint
         is_request = message.kind == "request"
-        seconds = math.inf if is_request else endpoint.timeouts.accept
-        with self._posts.within(seconds, message.method, endpoint.url):
-            session = self._session_of(message)
-            fields = endpoint.fields(message, session)
-            try:
-                response = await endpoint.requests.open("POST", endpoint.url, fields, message.data)
-            except (ResponseLostError, HttpStatusError) as error:
-                session, response = await self._post_again(message, session, error)
+        seconds = math.inf if is_request else self._timeouts.accept
+        with self._posts.within(seconds, message.method, self._url):
+            session, response = await self._post(message)
             if is_request:
                 await self._receive_response(message, session, response)
-                return
-            await endpoint.requests.discard(response)
-            self._accepted(message, session)
+            else:
+                await self._requests.discard(response)
+                self._accepted(message, session)
 
     def close_request_stream(self, identifier: RequestId) -> None:
         """Close the stream of a request whose response is no longer awaited."""
@@ -125,20 +134,12 @@ class StreamableHttp:
         for stream in self._streams.values():
             stream.scope.cancel()
 
-    # With sessions, `SessionHttp` overrides these.
+    # With sessions, `SessionHttp` extends or overrides these.
 
-    def _session_of(self, message: OutgoingMessage) -> ServerSessionState | None:
-        """The session that a message belongs to."""
-        return None
-
-    async def _post_again(
-        self,
-        message: OutgoingMessage,
-        session: ServerSessionState | None,
-        error: ResponseLostError | HttpStatusError,
-    ) -> tuple[ServerSessionState | None, Response]:
-        """Post a message again that failed, or raise the error."""
-        raise error
+    async def _post(self, message: OutgoingMessage) -> tuple[ServerSessionState | None, Response]:
+        """Post a message; returns the session that it belongs to, and the response."""
+        fields = POSTED if self._fields_of is None else {**POSTED, **self._fields_of(message)}
+        return None, await self._requests.open("POST", self._url, fields, message.data)
 
     def _accepted(self, message: OutgoingMessage, session: ServerSessionState | None) -> None:
         """Called when the server has accepted a message that is not a request."""
@@ -149,6 +150,10 @@ class StreamableHttp:
     async def _lost(self, session: ServerSessionState | None, error: McpError) -> None:
         """Called with the reason why the response to a request was lost."""
 
+    def _resume(self, session: ServerSessionState | None) -> Resume | None:
+        """What resumes the stream of a request; `None` if streams cannot be resumed."""
+        return None
+
     async def _receive_response(
         self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
     ) -> None:
@@ -157,10 +162,9 @@ class StreamableHttp:
         if kind == MEDIA_TYPE:
             await self._open_stream(message, session, response)
             return
-        requests = self._endpoint.requests
         if kind != JSON:
-            raise await requests.unexpected_response(response, f"{JSON} or {MEDIA_TYPE}")
-        body = parse_message(await requests.read(response), session)
+            raise await self._requests.unexpected_response(response, f"{JSON} or {MEDIA_TYPE}")
+        body = parse_message(await self._requests.read(response), session)
         results = body.results()
         assert message.id is not None
         if message.id not in results:
@@ -172,10 +176,10 @@ class StreamableHttp:
         failure = body.error_response()
         if failure is not None and failure.id is None:
             return RemoteError(failure.code, failure.message, failure.data, message.method)
-        came = body[:200].decode(errors="replace")
-        return RemoteProtocolError(
-            f"{self._endpoint}: expected the answer to {message.method}, came {safe_repr(came)}"
-        )
+        came = safe_repr(body[:200].decode(errors="replace"))
+        where = format_url(self._url)
+        text = f"{where}: expected the answer to {message.method}, came {came}"
+        return RemoteProtocolError(text)
 
     async def _open_stream(
         self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
@@ -193,18 +197,12 @@ class StreamableHttp:
                 stream.unmatched = self._missing_response_error(message, parsed)
             await self._pass_on(parsed, answers)
 
-        requests = self._endpoint.requests
-        resume, timeouts = self._resume(session), self._endpoint.timeouts
-        stream = EventStream(requests, resume, on_message, identifier, timeouts)
+        resume = self._resume(session)
+        stream = EventStream(self._requests, resume, on_message, identifier, self._timeouts)
         self._streams[identifier] = stream
         if not self._start_soon(self._follow, stream, session, response):
             await response.close()
             raise ConnectionClosedError("the connection is closed")
-
-    def _resume(self, session: ServerSessionState | None) -> Resume | None:
-        if session is None or not session.facts.http.resumable:
-            return None
-        return lambda last_event_id: self._endpoint.get(session, last_event_id)
 
     async def _pass_on(self, data: ParsedMessage, answers: Mapping[RequestId, object]) -> None:
         await self._received.put(data)
@@ -226,7 +224,7 @@ class StreamableHttp:
                 self._received.put_error(RequestLost(identifier, error))
             except Exception as error:
                 logger.exception("a stream of events failed")
-                lost = ResponseLostError(f"{self._endpoint}: {safe_text(str(error))}")
+                lost = ResponseLostError(f"{format_url(self._url)}: {safe_text(str(error))}")
                 self._received.put_error(RequestLost(identifier, lost))
         if self._streams.get(identifier) is stream:
             del self._streams[identifier]
