@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("03bf18eeaaea6109",)
+_INTERFACES = ("fafa63632e007766",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

@@ -22,7 +22,8 @@ class Base:
 
     Attributes:
         of: The class of the page: `Server`, `Dispatcher`, `Context`, `ServerOptions` or
-            `ToolOptions` of servers; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
+            `ToolOptions` of servers; `Client`, `ClientGroup`, `ChosenApplication` or
+            `ConnectOptions` of clients.
         place: The module and the class, within the package.
         needs: A part that it needs besides the feature; see `Features.parts`.
     """
@@ -330,8 +331,8 @@ FEATURES = (
             *("Server.state_key", "ServerHttpSettings.sessions"),
         ),
         bases=(
-            Base("Server", "server.toolkit.sealed_hosting.SealedHosting"),
-            Base("ServerHttpOptions", "server.toolkit.sealed_hosting.SealedOptions"),
+            Base("Server", "server.toolkit.worker_hosting.SealedHosting"),
+            Base("ServerHttpOptions", "server.toolkit.worker_hosting.SealedOptions"),
             Base("Server", "server.toolkit.key_ring.KeyedServer"),
             Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
         ),
@@ -359,7 +360,6 @@ FEATURES = (
         extensions=frozenset({TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
         bases=(
-            Base("Server", "server.toolkit.request_hosting.RequestHosting"),
             Base("Server", "server.features.task_tool_server.TaskToolServer"),
             Base(
                 "Server",

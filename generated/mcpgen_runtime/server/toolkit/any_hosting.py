@@ -8,20 +8,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ...runtime.request_context import Principal
-from .asgi_hosting import OVER_HTTP, AsgiHosting
-from .hosting import Transport, check_run
+from .http_hosting import OVER_HTTP, HttpHosting
+from .server import Transport, check_run
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from ..asgi.chosen_http import ServerHttpOptions
-    from ..asgi.listening import Address
     from ..stdio_server import Backend
 
 _PATH = "/mcp"
 
 
-class AnyHosting(AsgiHosting):
+class AnyHosting(HttpHosting):
     """The methods that serve over either transport; a base of `Server`."""
 
     def run(
@@ -64,20 +63,22 @@ class AnyHosting(AsgiHosting):
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
         call = "server.run"
-        listened = self._listened_address(call, transport, http, host, port, path, options)
-        if listened is None:
-            from ..stdio_server import run_stdio  # not needed for HTTP
-
-            self._show(banner)
-            run_stdio(self.serve, backend, principal)
-            return
-        _check_no_principal(call, principal)
-        if backend != "asyncio":
-            raise ValueError(
-                f"{call}: backend: uvicorn runs on asyncio, not on {backend}; another ASGI server "
-                "may run what asgi() returns"
+        given = {"http": http, "host": host, "port": port}
+        if self._is_over_http(call, transport, given, path, options):
+            _check_no_principal(call, principal)
+            if backend != "asyncio":
+                raise ValueError(
+                    f"{call}: backend: uvicorn runs on asyncio, not on {backend}; another ASGI "
+                    "server may run what asgi() returns"
+                )
+            super().run(
+                "http", http=http, host=host, port=port, path=path, banner=banner, **options
             )
-        self._run_http(call, listened, path, options, banner)
+            return
+        from ..stdio_server import run_stdio  # not needed for HTTP
+
+        self._show(banner)
+        run_stdio(self.serve, backend, principal)
 
     async def run_async(
         self,
@@ -105,52 +106,55 @@ class AnyHosting(AsgiHosting):
             Exception: As `run`, or whatever the lifespan raised.
         """
         call = "server.run_async"
-        listened = self._listened_address(call, transport, http, host, port, path, options)
-        if listened is None:
-            from ..stdio_server import serve_stdio  # not needed for HTTP
-
-            self._show(banner)
-            if task_status is not None:
-                task_status.started()
-            await serve_stdio(self.serve, principal)
+        given = {"http": http, "host": host, "port": port}
+        if self._is_over_http(call, transport, given, path, options):
+            _check_no_principal(call, principal)
+            await super().run_async(
+                "http",
+                http=http,
+                host=host,
+                port=port,
+                path=path,
+                banner=banner,
+                task_status=task_status,
+                **options,
+            )
             return
-        _check_no_principal(call, principal)
-        await self._serve_http(call, listened, path, options, banner, task_status)
+        from ..stdio_server import serve_stdio  # not needed for HTTP
+
+        self._show(banner)
+        if task_status is not None:
+            task_status.started()
+        await serve_stdio(self.serve, principal)
 
     @classmethod
-    def _listened_address(
+    def _is_over_http(
         cls,
         call: str,
         transport: str | None,
-        http: str | None,
-        host: str | None,
-        port: int | None,
+        address: Mapping[str, object],
         path: str,
         options: Mapping[str, Any],
-    ) -> Address | None:
-        """The address to listen at over HTTP; `None` for standard streams.
+    ) -> bool:
+        """Whether arguments of a method mean HTTP, not standard streams.
 
         Raises:
-            TypeError: There is no such transport, an argument of HTTP is given for standard
-                streams, or `http` together with another address.
-            ValueError: `http` or `port` is not an address.
+            TypeError: There is no such transport, or an argument of HTTP is given for standard
+                streams.
             RunWhileImportedError: A command is importing the module.
         """
         check_run(call, transport, ("stdio", *OVER_HTTP))
-        given = {"http": http, "host": host, "port": port}
-        addresses = [name for name, value in given.items() if value is not None]
-        if transport in OVER_HTTP or (transport is None and addresses):
-            from ..asgi.listening import address_of  # not needed for standard streams
-
-            return address_of(call, http, host, port)
-        others = [*addresses, *(["path"] if path != _PATH else []), *options]
+        given = [name for name, value in address.items() if value is not None]
+        if transport in OVER_HTTP or (transport is None and given):
+            return True
+        others = [*given, *(["path"] if path != _PATH else []), *options]
         if others:
             cls._check_options(call, options)
             raise TypeError(
                 f"{call}: {', '.join(others)}: of HTTP only; expected transport='http' or an "
                 f"address, got {'neither' if transport is None else repr(transport)}"
             )
-        return None
+        return False
 
 
 def _check_no_principal(call: str, principal: Principal | None) -> None:

@@ -29,9 +29,9 @@ from .decorators import wire_members
 from .registry import NO_CACHING, CacheHint, Listed, checked_tags
 from .revision_types import field_type, structs_in
 from .server import ServerKernel
-from .varying_registry import varying
 from .signatures import local_names
 from .tools import ToolRunner
+from .varying_registry import varying
 
 _META = "_meta"
 _DECLARED: Mapping[str, Any] = {CAPABILITY: {UI: {}}}

@@ -241,8 +241,8 @@ class Dispatcher:
         custom: Rows of custom methods.
         method_scopes: Scopes of custom methods.
         capabilities: Capabilities beyond those of the rows.
-        admit: See `RequestHosting.handle_requests`.
-        process_limits: See `RequestHosting.handle_requests`.
+        admit: See `TaskToolServer.handle_requests`.
+        process_limits: See `TaskToolServer.handle_requests`.
         shares: Functions that receive the shared state; see `Service.share`.
         default_runner: Runs the calls of tools without a runner of their own.
         state: The value that the lifespan yielded.

@@ -33,8 +33,8 @@ from .context import Context
 from .decorators import Decorators
 from .dispatcher import Dispatcher
 from .registry import Listed, checked_tags
-from .varying_registry import varying
 from .tools import Tool
+from .varying_registry import varying
 
 SEARCH, CALL = "search_tools", "call_tool"
 

@@ -1,26 +1,27 @@
-"""Serving over HTTP by several processes at one port."""
+"""Serving over HTTP by several processes at one port, without sessions or with sealed ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from .asgi_hosting import AsgiHosting
-from .hosting import check_run
+from .http_hosting import HttpHosting
+from .server import check_run
 
 if TYPE_CHECKING:
     from ..asgi.chosen_http import ServerHttpOptions
+    from ..asgi.settings import SessionPlace
     from .workers import WorkerServer, WorkerSessions
 
 
-class WorkerHosting(AsgiHosting):
+class WorkerHosting(HttpHosting):
     """The method that runs several processes; a base of `Server`."""
 
     @classmethod
     def run_workers(
         cls,
-        make: Callable[[], AsgiHosting],
+        make: Callable[[], HttpHosting],
         workers: int,
         *,
         http: str | None = None,
@@ -82,7 +83,7 @@ class WorkerHosting(AsgiHosting):
         return WorkerSessions({**options, "stateless": True}, "no")
 
     @staticmethod
-    def _worker_server(make: Callable[[], AsgiHosting], banner: bool) -> WorkerServer:
+    def _worker_server(make: Callable[[], HttpHosting], banner: bool) -> WorkerServer:
         """A new server, in the process that runs it."""
         from .workers import WorkerServer  # loaded already
 
@@ -96,3 +97,23 @@ class WorkerHosting(AsgiHosting):
             process_limits=[limit for each in servers for limit in each.process_limits],
             keys=[each.hooks.keys for each in servers if each.hooks.keys is not None],
         )
+
+
+class SealedOptions(TypedDict, total=False):
+    """Where sessions are kept; see `ServerHttpSettings`."""
+
+    sessions: SessionPlace
+
+
+class SealedHosting(WorkerHosting):
+    """Several processes have sealed sessions; a base of `Server`."""
+
+    @classmethod
+    def _worker_sessions(cls, options: Mapping[str, Any]) -> WorkerSessions:
+        from .workers import WorkerSessions  # loaded already
+
+        if options.get("sessions") == "process":
+            raise ValueError("workers: a session lives in one process; expected sessions='sealed'")
+        if options.get("stateless"):
+            return WorkerSessions(options, "no")
+        return WorkerSessions({**options, "sessions": "sealed"}, "sealed")
