@@ -406,7 +406,7 @@ def resource_of(
             raise
         return unregistered, {}
     forbidden = dispatcher.settings.forbidden_items
-    if resource.scopes and not is_permitted(resource, resource.label, forbidden):
+    if resource.scopes and not is_permitted(resource.scopes, resource.label, forbidden):
         raise ResourceNotFoundError(uri)
     return resource, values
 
