@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
 from ...runtime.request_context import Principal
-from .http_hosting import OVER_HTTP, HttpHosting
+from .asgi_hosting import OVER_HTTP, AsgiHosting
 from .server import Transport, check_run
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PATH = "/mcp"
 
 
-class AnyHosting(HttpHosting):
+class AnyHosting(AsgiHosting):
     """The methods that serve over either transport; a base of `Server`."""
 
     def run(
@@ -69,9 +69,10 @@ class AnyHosting(HttpHosting):
                     f"{call}: backend: uvicorn runs on asyncio, not on {backend}; another ASGI "
                     "server may run what asgi() returns"
                 )
-            super().run(
-                "http", http=http, host=host, port=port, path=path, banner=banner, **options
-            )
+            from ..asgi.listening import address_of
+
+            address = address_of(call, http, host, port)
+            self._run_http(call, address, path, options, banner)
             return
         from ..stdio_server import run_stdio  # not needed for HTTP
 
@@ -107,16 +108,10 @@ class AnyHosting(HttpHosting):
         given = {"http": http, "host": host, "port": port}
         if self._is_over_http(call, transport, given, path, options):
             _check_no_principal(call, principal)
-            await super().run_async(
-                "http",
-                http=http,
-                host=host,
-                port=port,
-                path=path,
-                banner=banner,
-                task_status=task_status,
-                **options,
-            )
+            from ..asgi.listening import address_of
+
+            address = address_of(call, http, host, port)
+            await self._serve_http(call, address, path, options, banner, task_status)
             return
         from ..stdio_server import serve_stdio  # not needed for HTTP
 

@@ -8,21 +8,22 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .server import ServerKernel, Transport, check_run
+from .server import ServerKernel
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from ..asgi.app import AsgiApplication
     from ..asgi.chosen_http import ServerHttpOptions
+    from ..asgi.listening import Address
     from ..asgi.request import OtherPaths
 
 OVER_HTTP = ("http", "streamable-http")
 """The names of the transport."""
 
 
-class HttpHosting(ServerKernel):
-    """The methods that serve over HTTP; a base of `Server`."""
+class AsgiHosting(ServerKernel):
+    """The method that returns an application; a base of `Server`."""
 
     _other_paths: OtherPaths | None = None
 
@@ -39,73 +40,25 @@ class HttpHosting(ServerKernel):
         """
         return self._application("server.asgi", path, options)
 
-    def run(
-        self,
-        transport: Transport | None = None,
-        *,
-        http: str | None = None,
-        host: str | None = None,
-        port: int | None = None,
-        path: str = "/mcp",
-        banner: bool = True,
-        **options: Unpack[ServerHttpOptions],
+    def _run_http(
+        self, call: str, address: Address, path: str, options: Mapping[str, Any], banner: bool
     ) -> None:
-        """Serve clients over HTTP.
-
-        SIGINT and SIGTERM end the server.
-
-        Args:
-            transport: `http`, which is the default: this package has no other transport.
-            http: Address to listen at, such as `127.0.0.1:8000`, in place of `host` and `port`.
-            host: Host to listen at; by default loopback.
-            port: Port to listen at, by default 8000; 0 is any free port.
-            path: Path of the endpoint.
-            banner: Whether to show what is served and how to connect on standard error, if that is
-                a terminal. The environment variable `MCP_BANNER=0` turns it off too.
-            options: See `ServerHttpSettings`.
-
-        Raises:
-            TypeError: An option is unknown, the transport is another one, or `http` is given
-                together with `host` or `port`.
-            MissingExtraError: uvicorn is not installed.
-            ValueError: `http` or `port` is not an address.
-            ListenFailedError: Listening at the address failed.
-            RunWhileImportedError: The module is being imported by `python -m <package> serve`.
-        """
-        from ..asgi.listening import address_of
+        """Serve at an address until a signal; `call` is the method that was called."""
         from ..asgi.uvicorn_adapter import run  # other servers run the application too
 
-        call = "server.run"
-        check_run(call, transport, OVER_HTTP)
-        address = address_of(call, http, host, port)
         application = self._application(call, path, options)
         run(application, address, self._drain, partial(self._show, banner))
 
-    async def run_async(
+    async def _serve_http(
         self,
-        transport: Transport | None = None,
-        *,
-        http: str | None = None,
-        host: str | None = None,
-        port: int | None = None,
-        path: str = "/mcp",
-        banner: bool = True,
-        task_status: TaskStatus[str | None] | None = None,
-        **options: Unpack[ServerHttpOptions],
+        call: str,
+        address: Address,
+        path: str,
+        options: Mapping[str, Any],
+        banner: bool,
+        task_status: TaskStatus[str | None] | None,
     ) -> None:
-        """Serve like `run`, in the running event loop of asyncio, until cancelled.
-
-        A cancellation closes streams and lets requests finish for `drain` seconds. Signals are the
-        caller's.
-
-        Args:
-            task_status: Notified of the start of the server by its URL, as `TaskGroup.start`
-                expects. The other arguments are those of `run`.
-
-        Raises:
-            Exception: As `run`, or whatever the lifespan raised.
-        """
-        from ..asgi.listening import address_of
+        """Serve at an address until cancelled."""
         from ..asgi.uvicorn_adapter import run_async  # other servers run the application too
 
         def started(url: str) -> None:
@@ -113,9 +66,6 @@ class HttpHosting(ServerKernel):
             if task_status is not None:
                 task_status.started(url)
 
-        call = "server.run_async"
-        check_run(call, transport, OVER_HTTP)
-        address = address_of(call, http, host, port)
         application = self._application(call, path, options)
         await run_async(application, address, self._drain, started)
 
