@@ -283,12 +283,7 @@ async def serve(service: Service, channel: Channel) -> None:
     """
     async with service.lifespan() as state:
         service.use_state(state)
-        await serve_session(service, channel)
-
-
-async def serve_session(service: Service, channel: Channel) -> None:
-    """Serve one client until it disconnects, in a lifespan that was entered before."""
-    await run_session(service, new_session(service, channel))
+        await run_session(service, new_session(service, channel))
 
 
 def new_session(service: Service, channel: Channel) -> AnnouncementQueue:

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from io import TextIOWrapper
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeGuard
 
 import anyio
 
@@ -28,6 +28,7 @@ from ..runtime.request_context import PRINCIPAL, Principal
 from ..transports.line_channel import (
     LineChannel,
     Sink,
+    Source,
     ThreadedSink,
     open_sink,
     open_source,
@@ -113,12 +114,50 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 _REOPEN = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
-def open_stdio(limit: int = MESSAGE_LIMIT) -> LineChannel:
-    """Redirect standard input and output, and return a channel over them, one message a line.
+class StdioChannel(LineChannel):
+    """Standard input and output of this process, one message a line.
+
+    `open_stdio` creates it. From then on, also after `close`, prints go to standard error, since a
+    late print must not reach the client, and standard input is at its end. `restore` closes the
+    channel and undoes the redirection.
+
+    Source: basic/transports (stdio).
+    """
+
+    def __init__(self, source: Source, sink: Sink, limit: int, saved: tuple[int, int]) -> None:
+        super().__init__(source, sink, limit)
+        self._saved: tuple[int, int] | None = saved
+        # Also flushes earlier prints, which must not reach the client.
+        self._printers = [_Printer(stream) for stream in _printing_streams()]
+
+    async def close(self) -> None:
+        """Close both streams; the client sees the end of the output."""
+        await super().close()
+        self._close_saved()
+
+    async def restore(self) -> None:
+        """Close the channel, and undo the redirection of standard input and output."""
+        await super().close()
+        if self._saved is not None:
+            # Text that was printed meanwhile goes to standard error, before the switch.
+            for printer in self._printers:
+                printer.restore()
+            os.dup2(self._saved[0], STDIN)
+            os.dup2(self._saved[1], STDOUT)
+        self._close_saved()
+
+    def _close_saved(self) -> None:
+        if self._saved is not None:
+            for fd in self._saved:
+                os.close(fd)
+        self._saved = None
+
+
+def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
+    """Redirect standard input and output, and return a channel over them.
 
     Call it within an event loop, and before any code prints to standard output. Messages are UTF-8
-    in any locale. From then on, also after the channel is closed, prints go to standard error,
-    since a late print must not reach the client, and standard input is at its end.
+    in any locale.
 
     Args:
         limit: Longest message accepted, in bytes.
@@ -126,25 +165,26 @@ def open_stdio(limit: int = MESSAGE_LIMIT) -> LineChannel:
     Raises:
         ConnectionClosedError: The process was started without one of the two streams.
         OSError: There are too many open files; nothing was redirected.
-
-    Source: basic/transports (stdio).
     """
     # Streams from the start of the interpreter: other files may have these numbers by now.
     if sys.__stdin__ is None or sys.__stdout__ is None:
         raise ConnectionClosedError("expected an open standard input and output, came none")
     with ExitStack() as undo:
-        private = os.dup(STDIN)
-        undo.callback(os.close, private)
+        saved = _duplicate(STDIN, undo), _duplicate(STDOUT, undo)
+        private = _duplicate(STDIN, undo)
         null = os.open(os.devnull, os.O_RDWR)
         undo.callback(os.close, null)
         sink = _private_sink(STDOUT)
         undo.pop_all()
     source = open_source(private)
-    os.dup2(null, STDIN)
-    os.dup2(null if sys.__stderr__ is None else STDERR, STDOUT)
-    os.close(null)
-    _print_as_to_stderr()
-    return LineChannel(source, sink, limit)
+    _redirect(null)
+    return StdioChannel(source, sink, limit, saved)
+
+
+def _duplicate(fd: int, undo: ExitStack) -> int:
+    duplicate = os.dup(fd)
+    undo.callback(os.close, duplicate)
+    return duplicate
 
 
 def _private_sink(fd: int) -> Sink:
@@ -159,13 +199,40 @@ def _private_sink(fd: int) -> Sink:
     return open_sink(os.dup(fd))
 
 
-def _print_as_to_stderr() -> None:
-    """Flush the text streams on standard output, and let them behave like standard error.
+def _redirect(null: int) -> None:
+    os.dup2(null, STDIN)
+    os.dup2(null if sys.__stderr__ is None else STDERR, STDOUT)
+    os.close(null)
 
-    They flush each line, and escape characters that their encodings lack.
+
+class _Printer:
+    """A text stream on standard output that behaves like standard error until `restore`.
+
+    It flushes each line, and escapes characters that its encoding lacks.
     """
+
+    def __init__(self, stream: TextIOWrapper) -> None:
+        self._stream = stream
+        self._before = stream.errors, stream.line_buffering
+        with suppress(OSError, ValueError):
+            stream.reconfigure(errors="backslashreplace", line_buffering=True)
+
+    def restore(self) -> None:
+        """Flush the stream and restore its settings."""
+        with suppress(OSError, ValueError):
+            errors, line_buffering = self._before
+            self._stream.reconfigure(errors=errors, line_buffering=line_buffering)
+
+
+def _printing_streams() -> list[TextIOWrapper]:
+    wrappers: list[TextIOWrapper] = []
     for stream in (sys.stdout, sys.__stdout__):
-        if isinstance(stream, TextIOWrapper):
+        if _is_wrapper(stream) and stream not in wrappers:
             with suppress(OSError, ValueError):
                 if stream.fileno() == STDOUT:
-                    stream.reconfigure(errors="backslashreplace", line_buffering=True)
+                    wrappers.append(stream)
+    return wrappers
+
+
+def _is_wrapper(stream: object) -> TypeGuard[TextIOWrapper]:
+    return isinstance(stream, TextIOWrapper)
