@@ -16,8 +16,6 @@ from .server.commands import serve_command
 from .server.commands import serve_http
 from .server.commands import serve_reload
 from .server.commands import serve_shared
-from .server.commands import serve_sse
-from .server.commands import serve_stdio
 from .server.commands import serve_workers
 
 if TYPE_CHECKING:
@@ -34,13 +32,13 @@ def _load_client() -> tuple[Callable[..., Any], Revisions]:
 COMMANDS: Sequence[command_table.AddCommand] = (
     partial(
         serve_command.add_command,
-        serve=partial(serve_http.serve_either, serve_stdio.serve),
+        serve=partial(serve_http.serve_either, serve_command.serve_stdio),
         options=(
+            serve_command.add_stdio_options,
             serve_http.add_options,
+            serve_http.add_sse_option,
             serve_reload.add_options,
             serve_shared.add_options,
-            serve_sse.add_options,
-            serve_stdio.add_options,
             serve_workers.add_options,
         ),
     ),

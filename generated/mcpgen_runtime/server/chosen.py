@@ -37,15 +37,13 @@ from .toolkit.http_counts import CountedHosting
 from .toolkit.key_ring import KeyOptions, KeyedServer
 from .toolkit.mounting import MountingDispatcher
 from .toolkit.prompts import PromptDecorator
-from .toolkit.request_hosting import RequestHosting
 from .toolkit.required_scopes import ScopedServer
 from .toolkit.resources import ResourceDecorator, ResourceOptions
-from .toolkit.sealed_hosting import SealedHosting
 from .toolkit.session_values import SessionState
 from .toolkit.shared_hosting import SharedHosting
 from .toolkit.varying_registry import VaryingLists
 from .toolkit.visibility import ServerVisibility, SessionVisibility
-from .toolkit.worker_hosting import WorkerHosting
+from .toolkit.worker_hosting import SealedHosting, WorkerHosting
 from .serving import Service
 from .toolkit import context
 from .toolkit.context import StateT
@@ -115,7 +113,6 @@ class Server(
     AppServer,
     SharedTaskServer,
     TaskToolServer,
-    RequestHosting,
     SharedHosting,
     KeyedServer,
     SealedHosting,

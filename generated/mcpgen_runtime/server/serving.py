@@ -40,6 +40,9 @@ _logger = logging.getLogger(__name__)
 StartTask: TypeAlias = Callable[[Callable[[], Coroutine[Any, Any, None]]], object]
 """Starts a task that runs a coroutine function."""
 
+Wanted: TypeAlias = Callable[[PendingRequests], bool]
+"""Whether a client gets a notification."""
+
 
 class ProcessLimit(msgspec.Struct, frozen=True):
     """A limit of a feature where several processes serve together.
@@ -56,11 +59,8 @@ class ProcessLimit(msgspec.Struct, frozen=True):
 class AnnouncementQueue:
     """Announcements to one client. Instances are created on the event loop that serves the client.
 
-    Args:
-        peer: The peer of the client.
-
     Attributes:
-        peer: As passed.
+        peer: The peer of the client.
     """
 
     def __init__(self, peer: Peer) -> None:
@@ -71,7 +71,6 @@ class AnnouncementQueue:
         self._thread = threading.get_ident()
         self._token = current_token()
         self._pending: dict[tuple[str, str | None], Mapping[str, Any] | None] = {}
-        self._added: anyio.Event | None = None
         self._sending = False
 
     def announce(
@@ -84,14 +83,6 @@ class AnnouncementQueue:
             import anyio.from_thread  # most servers announce on the event loop
 
             anyio.from_thread.run_sync(self._add, name, params, subject, token=self._token)
-
-    async def send_all(self) -> None:
-        """Send announcements until cancelled."""
-        while True:
-            self._added = anyio.Event()
-            await self._send_pending()
-            if not self._pending:
-                await self._added.wait()
 
     def send_by(self, start: StartTask) -> None:
         """Send announcements from now on, by a new task whenever the queue becomes non-empty."""
@@ -109,7 +100,7 @@ class AnnouncementQueue:
             return
         self._sending = True
         try:
-            while self._pending and (self._start is not None or self._added is not None):
+            while self._pending and self._start is not None:
                 name, uri = next(iter(self._pending))
                 params = self._pending.pop((name, uri))
                 try:
@@ -132,8 +123,6 @@ class AnnouncementQueue:
         self._pending[name, subject] = params
         if len(self._pending) > _MOST_PENDING:
             del self._pending[next(iter(self._pending))]
-        if self._added is not None:
-            self._added.set()
         if was_empty and self._start is not None:
             self._start(self._send_pending)
 
@@ -154,7 +143,7 @@ class Announcer:
         name: str,
         params: Mapping[str, Any] | None = None,
         subject: str | None = None,
-        wanted: Callable[[PendingRequests], bool] | None = None,
+        wanted: Wanted | None = None,
     ) -> None:
         """Send a notification to all clients. Works from any thread; does not wait.
 
@@ -173,7 +162,7 @@ class Announcer:
         name: str,
         params: Mapping[str, Any] | None = None,
         subject: str | None = None,
-        wanted: Callable[[PendingRequests], bool] | None = None,
+        wanted: Wanted | None = None,
     ) -> None:
         """Send a notification to the clients of this process, and call no follower."""
         for queue in list(self._queues):
@@ -294,12 +283,7 @@ async def serve(service: Service, channel: Channel) -> None:
     """
     async with service.lifespan() as state:
         service.use_state(state)
-        await serve_session(service, channel)
-
-
-async def serve_session(service: Service, channel: Channel) -> None:
-    """Serve one client until it disconnects, in a lifespan that was entered before."""
-    await run_session(service, new_session(service, channel))
+        await run_session(service, new_session(service, channel))
 
 
 def new_session(service: Service, channel: Channel) -> AnnouncementQueue:
@@ -321,8 +305,9 @@ async def run_session(service: Service, queue: AnnouncementQueue) -> None:
     """Serve a client until it disconnects, and send it announcements."""
     with service.announcer.announcing_to(queue):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(queue.send_all)
+            queue.send_by(tasks.start_soon)
             await queue.peer.run()
+            queue.hold()
             tasks.cancel_scope.cancel()
 
 

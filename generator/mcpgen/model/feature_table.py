@@ -336,8 +336,8 @@ FEATURES = (
             *("Server.state_key", "ServerHttpSettings.sessions"),
         ),
         bases=(
-            Base("Server", "server.toolkit.sealed_hosting.SealedHosting"),
-            Base("ServerHttpOptions", "server.toolkit.sealed_hosting.SealedOptions"),
+            Base("Server", "server.toolkit.worker_hosting.SealedHosting"),
+            Base("ServerHttpOptions", "server.toolkit.worker_hosting.SealedOptions"),
             Base("Server", "server.toolkit.key_ring.KeyedServer"),
             Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
         ),
@@ -365,7 +365,6 @@ FEATURES = (
         extensions=frozenset({TASKS_EXTENSION}),
         options=("call_tool.task", "connect.tasks", "tool.runner"),
         bases=(
-            Base("Server", "server.toolkit.request_hosting.RequestHosting"),
             Base("Server", "server.features.task_tool_server.TaskToolServer"),
             Base(
                 "Server",

@@ -174,17 +174,23 @@ class Features:
         return tuple((place, tuple(sorted(names[places[place]]))) for place in sorted(places))
 
     @property
-    def serve_modules(self) -> tuple[str, ...]:
-        """The modules of `server.commands` with options of the command `serve`, sorted."""
-        modules = {
-            "serve_http": self.any_http,
-            "serve_reload": "reload" in self.chosen,
-            "serve_shared": "shared" in self.chosen,
-            "serve_sse": self.http_sse,
-            "serve_stdio": self.stdio,
-            "serve_workers": "workers" in self.chosen,
+    def serve_options(self) -> tuple[str, ...]:
+        """The functions that add options of the command `serve`, each with its module."""
+        functions = {
+            "serve_command.add_stdio_options": self.stdio,
+            "serve_http.add_options": self.any_http,
+            "serve_http.add_sse_option": self.http_sse,
+            "serve_reload.add_options": "reload" in self.chosen,
+            "serve_shared.add_options": "shared" in self.chosen,
+            "serve_workers.add_options": "workers" in self.chosen,
         }
-        return tuple(name for name, is_chosen in modules.items() if is_chosen)
+        return tuple(name for name, is_chosen in functions.items() if is_chosen)
+
+    @property
+    def serve_modules(self) -> tuple[str, ...]:
+        """The modules of `server.commands` with these functions."""
+        names = (name.partition(".")[0] for name in self.serve_options)
+        return tuple(dict.fromkeys(("serve_command", *names)))
 
     @property
     def mutual_tasks(self) -> bool:

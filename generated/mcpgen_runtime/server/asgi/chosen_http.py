@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 from ...server.toolkit.required_scopes import AuthOptions
-from ...server.toolkit.sealed_hosting import SealedOptions
 from ...server.toolkit.shared_hosting import SharedOptions
+from ...server.toolkit.worker_hosting import SealedOptions
 from .sse_options import SseOptions
 from .settings import HttpServerOptions
 

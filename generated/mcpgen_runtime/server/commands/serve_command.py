@@ -20,7 +20,7 @@ from types import ModuleType
 from typing import Any, NoReturn, TypeAlias
 
 from ..chosen import Server
-from ..toolkit.hosting import RunWhileImportedError, importing
+from ..toolkit.server import RunWhileImportedError, importing
 
 AddOption: TypeAlias = Callable[..., object]
 """Adds an option to a parser, with the arguments of `ArgumentParser.add_argument`."""
@@ -30,25 +30,6 @@ Serve: TypeAlias = Callable[[str, dict[str, Any]], None]
 
 _DEFAULT_NAMES = ("server", "app", "mcp")
 """Names under which a server is searched in a module, in order, if no name is given."""
-
-
-SERVE_BY = "serve_by"
-"""Name in a parsed command line of a function that serves in the place of the usual one."""
-
-
-class ServeBy(argparse.Action):
-    """Stores a function that serves, of which there is one at most."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        if hasattr(namespace, self.dest):
-            raise argparse.ArgumentError(self, "excludes the other option that starts processes")
-        setattr(namespace, self.dest, self.const or values)
 
 
 def add_command(
@@ -63,7 +44,7 @@ def add_command(
         add: The `add_parser` method of the subparsers.
         serve: Serves over the transports of the package.
         options: Functions that add options. The `dest` of an option is an argument of
-            `Server.run`, or `SERVE_BY`.
+            `Server.run`, or `serve_http.SERVE_BY`.
     """
     parser = add(
         "serve",
@@ -183,3 +164,13 @@ def fail(text: str) -> NoReturn:
     """Exit with code 2, and the reason on standard error."""
     print(f"error: {text}", file=sys.stderr)
     raise SystemExit(2)
+
+
+def add_stdio_options(add: AddOption) -> None:
+    """Add the option for the event loop."""
+    add("--backend", choices=("asyncio", "trio"), help="event loop to run on (asyncio by default)")
+
+
+def serve_stdio(target: str, options: dict[str, Any]) -> None:
+    """Serve one client at standard input and output."""
+    load(target).run(**options)

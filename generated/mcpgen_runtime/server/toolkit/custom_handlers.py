@@ -254,7 +254,7 @@ def _call(
     """
     if method.scopes:
         label, forbidden = method.row.name, dispatcher.settings.forbidden_items
-        if not is_permitted(method, label, forbidden):
+        if not is_permitted(method.scopes, label, forbidden):
             raise MethodNotFoundError(label)
     context = dispatcher.context_of(request)
     return dispatcher.result_of(context, method.call(context))

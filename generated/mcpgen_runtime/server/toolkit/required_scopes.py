@@ -19,8 +19,8 @@ from ...protocol import jsonrpc
 from ..serving import Service
 from . import dispatcher
 from .dispatcher import FindResource
-from .hosting import Hosting
 from .registry import ItemRegistries, Registry
+from .server import ServerKernel
 
 if TYPE_CHECKING:
     from ..asgi.protection import Auth
@@ -129,7 +129,7 @@ def _scopes_in(registry: Registry[Any], name: str | None) -> frozenset[str]:
     return scopes
 
 
-class ScopedServer(Hosting):
+class ScopedServer(ServerKernel):
     """A server whose service has the scopes that messages need."""
 
     def _service(self) -> Service:

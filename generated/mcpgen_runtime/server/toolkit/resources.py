@@ -88,10 +88,6 @@ class Resource:
 
     Attributes:
         template: The template, or `None` for a single URI.
-        scopes: Scopes that reading needs.
-        tags: Names for groups of items.
-        cache: As passed.
-        respond: `None`: the server handles the requests about it.
         dependencies: The values that other functions provide for a call, if any.
 
     Raises:
@@ -406,7 +402,7 @@ def resource_of(
             raise
         return unregistered, {}
     forbidden = dispatcher.settings.forbidden_items
-    if resource.scopes and not is_permitted(resource, resource.label, forbidden):
+    if resource.scopes and not is_permitted(resource.scopes, resource.label, forbidden):
         raise ResourceNotFoundError(uri)
     return resource, values
 
@@ -431,8 +427,8 @@ def find_resource(
     raise ResourceNotFoundError(uri)
 
 
-def check_requested(uri: str) -> str:
-    """The URI of a request, after a check of its form.
+def check_requested(uri: str) -> None:
+    """Check the form of the URI of a request.
 
     Raises:
         InvalidParamsError: Not an absolute URI, longer than `URI_LIMIT`, or a `file:` path with
@@ -446,18 +442,13 @@ def check_requested(uri: str) -> str:
         raise InvalidParamsError(f"uri: expected an absolute URI, got {safe_repr(uri)}")
     if uri[:5].lower() == "file:" and has_parent_segment(uri):
         raise InvalidParamsError(f"uri: expected a path without '..', got {safe_repr(uri)}")
-    return uri
 
 
 def _check_values(values: Mapping[str, str | list[str]], any_path: frozenset[str]) -> None:
-    """Check that values of template variables stay in their directory.
-
-    Args:
-        values: Values by name of the variable.
-        any_path: Variables that accept any value; see `AnyPath`.
+    """Check that values of template variables stay in their directory, except those of `any_path`.
 
     Raises:
-        InvalidParamsError: Another value has a segment `..`, is absolute, or has a NUL.
+        InvalidParamsError: A value has a segment `..`, is absolute, or has a NUL.
     """
     for name, value in values.items():
         if name not in any_path:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from .sealed_hosting import SealedHosting
+from .worker_hosting import SealedHosting
 
 if TYPE_CHECKING:
     from ..asgi.protection import Shared

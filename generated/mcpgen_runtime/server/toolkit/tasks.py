@@ -43,9 +43,9 @@ from ...runtime.request_context import NETWORK, PRINCIPAL, RequestContext
 from ...runtime.served_task import has_ended, result_of, ttl_of, unknown_task
 from ...runtime.task_scope import TaskScope, running_loop
 from ...runtime.task_store import MemoryTaskStore, Shares, TaskRecord, TaskStore
+from ..features.task_tool_server import TaskToolServer
 from ..serving import ProcessLimit
 from .context import Context
-from .request_hosting import RequestHosting
 from .shared_tasks import (
     RUNS,
     ClaimedCall,
@@ -110,7 +110,7 @@ class Tasks:
 
     def __init__(
         self,
-        server: RequestHosting,
+        server: TaskToolServer,
         *,
         store: TaskStore | None = None,
         ttl: float | None = 3600.0,

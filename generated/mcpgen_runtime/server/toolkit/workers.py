@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
     from ..asgi.app import AsgiApplication
     from ..serving import ProcessLimit
-    from .dispatcher import SharedKeys
 
 _WORKER_SECONDS = 15  # seconds in which a worker has to respond, and a new one to serve
 _SIGNAL_CHECK = 0.2  # seconds between looks for a second SIGINT, while workers end
@@ -78,7 +77,7 @@ class WorkerServer(msgspec.Struct, frozen=True, kw_only=True):
     revisions: Revisions
     show: Callable[[str], None]
     process_limits: Sequence[ProcessLimit]
-    keys: Sequence[SharedKeys]
+    keys: Sequence[Any]
 
     def share_state_key(self, key: bytes) -> None:
         """Sign and seal with this key, except for servers with keys of their own."""

@@ -2,12 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
 from ...errors import ListenFailedError, MissingExtraError
-from .serve_command import SERVE_BY, AddOption, Serve, fail, load
+from ..asgi.settings import SSE_PATH
+from .serve_command import AddOption, Serve, fail, load
 
 _OF_STDIO = frozenset({"backend"})
+
+SERVE_BY = "serve_by"
+"""Name in a parsed command line of a function that serves in the place of the usual one."""
+
+
+class ServeBy(argparse.Action):
+    """Stores a function that serves, of which there is one at most."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if hasattr(namespace, self.dest):
+            raise argparse.ArgumentError(self, "excludes the other option that starts processes")
+        setattr(namespace, self.dest, self.const or values)
 
 
 def add_options(add: AddOption) -> None:
@@ -29,6 +49,17 @@ def add_options(add: AddOption) -> None:
         "--stateless",
         action="store_true",
         help="serve each request by itself, without sessions, so that any process can serve it",
+    )
+
+
+def add_sse_option(add: AddOption) -> None:
+    """Add the option `--sse`."""
+    add(
+        "--sse",
+        dest="sse_path",
+        action="store_const",
+        const=SSE_PATH,
+        help=f"serve the older transport HTTP+SSE too, at {SSE_PATH} and /messages",
     )
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from ...errors import ListenFailedError, MissingExtraError, WorkerFailedError
 from ..chosen import Server
-from .serve_command import SERVE_BY, AddOption, ServeBy, fail, load
-from .serve_http import serve_here
+from .serve_command import AddOption, fail, load
+from .serve_http import SERVE_BY, ServeBy, serve_here
 
 
 def add_options(add: AddOption) -> None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from ...runtime.request_context import Principal
 from .asgi_hosting import OVER_HTTP, AsgiHosting
-from .hosting import Transport, check_run
+from .server import Transport, check_run
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
     from ..asgi.chosen_http import ServerHttpOptions
-    from ..asgi.listening import Address
     from ..stdio_server import Backend
 
 _PATH = "/mcp"
@@ -62,20 +61,23 @@ class AnyHosting(AsgiHosting):
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
         call = "server.run"
-        listened = self._listened_address(call, transport, http, host, port, path, options)
-        if listened is None:
-            from ..stdio_server import run_stdio  # not needed for HTTP
+        given = {"http": http, "host": host, "port": port}
+        if self._is_over_http(call, transport, given, path, options):
+            _check_no_principal(call, principal)
+            if backend != "asyncio":
+                raise ValueError(
+                    f"{call}: backend: uvicorn runs on asyncio, not on {backend}; another ASGI "
+                    "server may run what asgi() returns"
+                )
+            from ..asgi.listening import address_of
 
-            self._show(banner)
-            run_stdio(self.serve, backend, principal)
+            address = address_of(call, http, host, port)
+            self._run_http(call, address, path, options, banner)
             return
-        _check_no_principal(call, principal)
-        if backend != "asyncio":
-            raise ValueError(
-                f"{call}: backend: uvicorn runs on asyncio, not on {backend}; another ASGI server "
-                "may run what asgi() returns"
-            )
-        self._run_http(call, listened, path, options, banner)
+        from ..stdio_server import run_stdio  # not needed for HTTP
+
+        self._show(banner)
+        run_stdio(self.serve, backend, principal)
 
     async def run_async(
         self,
@@ -103,52 +105,49 @@ class AnyHosting(AsgiHosting):
             Exception: As `run`, or whatever the lifespan raised.
         """
         call = "server.run_async"
-        listened = self._listened_address(call, transport, http, host, port, path, options)
-        if listened is None:
-            from ..stdio_server import serve_stdio  # not needed for HTTP
+        given = {"http": http, "host": host, "port": port}
+        if self._is_over_http(call, transport, given, path, options):
+            _check_no_principal(call, principal)
+            from ..asgi.listening import address_of
 
-            self._show(banner)
-            if task_status is not None:
-                task_status.started()
-            await serve_stdio(self.serve, principal)
+            address = address_of(call, http, host, port)
+            await self._serve_http(call, address, path, options, banner, task_status)
             return
-        _check_no_principal(call, principal)
-        await self._serve_http(call, listened, path, options, banner, task_status)
+        from ..stdio_server import serve_stdio  # not needed for HTTP
+
+        self._show(banner)
+        if task_status is not None:
+            task_status.started()
+        await serve_stdio(self.serve, principal)
 
     @classmethod
-    def _listened_address(
+    def _is_over_http(
         cls,
         call: str,
         transport: str | None,
-        http: str | None,
-        host: str | None,
-        port: int | None,
+        address: Mapping[str, object],
         path: str,
         options: Mapping[str, Any],
-    ) -> Address | None:
-        """The address to listen at over HTTP; `None` for standard streams.
+    ) -> bool:
+        """Whether arguments of a method mean HTTP, not standard streams.
 
         Raises:
-            TypeError: There is no such transport, an argument of HTTP is given for standard
-                streams, or `http` together with another address.
-            ValueError: `http` or `port` is not an address.
+            TypeError: There is no such transport, or an argument of HTTP is given for standard
+                streams.
             RunWhileImportedError: A command is importing the module.
         """
         check_run(call, transport, ("stdio", *OVER_HTTP))
-        given = {"http": http, "host": host, "port": port}
-        addresses = [name for name, value in given.items() if value is not None]
-        if transport in OVER_HTTP or (transport is None and addresses):
-            from ..asgi.listening import address_of  # not needed for standard streams
-
-            return address_of(call, http, host, port)
-        others = [*addresses, *(["path"] if path != _PATH else []), *options]
+        given = [name for name, value in address.items() if value is not None]
+        if transport in OVER_HTTP or (transport is None and given):
+            return True
+        others = [*given, *(["path"] if path != _PATH else []), *options]
         if others:
             cls._check_options(call, options)
             raise TypeError(
                 f"{call}: {', '.join(others)}: of HTTP only; expected transport='http' or an "
                 f"address, got {'neither' if transport is None else repr(transport)}"
             )
-        return None
+        return False
 
 
 def _check_no_principal(call: str, principal: Principal | None) -> None:

@@ -1,4 +1,4 @@
-"""Serving clients over HTTP: as an ASGI application, which uvicorn runs."""
+"""Serving clients over HTTP: an ASGI application, which uvicorn runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Unpack
 
-from .hosting import Hosting
+from .server import ServerKernel
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -20,7 +20,7 @@ OVER_HTTP = ("http", "streamable-http")
 """The names of the transport."""
 
 
-class AsgiHosting(Hosting):
+class AsgiHosting(ServerKernel):
     """The method that returns an application; a base of `Server`."""
 
     _other_paths: OtherPaths | None = None

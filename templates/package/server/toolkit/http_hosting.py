@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Unpack
 
 from .asgi_hosting import OVER_HTTP, AsgiHosting
-from .hosting import Transport, check_run
+from .server import Transport, check_run
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from ..._wire import convert, encode, is_many, is_object
+from ..._wire import StructType, convert, encode, is_many, is_object
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...runtime.request_context import RequestContext, checked_scopes
@@ -56,9 +56,6 @@ class Prompt:
 
     Attributes:
         arguments: Names of the arguments.
-        scopes: Scopes that it needs.
-        tags: Names for groups of items.
-        respond: `None`: the server handles the requests about it.
         dependencies: The values that other functions provide for a call, if any.
 
     Raises:
@@ -96,10 +93,13 @@ class Prompt:
         """The prompt in `prompts/list`, in its newest form."""
         return self._wire
 
-    async def get(
-        self, arguments: Mapping[str, str] | None, context: Context, results: PromptResultBuilder
-    ) -> Any:
+    async def get(self, arguments: Mapping[str, str] | None, context: Context, result: Any) -> Any:
         """The result of `prompts/get` in the revision's type, or the function's unfinished one.
+
+        Args:
+            arguments: The arguments.
+            context: The context.
+            result: Type of the result as in the method table.
 
         Raises:
             InvalidParamsError: The arguments do not fit.
@@ -117,7 +117,7 @@ class Prompt:
             value = value.messages
         items: Sequence[Any] = value if is_many(value) else [value]
         messages = [_message(item, self.label) for item in items]
-        return results.full(messages, description, meta)
+        return _result(result, messages, description, meta)
 
 
 class PromptDecorator(ServerKernel):
@@ -209,8 +209,8 @@ def _get_prompt(dispatcher: Dispatcher, request: RequestContext) -> Coroutine[An
     if prompt.respond is not None and (response := prompt.respond(request)) is not None:
         return response
     context = dispatcher.context_of(request)
-    results = _result_builder(request.method.result)
-    return dispatcher.result_of(context, prompt.get(params.arguments, context, results))
+    result = prompt.get(params.arguments, context, request.method.result)
+    return dispatcher.result_of(context, result)
 
 
 ITEM_HANDLERS = {"prompts/get": _get_prompt}
@@ -245,44 +245,41 @@ def _message(value: Any, label: str) -> dict[str, Any]:
     return {"role": role, "content": wire_block(content)}
 
 
-class PromptResultBuilder:
-    """Builds results of `prompts/get` in one revision.
+@cache
+def _result_types(result: Any) -> tuple[StructType, Mapping[str, StructType]]:
+    """The type of a result of `prompts/get` in a revision, and its content blocks by `type`."""
+    kind = struct_with(result, "messages")
+    (message,) = structs_in(field_type(kind, "messages"))
+    return kind, content_types(field_type(message, "content"))
+
+
+def _result(
+    result: Any,
+    messages: list[dict[str, Any]],
+    description: str | None,
+    meta: Mapping[str, Any] | None,
+) -> Any:
+    """A result of `prompts/get` with these messages, each with one content block.
 
     Args:
         result: Type of the result as in the method table, other kinds of result included.
+        messages: The messages, as wire objects.
+        description: Its description.
+        meta: Its `_meta`.
+
+    Raises:
+        ValidationError: A message does not fit the revision's type.
     """
-
-    def __init__(self, result: Any) -> None:
-        self._kind = struct_with(result, "messages")
-        (message,) = structs_in(field_type(self._kind, "messages"))
-        self._blocks = content_types(field_type(message, "content"))
-
-    def full(
-        self,
-        messages: list[dict[str, Any]],
-        description: str | None,
-        meta: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """A result with these messages, each with one content block.
-
-        Raises:
-            ValidationError: A message does not fit the revision's type.
-        """
-        roles = [message["role"] for message in messages]
-        contents = known_blocks([message["content"] for message in messages], self._blocks)
-        members: dict[str, Any] = {
-            "messages": [
-                {"role": role, "content": content}
-                for role, content in zip(roles, contents, strict=True)
-            ]
-        }
-        if description is not None:
-            members["description"] = description
-        if meta:
-            members["_meta"] = dict(meta)
-        return convert(members, self._kind)
-
-
-@cache
-def _result_builder(result: Any) -> PromptResultBuilder:
-    return PromptResultBuilder(result)
+    kind, blocks = _result_types(result)
+    contents = known_blocks([message["content"] for message in messages], blocks)
+    members: dict[str, Any] = {
+        "messages": [
+            {"role": message["role"], "content": content}
+            for message, content in zip(messages, contents, strict=True)
+        ]
+    }
+    if description is not None:
+        members["description"] = description
+    if meta:
+        members["_meta"] = dict(meta)
+    return convert(members, kind)

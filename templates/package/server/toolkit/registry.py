@@ -31,10 +31,9 @@ _CACHEABLE: tuple[Cacheable, ...] = get_args(Cacheable)
 
 
 class CacheHint(msgspec.Struct, frozen=True):
-    """How long a client may reuse a result, and for whom.
+    """How long a client may reuse a result, and for whom; by default stale at once, and private.
 
-    The default is a result that is stale at once and private. Revisions without cache hints get
-    none.
+    Revisions without cache hints get none.
 
     Attributes:
         ttl_ms: Milliseconds for which the result is fresh; 0 means stale at once.

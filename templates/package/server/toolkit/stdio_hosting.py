@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...runtime.request_context import Principal
-from .hosting import Hosting, Transport, check_run
+from .server import ServerKernel, Transport, check_run
 
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..stdio_server import Backend
 
 
-class StdioHosting(Hosting):
+class StdioHosting(ServerKernel):
     """The methods that serve over standard streams; a base of `Server`."""
 
     def run(

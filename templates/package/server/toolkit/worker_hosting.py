@@ -1,16 +1,17 @@
-"""Serving over HTTP by several processes at one port."""
+"""Serving over HTTP by several processes at one port, without sessions or with sealed ones."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from .asgi_hosting import AsgiHosting
-from .hosting import check_run
+from .server import check_run
 
 if TYPE_CHECKING:
     from ..asgi.chosen_http import ServerHttpOptions
+    from ..asgi.settings import SessionPlace
     from .workers import WorkerServer, WorkerSessions
 
 
@@ -96,3 +97,23 @@ class WorkerHosting(AsgiHosting):
             process_limits=[limit for each in servers for limit in each.process_limits],
             keys=[each.hooks.keys for each in servers if each.hooks.keys is not None],
         )
+
+
+class SealedOptions(TypedDict, total=False):
+    """Where sessions are kept; see `ServerHttpSettings`."""
+
+    sessions: SessionPlace
+
+
+class SealedHosting(WorkerHosting):
+    """Several processes have sealed sessions; a base of `Server`."""
+
+    @classmethod
+    def _worker_sessions(cls, options: Mapping[str, Any]) -> WorkerSessions:
+        from .workers import WorkerSessions  # loaded already
+
+        if options.get("sessions") == "process":
+            raise ValueError("workers: a session lives in one process; expected sessions='sealed'")
+        if options.get("stateless"):
+            return WorkerSessions(options, "no")
+        return WorkerSessions({**options, "sessions": "sealed"}, "sealed")

@@ -18,9 +18,9 @@ import anyio
 import pytest
 
 from mcpgen_runtime import Server, connect
-from mcpgen_runtime.server.commands import reloading
-from mcpgen_runtime.server.commands.reloading import watched_directories
+from mcpgen_runtime.server.commands import serve_reload
 from mcpgen_runtime.server.commands.serve_command import load
+from mcpgen_runtime.server.commands.serve_reload import watched_directories
 from package.processes import PACKAGE_ROOT
 
 TARGETS = {
@@ -91,7 +91,7 @@ def test_directories_of_the_users_code_are_watched_nearest_first(
     (tmp_path / "link").symlink_to(tmp_path / "a")
     watched = [tmp_path / name for name in ("", "a", "b", "a/c", "b/d", "a/c/e")]
     assert watched_directories(tmp_path) == watched
-    monkeypatch.setattr(reloading, "WATCHED_DIRECTORIES", 4)
+    monkeypatch.setattr(serve_reload, "WATCHED_DIRECTORIES", 4)
     assert watched_directories(tmp_path) == watched[:4]
     assert watched_directories(tmp_path / "gone") == [tmp_path / "gone"]
 

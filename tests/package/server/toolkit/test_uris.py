@@ -153,7 +153,7 @@ def test_a_path_that_climbs_is_refused(uri: str) -> None:
 
 @pytest.mark.parametrize("uri", ["file:///a/b..c/d", "x://h/../b", "file:///%C3%A9"])
 def test_other_uris_pass(uri: str) -> None:
-    assert check_requested(uri) == uri
+    check_requested(uri)
 
 
 def test_a_template_without_the_library_says_what_to_install(
@@ -212,6 +212,6 @@ def test_a_template_matches_what_its_regular_expression_matches(parts: list[str]
 @pytest.mark.requirement("resources.validate-uris", revisions=EVERY_REVISION)
 def test_a_uri_may_have_so_many_characters() -> None:
     longest = "x:" + "a" * (URI_LIMIT - 2)
-    assert check_requested(longest) == longest
+    check_requested(longest)
     with pytest.raises(InvalidParamsError, match=f"at most {URI_LIMIT} characters, got 8193"):
         check_requested(longest + "a")

@@ -97,11 +97,15 @@ class ServerRoundTrips:
         self.url_elicitations = OpenURLElicitations()
 
     def check(self, context: Context[Any]) -> None:
-        """See `RoundTrips`."""
+        """Check the state of a request that continues an earlier one.
+
+        Raises:
+            InvalidParamsError: The state is invalid.
+        """
         asking_context(context).multi_round_trip()
 
     async def result(self, context: Context[Any], handler: Coroutine[Any, Any, Any]) -> Any:
-        """See `RoundTrips`.
+        """The result of a handler, or the result that asks for the input that the handler needs.
 
         An open question overrides the handler's own result and errors: the handler runs again
         later.
