@@ -12,13 +12,13 @@ import anyio.lowlevel
 import pytest
 
 from mcpgen_runtime.channel import OutgoingMessage
+from mcpgen_runtime.client.application import ClientApplication
 from mcpgen_runtime.client.async_client import Client, ClientHandlers, connect
-from mcpgen_runtime.client.base import ClientApplication
 from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.client.connect import (
+from mcpgen_runtime.client.connect import is_config_path
+from mcpgen_runtime.client.opening import (
     explain_error,
     in_memory,
-    is_config_path,
     new_peer,
     run_concurrently,
 )

@@ -24,10 +24,10 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.channel import MessageKind, OutgoingMessage
-from mcpgen_runtime.client.base import ClientApplication
-from mcpgen_runtime.client.client_settings import Identity, Restart
-from mcpgen_runtime.client.connect import new_peer
-from mcpgen_runtime.client.restart import RestartingChannel
+from mcpgen_runtime.client.application import ClientApplication
+from mcpgen_runtime.client.client_settings import Identity
+from mcpgen_runtime.client.opening import new_peer
+from mcpgen_runtime.client.restart import Restart, RestartingChannel
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
     EndOfChannel,

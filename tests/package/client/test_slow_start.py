@@ -23,9 +23,9 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.channel import Channel, OutgoingMessage
-from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.application import ClientApplication
 from mcpgen_runtime.client.client_settings import ClientSettings, Identity
-from mcpgen_runtime.client.connect import new_peer
+from mcpgen_runtime.client.opening import new_peer
 from mcpgen_runtime.client.restart import RestartingChannel
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.revisions import REVISIONS

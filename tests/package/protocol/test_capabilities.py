@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.application import ClientApplication
 from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
 from mcpgen_runtime.facts import Method, Revision

@@ -266,9 +266,10 @@ class HttpRequests:
         """The server's reasons for a refusal, and advice on `auth`, for the error text."""
         found: dict[str, list[str]] = {}
         for name, quoted, plain in _REASON.findall(response.header("www-authenticate") or ""):
-            found.setdefault(name.lower(), []).append(_ESCAPE.sub(r"\1", quoted) or plain)
-        texts = found.get("error_description") or found.get("error") or []
-        reasons = [safe_text(text) for text in texts if text and text.encode() not in body]
+            text = _ESCAPE.sub(r"\1", quoted) or plain
+            if text and text.encode() not in body:
+                found.setdefault(name.lower(), []).append(safe_text(text))
+        reasons = found.get("error_description") or found.get("error") or []
         advice = [f"the server's reason: {reason}" for reason in dict.fromkeys(reasons[:2])]
         if response.status != 401:
             return advice
