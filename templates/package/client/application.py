@@ -9,6 +9,7 @@ Source: client/elicitation, client/sampling, client/roots.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from inspect import isawaitable, iscoroutinefunction
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
@@ -37,10 +38,9 @@ from ..protocol.lifecycle import (
 )
 from ..protocol.request_meta import check_extensions, recast
 from ..protocol.requests import MESSAGE
+from ..runtime.peer import Peer
 from ..runtime.request_context import RequestContext
 from .client_settings import ClientSettings, Identity
-from .opening import ClientPeer
-from .pipeline import RequestChain, RequestPipeline
 from .server_state import Elicitations, ServerState
 
 if TYPE_CHECKING:  # most clients have no callbacks
@@ -73,6 +73,18 @@ class Handlers(Protocol):
         ...
 
 
+class RequestChain(Protocol):
+    """The middleware of a client; see `ClientMiddlewareChain`."""
+
+    async def request(self, peer: Peer, send: partial[Any]) -> Any:
+        """Send a request through the middleware, and return its result."""
+        ...
+
+    async def notification(self, peer: Peer, name: str, params: Mapping[str, Any] | None) -> None:
+        """Send a notification through the middleware."""
+        ...
+
+
 class ClientApplication:
     """Serves the requests and notifications of a server with the user's handlers.
 
@@ -82,8 +94,8 @@ class ClientApplication:
         settings: The settings of the client; the defaults if `None`.
 
     Attributes:
-        peer_class: The class of its end of a channel.
-        requests_class: The class of its request pipeline.
+        peer_class: The class of its end of a channel, a `ClientPeer`; `chosen` sets it.
+        requests_class: The class of its request pipeline, a `RequestPipeline`; likewise.
         settings: The settings of the client.
         callbacks: Functions for log messages and progress; `None` before the first registration.
         chain: The middleware; `None` before the first registration.
@@ -91,8 +103,8 @@ class ClientApplication:
         server_state: The state of the server.
     """
 
-    peer_class: ClassVar[type[ClientPeer]] = ClientPeer
-    requests_class: ClassVar[type[RequestPipeline]] = RequestPipeline
+    peer_class: ClassVar[Any]
+    requests_class: ClassVar[Any]
 
     def __init__(
         self,

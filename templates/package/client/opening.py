@@ -32,11 +32,11 @@ from ..runtime.request_context import Application
 from ..runtime.time_limits import PausableLimit, pausable
 from ..runtime.tracing import trace_channel
 from ..transports.memory import memory_pair
+from .application import ClientApplication
 from .client_settings import ClientSettings
 from .pipeline import may_have_begun
 
 if TYPE_CHECKING:
-    from .application import ClientApplication
     from .base import AnyClient
 
 
@@ -223,9 +223,9 @@ def new_peer(channel: Channel, revisions: Revisions, application: ClientApplicat
     connection = ClientConnection(
         revisions, application.describe, application.custom_methods, extra=settings.extra
     )
-    return application.peer_class(
-        connection, trace_channel(channel, "client"), application, settings
-    )
+    channel = trace_channel(channel, "client")
+    peer: ClientPeer = application.peer_class(connection, channel, application, settings)
+    return peer
 
 
 def explain_error(

@@ -19,7 +19,7 @@ from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import msgspec
@@ -49,11 +49,11 @@ from ..runtime.pages import pages_of
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
 from ..runtime.stubs import typed_params
+from .application import ClientApplication
 from .server_state import LASTING, TOOLS_LIST
 
 if TYPE_CHECKING:
     from ..protocol.connection import Connection
-    from .application import ClientApplication
 
 _HTTP = "HTTP"  # the name of the transport
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
@@ -85,18 +85,6 @@ class RequestOptions(msgspec.Struct, gc=False):
     from_cache: bool = False
     had_input: bool = False
     is_refreshed: bool = False
-
-
-class RequestChain(Protocol):
-    """The middleware of a client; see `ClientMiddlewareChain`."""
-
-    async def request(self, peer: Peer, send: partial[Any]) -> Any:
-        """Send a request through the middleware, and return its result."""
-        ...
-
-    async def notification(self, peer: Peer, name: str, params: Mapping[str, Any] | None) -> None:
-        """Send a notification through the middleware."""
-        ...
 
 
 def may_have_begun(error: Exception, refusal: HttpStatusError | None) -> bool:
