@@ -29,7 +29,7 @@ MAY_NAME_METHODS: Mapping[str, str] = {
     "client/skill_calls.py": "reads the files of skills",
     "server/toolkit/skill_requests.py": "lists directories of skills as resources are listed",
     "client/handler_checks.py": "what to use instead of messages that a revision lacks",
-    "client/handler_validation.py": "what handlers of a client are called with, and their checks",
+    "client/application.py": "what handlers of a client are called with, and their checks",
     "client/group_requests.py": "finds the server of a name, a resource or a reference",
     "client/host.py": "calls the tools that a model asks for",
     "client/served_tasks.py": "serves sampling and elicitation as tasks",

@@ -20,7 +20,7 @@ OF_SOME = (
     *(
         "client/response_cache",
         "client/served_tasks",
-        "client/resumed_tasks",
+        "client/task_requests",
         "client/tool_tasks",
     ),
     *("server/shared/redis_tasks", "server/shared/shared_"),

@@ -477,7 +477,7 @@ def test_the_transport_of_run_may_be_stdio(script: Path) -> None:
 
 
 def test_the_ending_of_a_script_says_what_runs_it(tmp_path: Path) -> None:
-    from mcpgen_runtime.client.connect import script_command
+    from mcpgen_runtime.client.server_process import script_command
 
     assert script_command(Path(__file__)) == [sys.executable, __file__]
     other = tmp_path / "server.js"

@@ -27,7 +27,7 @@ _OF_FEATURES = {
 """By feature: the module and the class with the methods that it adds."""
 _OF_FEATURES_ALONE = {
     "skills": ("skill_calls.py", "SkillCalls"),
-    "tasks": ("resumed_tasks.py", "ResumingCalls"),
+    "tasks": ("task_requests.py", "ResumingCalls"),
 }
 """By feature, likewise: the methods of clients of one server only."""
 _WITHOUT = frozenset(

@@ -377,7 +377,7 @@ FEATURES = (
                 "server.toolkit.client_features.client_tasks.TaskQuestions",
                 "tasks+mutual+server",
             ),
-            Base("Client", "client.resumed_tasks.ResumingCalls"),
+            Base("Client", "client.task_requests.ResumingCalls"),
             Base("ChosenApplication", "client.served_tasks.TaskApplication", _MUTUAL_CLIENT),
             Base("ConnectOptions", "client.served_tasks.TaskOptions", _MUTUAL_CLIENT),
         ),
@@ -437,6 +437,6 @@ BASES = (
     ),
     Base("Context", "server.request_head.HttpContext", "server+http"),
     Base("ConnectOptions", "client.server_url.HttpOptions", "client+http"),
-    Base("ConnectOptions", "client.command_target.CommandOptions", "client+stdio"),
+    Base("ConnectOptions", "client.server_process.CommandOptions", "client+stdio"),
 )
 """Bases that come with a revision or a transport instead of a feature."""

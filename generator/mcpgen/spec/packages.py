@@ -307,6 +307,12 @@ class PackageSpec:
         )
 
     @property
+    def has_input_rounds(self) -> bool:
+        """Whether a revision has results that ask for input."""
+        rows = (row for revision in self.revisions for row in revision.facts.methods.values())
+        return any(row.input_required for row in rows)
+
+    @property
     def new_members(self) -> Mapping[str, tuple[str, ...]]:
         """Required members that a package does not set, such as `Tool.owner`, by maker."""
         return self._unset_for("new")

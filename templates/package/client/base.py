@@ -1,61 +1,29 @@
-"""The bases of every client class: an open session, and the user's handlers."""
+"""The bases of every client class: an open session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
-from inspect import iscoroutinefunction
-from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Protocol, Self, TypeVar
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, Self, TypeVar
 
 from msgspec import Raw
 
-from .._wire import is_object
-from ..errors import LocalProtocolError, MethodNotFoundError
-from ..facts import Method, Revision
-from ..foreign_text import WEB_SCHEMES, safe_text
-from ..protocol.lifecycle import (
-    CAPABILITY,
-    Description,
-    Session,
-    fit_capabilities,
-    is_declared,
-    reduce_to,
-    settings_of,
-)
-from ..protocol.request_meta import check_extensions
-from ..protocol.requests import MESSAGE
+from ..errors import LocalProtocolError
+from ..facts import Method
+from ..foreign_text import safe_text
+from ..protocol.lifecycle import Session, is_declared, settings_of
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
-from ..runtime.request_context import RequestContext
 from ..runtime.stubs import wire_params
-from . import handler_validation
-from .client_peer import ClientPeer
-from .client_settings import ClientSettings, Identity
-from .pipeline import RequestHooks, RequestPipeline, TaskCalls
-from .server_state import NoCache, ParamHeaders, ServerState
+from .application import ClientApplication
+from .pipeline import RequestPipeline
 
 if TYPE_CHECKING:  # most clients use none of these
     from .callbacks import Callback, Callbacks, OnLog, StartedCall
     from .typed_results import ValueReader
 
-_PLAIN = (FunctionType, MethodType)
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 AnyClient = TypeVar("AnyClient", bound="ClientBase")
-
-
-class Handlers(Protocol):
-    """Handlers of server messages; rendered `ClientHandlers` classes implement this."""
-
-    def mcp_handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        """The user's own function for a method, plain or a coroutine function; `None` for none."""
-        ...
-
-    @property
-    def url_schemes(self) -> Collection[str]:
-        """URL schemes that a server may ask the user to open."""
-        ...
 
 
 class ClientCalls:
@@ -137,17 +105,8 @@ class ClientBase(ClientCalls):
         self.session: Session = peer.session
         self._peer = peer
         self._application = application
-        self._requests: RequestPipeline = RequestPipeline(
-            peer,
-            self.session,
-            application.settings,
-            application.handle,
-            application.server_state,
-            application.hooks,
-            application.task_calls,
-        )
-        application.server_state.param_headers.prefix = (
-            self.session.revision.facts.headers.param_prefix
+        self._requests: RequestPipeline = application.requests_class(
+            peer, self.session, application
         )
 
     def __repr__(self) -> str:
@@ -184,14 +143,6 @@ class ClientBase(ClientCalls):
     def seen_as(self, client_class: type[AnyClient]) -> AnyClient:
         """An instance of another client class for this session."""
         return client_class(self._peer, self._application)
-
-    @property
-    def cache(self) -> NoCache:
-        """The cache of results that the server declared fresh for some time.
-
-        Clear the cache to get a list in its current state.
-        """
-        return self._application.server_state.cache
 
     @property
     def revision(self) -> str:
@@ -310,8 +261,8 @@ class ClientBase(ClientCalls):
         method = self.session.revision.client_notifications.get(name)
         if method is not None and method.capability:
             _check_declared(method, self.session.own_capabilities)
-        if self._application.hooks.chain is not None:
-            await self._application.hooks.chain.notification(self._peer, name, params)
+        if self._application.chain is not None:
+            await self._application.chain.notification(self._peer, name, params)
             return
         await self._peer.callers.notify(name, params)
 
@@ -340,132 +291,14 @@ class ClientBase(ClientCalls):
         await self._peer.close()
 
 
-class ClientApplication:
-    """Serves the requests and notifications of a server with the user's handlers.
-
-    Args:
-        handlers: The user's handlers, or their class; `None` for none.
-        identity: The client's description.
-        settings: The settings of the client; the defaults if `None`.
-
-    Attributes:
-        peer_class: The class of its end of a channel.
-        settings: The settings of the client.
-        hooks: The callbacks and the middleware of the session.
-        custom_methods: Methods that no revision has: `mcp_custom_methods` of a proxy's handlers.
-        server_state: The state of the server. Transports with headers set `param_headers.mirrored`
-            there, and call `param_headers.headers_for`.
-    """
-
-    peer_class: ClassVar[type[ClientPeer]] = ClientPeer
-    response_cache: ClassVar[type[NoCache]] = NoCache
-    param_headers: ClassVar[type[ParamHeaders]] = ParamHeaders
-
-    @staticmethod
-    def task_calls() -> TaskCalls | None:
-        """The module that calls tools as tasks; `None` in a package without tasks."""
-        return None
-
-    def __init__(
-        self,
-        handlers: Handlers | None,
-        identity: Identity,
-        settings: ClientSettings | None = None,
-    ) -> None:
-        self.settings = settings = settings or ClientSettings()
-        self.server_state = ServerState(
-            settings, self.param_headers(settings.limits.tools), self.response_cache(settings.cache)
-        )
-        self.hooks = RequestHooks()
-        self.custom_methods: Mapping[str, Method] = getattr(handlers, "mcp_custom_methods", {})
-        self._handlers = handlers
-        self._identity = identity
-        self._descriptions: dict[str, Description] = {}
-
-    def declare_extensions(self, identifiers: Collection[str]) -> None:
-        """Declare extensions without settings, in addition to those of the user."""
-        capabilities = self._identity.capabilities
-        own = capabilities.get(CAPABILITY, {})
-        if identifiers and is_object(own):  # anything else is refused by `describe`
-            merged: dict[str, Any] = {CAPABILITY: {**{name: {} for name in identifiers}, **own}}
-            self._identity = Identity(self._identity.info, {**capabilities, **merged})
-
-    def describe(self, revision: Revision) -> Description:
-        """The client's `Implementation` and capabilities, in the types of a revision.
-
-        Raises:
-            ValueError: The capabilities have a malformed extension.
-        """
-        description = self._descriptions.get(revision.name)
-        if description is None:
-            capabilities = _supported_capabilities(self._identity.capabilities, revision)
-            for method in (*revision.server_requests.values(), *revision.input_requests.values()):
-                if method.capability and self._handler(method) is not None:
-                    _declare(capabilities, method.capability)
-            check_extensions(capabilities, revision.facts)
-            description = Description(
-                reduce_to(revision.implementation, self._identity.info),
-                fit_capabilities(revision.client_capabilities, capabilities),
-            )
-            self._descriptions[revision.name] = description
-        return description
-
-    async def handle(self, context: RequestContext) -> Any:
-        """Serve a request of the server.
-
-        Raises:
-            MethodNotFoundError: The user has no handler for the method.
-            ProtocolError: The server must not send the request, or the handler's result is invalid.
-        """
-        handler = self._handler(context.method)
-        if handler is None:
-            raise MethodNotFoundError(context.method.name)
-        own = self.describe(context.revision).capabilities
-        schemes = WEB_SCHEMES if self._handlers is None else self._handlers.url_schemes
-        return await handler_validation.answer(
-            handler, context, own, self.server_state.elicitations, schemes
-        )
-
-    async def notified(self, context: RequestContext) -> None:
-        """Pass a notification of the server to its handler."""
-        if not self.server_state.invalidate(context.method, context.params):
-            return
-        callbacks = self.hooks.callbacks
-        if callbacks is not None and context.method.name == MESSAGE:
-            await callbacks.pass_log_message(context.params)
-        handler = self._handler(context.method)
-        if handler is not None:
-            await handler(context.params, context)
-
-    def _handler(self, method: Method) -> Callable[[Any, RequestContext], Any] | None:
-        handler = None if self._handlers is None else self._handlers.mcp_handler(method)
-        if handler is None or not isinstance(handler, _PLAIN) or iscoroutinefunction(handler):
-            return handler
-        from .callbacks import in_thread  # most handlers are coroutine functions
-
-        threaded: Callable[[Any, RequestContext], Any] = in_thread(handler)
-        return threaded
-
-
 def _callbacks_of(requests: RequestPipeline) -> Callbacks:
     """The callbacks of a session."""
-    if requests.hooks.callbacks is None:
+    application = requests.application
+    if application.callbacks is None:
         from .callbacks import Callbacks
 
-        requests.hooks.callbacks = Callbacks(requests.connection)
-    return requests.hooks.callbacks
-
-
-def _supported_capabilities(capabilities: Mapping[str, Any], revision: Revision) -> dict[str, Any]:
-    """Copy capabilities, without `listChanged` where the revision has no such notification."""
-    paths = {method.capability for method in revision.client_notifications.values()}
-    supported = dict(capabilities)
-    for name, value in capabilities.items():
-        if is_object(value):
-            flags = supported[name] = dict(value)
-            if (name, "listChanged") not in paths:
-                flags.pop("listChanged", None)
-    return supported
+        application.callbacks = Callbacks(requests.connection)
+    return application.callbacks
 
 
 def _check_declared(method: Method, capabilities: Mapping[str, Any]) -> None:
@@ -475,9 +308,3 @@ def _check_declared(method: Method, capabilities: Mapping[str, Any]) -> None:
         raise LocalProtocolError(
             f"{method.name}: this client did not declare {path}; `capabilities` of connect() does"
         )
-
-
-def _declare(capabilities: dict[str, Any], path: tuple[str, ...]) -> None:
-    here = capabilities
-    for name in path:
-        here = here.setdefault(name, {})

@@ -1,16 +1,14 @@
-"""Settings of a client: its description, timeouts and bounds, and forms of its targets."""
+"""Settings of a client: its description, timeouts and bounds."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .._wire import is_object
 from ..channel import OPEN_REQUESTS
 from ..errors import HttpStatusError
-from ..foreign_text import safe_repr
 from ..json_schema import VALIDATION_SECONDS
 from ..runtime.peer import CONCURRENT_REQUESTS, UNMATCHED_SECONDS
 from ..runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
@@ -86,33 +84,6 @@ class Timeouts:
 
 
 @dataclass(frozen=True)
-class Restart:
-    """Limits on restarting a server process that has ended.
-
-    Attributes:
-        limit: Most restarts within `seconds`, failed restarts included. After these, the session
-            ends with the process.
-        seconds: The time in which restarts are counted.
-        pauses: Seconds before the first restart within `seconds`, the second and so on; the last
-            pause applies to all further restarts.
-
-    Raises:
-        ValueError: `limit` is below one, or `seconds` is not positive.
-    """
-
-    limit: int = 5
-    seconds: float = 300.0
-    pauses: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 5.0)
-
-    def __post_init__(self) -> None:
-        if self.limit < 1 or not self.seconds > 0:
-            raise ValueError(
-                f"expected a positive limit and time, got {self.limit} restarts within "
-                f"{self.seconds} seconds"
-            )
-
-
-@dataclass(frozen=True)
 class ClientLimits:
     """Bounds on the work and the storage that a server can cause in a client.
 
@@ -165,62 +136,3 @@ class Identity:
 
     info: Mapping[str, Any]
     capabilities: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class ConfigInput:
-    """A value that a configuration asks the user for, by `${input:id}`.
-
-    Attributes:
-        id: The id.
-        type: `promptString`, `pickString` or `command`.
-        description: The question; empty if the configuration has none.
-        default: The value to suggest; `None` for no suggestion.
-        options: The values to choose from; empty for free text.
-        password: Whether the value must not be shown.
-    """
-
-    id: str
-    type: str = "promptString"
-    description: str = ""
-    default: str | None = None
-    options: tuple[str, ...] = ()
-    password: bool = False
-
-
-class ServerDocument(Mapping[str, Any]):
-    """A fetched document about one server: a `server.json` of the registry, or a Server Card.
-
-        document = ServerDocument(response.json()["server"])
-        async with connect(document, inputs=ask) as client: ...
-
-    `connect` uses the remotes of the document and nothing else: it starts no process, and reads
-    neither files nor environment variables. A `dict` is a configuration of the program's own, which
-    may do all of that, so a document that was fetched is passed in this class.
-
-    Args:
-        members: The decoded document.
-        packages: Whether `connect` may start a package of a document without remotes: a command
-            whose words the author of the document chose, with the rights of the user.
-
-    Raises:
-        TypeError: The document is not an object.
-    """
-
-    def __init__(self, members: Mapping[str, Any], *, packages: bool = False) -> None:
-        if not is_object(members):
-            raise TypeError(f"expected an object, got {safe_repr(members)}")
-        self._members = dict(members)
-        self.packages = packages
-
-    def __getitem__(self, name: str) -> Any:
-        return self._members[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
-
-    def __len__(self) -> int:
-        return len(self._members)
-
-    def __repr__(self) -> str:
-        return f"ServerDocument({self._members!r})"

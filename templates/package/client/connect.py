@@ -1,69 +1,69 @@
-"""Opening a session over a channel, and closing both.
+"""`connect`: its options, and the kinds of targets.
 
-For every kind of target, the session is open when the body of the context manager begins, and all
-tasks have ended when the context manager exits. Exceptions of the body are raised unchanged, never
-in an exception group. Processes and URLs as targets have modules of their own.
+A kind of target has a module of its own, which packages with its transport or feature have. The
+kinds of a package are listed in `chosen`, as are the options that they add to `connect`.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, TypeVar, runtime_checkable
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypedDict, TypeGuard, TypeVar
 
-import anyio
-
-from ..channel import Channel
-from ..errors import ConnectionClosedError, McpError, RequestTimeoutError, ServerStartError
 from ..facts import Revisions
-from ..protocol.client_connection import ClientConnection
-from ..runtime.tracing import trace_channel
-from ..transports.memory import memory_pair
-from .base import AnyClient, ClientApplication
-from .client_peer import ClientPeer
+from ..runtime.peer import CONCURRENT_REQUESTS, check_concurrent_requests
+from .application import ClientApplication, Handlers
+from .base import ClientBase
+from .client_settings import Caching, ClientLimits, ClientSettings, Identity, Timeouts
+from .opening import Servable, Target, in_memory, open_session
 
 Session = TypeVar("Session")
 
-
-@runtime_checkable
-class Servable(Protocol):
-    """A server that can serve over a channel."""
-
-    async def serve(self, channel: Channel) -> None:
-        """Serve until the channel is closed."""
-        ...
+AnyTarget: TypeAlias = Target | Mapping[str, Any]
+"""A target, or a configuration of servers."""
 
 
-Target: TypeAlias = str | Sequence[str] | PathLike[str] | Servable | Channel
-"""The target of a client: the URL of a server over HTTP, a command line, the path of a script, a
-server in this process, or a custom channel."""
-
-_SCRIPTS: Mapping[str, str] = {".js": "node", ".mjs": "node", ".py": sys.executable}
+SCRIPTS: Mapping[str, str] = {".js": "node", ".mjs": "node", ".py": sys.executable}
 """The programs that run scripts, by file name suffix."""
 
 
 def is_config_path(target: Target | Mapping[str, Any]) -> TypeGuard[PathLike[str]]:
     """Whether a target is the path of a configuration: any path without the suffix of a script."""
-    return isinstance(target, PathLike) and Path(target).suffix not in _SCRIPTS
+    return isinstance(target, PathLike) and Path(target).suffix not in SCRIPTS
 
 
-def script_command(path: PathLike[str]) -> list[str]:
-    """The command that runs a script.
+class ClientOptions(TypedDict, total=False):
+    """Options of `connect` for any target.
 
-    Raises:
-        OSError: The script can't be read.
-        ValueError: The path has another suffix.
+    Attributes:
+        name: The client's name, which the server sees.
+        version: The client's version.
+        title: The client's name for display.
+        info: Further members of the client's `Implementation`, as wire object.
+        capabilities: Capabilities to declare besides those that the handlers imply, as wire object.
+        timeouts: Timeouts, and pauses before retries.
+        limits: Bounds on the work and the storage that the server can cause.
+        extra: Whether objects of results keep members that the revision does not define, as
+            attribute `extra` by wire name. An object that is sent again includes them.
+        max_concurrent_requests: Most handlers that run at a time. At the limit, no message is read
+            until a handler has ended; while the client itself waits for responses, further
+            requests of the server are refused.
     """
-    script = Path(path).absolute()
-    program = _SCRIPTS.get(script.suffix)
-    if program is None:
-        raise ValueError(f"expected the path of a script ({', '.join(_SCRIPTS)}), got {path}")
-    with script.open("rb"):
-        return [program, str(script)]
+
+    name: str
+    version: str
+    title: str | None
+    info: Mapping[str, Any] | None
+    capabilities: Mapping[str, Any] | None
+    timeouts: Timeouts
+    limits: ClientLimits
+    extra: bool
+    max_concurrent_requests: int
 
 
 class SessionOpening(AbstractAsyncContextManager[Session]):
@@ -94,116 +94,149 @@ class SessionOpening(AbstractAsyncContextManager[Session]):
             )
 
 
-@asynccontextmanager
-async def open_session(
-    client_class: type[AnyClient],
-    target: Target,
-    opening: AbstractAsyncContextManager[Channel],
-    revisions: Revisions,
-    application: ClientApplication,
-) -> AsyncGenerator[AnyClient, None]:
-    """Open a session over a channel; close both on exit.
+class TargetKind(NamedTuple):
+    """A kind of target.
 
-    Raises:
-        RevisionError: Client and server have no revision in common.
-        RequestTimeoutError: The session was not open in time.
-        McpError: The channel ended.
+    Attributes:
+        expected: The targets of the kind, in words.
+        takes: Whether a value is a target of the kind.
+        open: Opens a session with a target.
+        options: The options of `connect` that belong to the kind.
     """
-    timeouts = application.settings.timeouts
-    async with opening as channel:
-        peer = new_peer(channel, revisions, application)
-        async with run_concurrently(peer.run, peer.close):
-            try:
-                await peer.open(timeouts.opening)
-            except (ConnectionClosedError, RequestTimeoutError) as error:
-                more = "" if isinstance(target, str) else peer.advice
-                raise explain_error(error, target, timeouts.opening, more) from None
-            yield client_class(peer, application)
+
+    expected: str
+    takes: Callable[[Any], bool]
+    open: Callable[[Opening, Any], AbstractAsyncContextManager[Any]]
+    options: frozenset[str]
 
 
-def new_peer(channel: Channel, revisions: Revisions, application: ClientApplication) -> ClientPeer:
-    """The client's end of a channel."""
-    settings = application.settings
-    connection = ClientConnection(
-        revisions, application.describe, application.custom_methods, extra=settings.extra
-    )
-    return application.peer_class(
-        connection, trace_channel(channel, "client"), application, settings
-    )
+class Connecting(NamedTuple):
+    """The additions of features and transports to `connect`.
+
+    Attributes:
+        application: The class of a client's application.
+        kinds: The kinds of targets besides servers in this process and channels.
+        options: All options.
+        absent: Options of features that were not chosen, as `connect.KEYWORD`, each with its
+            feature.
+    """
+
+    application: type[ClientApplication]
+    kinds: tuple[TargetKind, ...]
+    options: frozenset[str]
+    absent: Mapping[str, str]
 
 
-def explain_error(
-    error: ConnectionClosedError | RequestTimeoutError | ServerStartError,
-    target: Target,
-    seconds: float,
-    more: str,
-) -> McpError:
-    """An error of opening a session, with the target, the time limit and further text."""
-    match error:
-        case RequestTimeoutError():
-            return RequestTimeoutError(f"{error.method}{_target_text(target)}", seconds, more)
-        case ServerStartError():
-            return error.with_more(more)
-        case ConnectionClosedError():
-            return ConnectionClosedError(f"{error}; {more}") if more else error
+@dataclass(frozen=True)
+class Opening:
+    """A call of `connect`.
+
+    Attributes:
+        call: The name of the function, for errors.
+        package: The name of the package's folder of clients.
+        client_class: The class of the client.
+        revisions: The revisions to offer.
+        handlers: Handlers of the server's messages; `None` for none.
+        options: The options.
+        chosen: The additions of the package to `connect`.
+    """
+
+    call: str
+    package: str
+    client_class: type[ClientBase]
+    revisions: Revisions
+    handlers: Handlers | None
+    options: Mapping[str, Any]
+    chosen: Connecting
+
+    def open(self, target: AnyTarget) -> AbstractAsyncContextManager[Any]:
+        """The context manager that opens a session with a target.
+
+        Raises:
+            TypeError: The package has no such target or option, the option is not for the target,
+                or a handler has a wrong name or other parameters.
+        """
+        unknown = self.options.keys() - self.chosen.options
+        if unknown:
+            from ..absence import keyword_error  # for the error only
+
+            raise keyword_error(self.call, sorted(unknown), self.chosen.absent)
+        kind = next((each for each in self.chosen.kinds if each.takes(target)), None)
+        if kind is None and isinstance(target, str | bytes | PathLike | Sequence | Mapping):
+            raise self._target_error(target)
+        self._check_options(kind)
+        if self.handlers is not None:
+            from .handler_checks import check_handlers  # many clients have no handlers
+
+            check_handlers(self.handlers)
+        return SessionOpening(self.call, self._open(kind, target))
+
+    def application(self) -> ClientApplication:
+        """An application for one session, with the handlers and the settings."""
+        own = self.options
+        more: Mapping[str, Any] = own.get("info") or {}
+        info: dict[str, Any] = {"name": own["name"], "version": own.get("version", "0"), **more}
+        if own.get("title") is not None:
+            info["title"] = own["title"]
+        cache = own.get("cache", True)
+        settings = ClientSettings(
+            own.get("timeouts", Timeouts()),
+            own.get("limits", ClientLimits()),
+            cache if isinstance(cache, Caching) else Caching() if cache else None,
+            own.get("extra", False),
+            own.get("max_concurrent_requests", CONCURRENT_REQUESTS),
+            own,
+        )
+        identity = Identity(info, own.get("capabilities") or {})
+        return self.chosen.application(self.handlers, identity, settings)
+
+    @asynccontextmanager
+    async def _open(self, kind: TargetKind | None, target: Any) -> AsyncGenerator[Any, None]:
+        check_concurrent_requests(self.options.get("max_concurrent_requests", CONCURRENT_REQUESTS))
+        if kind is not None:
+            opening = kind.open(self, target)
+        else:
+            channel = in_memory(target) if isinstance(target, Servable) else nullcontext(target)
+            application = self.application()
+            opening = open_session(self.client_class, target, channel, self.revisions, application)
+        async with opening as client:
+            yield client
+
+    def _check_options(self, kind: TargetKind | None) -> None:
+        own = frozenset[str]() if kind is None else kind.options
+        for other in self.chosen.kinds:
+            given = sorted((other.options - own) & self.options.keys())
+            wrong = [name for name in given if self.options[name] not in (None, False)]
+            if wrong:
+                raise TypeError(f"{self.call}: {', '.join(wrong)}: only for {other.expected}")
+
+    def _target_error(self, target: AnyTarget) -> TypeError:
+        feature = self.chosen.absent.get("connect.inputs")
+        is_path = isinstance(target, PathLike) and is_config_path(target)
+        if feature is not None and (is_path or isinstance(target, Mapping)):
+            from ..absence import missing_text  # for the error only
+
+            root = self.package.rpartition(".")[0]
+            return TypeError(missing_text("a configuration of servers", feature, root))
+        from ..command_masking import masked_command  # its patterns take long to compile
+
+        shown = f"the {type(target).__name__} {masked_command(str(target).split())!r}"
+        expected = "; ".join(
+            (*(kind.expected for kind in self.chosen.kinds), "a server, or a channel")
+        )
+        return TypeError(f"{self.call}: expected {expected}; got {shown}")
 
 
-@asynccontextmanager
-async def run_concurrently(
-    work: Callable[[], Coroutine[Any, Any, None]], end: Callable[[], Awaitable[None]]
-) -> AsyncGenerator[None, None]:
-    """Run `work` concurrently with the body; then call `end`, and wait until `work` has ended."""
-    failure: BaseException | None = None
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(work)
-        try:
-            yield
-        except (anyio.get_cancelled_exc_class(), GeneratorExit):
-            raise
-        except BaseException as error:
-            failure = error
-        finally:
-            with anyio.CancelScope(shield=True):
-                await end()
-    if failure is not None:
-        try:
-            raise failure
-        finally:
-            del failure  # breaks the reference cycle of exception and frame
+def client_of(default: type[ClientBase], package: str, folder: str | None) -> type[ClientBase]:
+    """The class of a client: that of the only revision to use, if one was named.
 
-
-def _target_text(target: Target) -> str:
-    """The target for error texts, without the secrets of a URL or a command line."""
-    if isinstance(target, str):
-        url = urlsplit(target)
-        return f" with {url.scheme}://{url.netloc.rpartition('@')[2]}{url.path}"
-    if not isinstance(target, Sequence):
-        return ""
-    from ..command_masking import masked_command
-
-    return f" with {masked_command(target)!r}"
-
-
-@asynccontextmanager
-async def in_memory(server: Servable) -> AsyncGenerator[Channel, None]:
-    """Serve a server of this process over a channel. An exception of the server is raised."""
-    near, far = memory_pair()
-    crash: Exception | None = None
-
-    async def serve() -> None:
-        nonlocal crash
-        try:
-            await server.serve(far)
-        except Exception as error:
-            crash = error
-        finally:
-            await far.close()
-
-    try:
-        async with run_concurrently(serve, near.close):
-            yield near
-    except ConnectionClosedError:
-        if crash is None:
-            raise
-    if crash is not None:
-        raise crash
+    Args:
+        default: The class for any revision.
+        package: The name of the package's folder of clients.
+        folder: The folder of the revision; `None` for any revision.
+    """
+    if folder is None:
+        return default
+    module = importlib.import_module(f"..{folder}.client", package)
+    named: type[ClientBase] = module.Client
+    return named

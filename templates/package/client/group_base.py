@@ -22,7 +22,6 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from ..errors import McpError, TransportError
 from .base import AnyClient, ClientCalls
-from .connect import run_concurrently
 from .group_requests import GroupRequests, GroupServer
 from .listen import (
     Change,
@@ -32,6 +31,7 @@ from .listen import (
     NotificationFilter,
     Subscription,
 )
+from .opening import run_concurrently
 from .pipeline import RequestPipeline
 from .server_config import Config, Inputs, ServerEntry, read_config
 

@@ -1,9 +1,4 @@
-"""The client's request pipeline: cache lookup, sending, retries, input rounds, validation.
-
-`call` returns a cached result while it is fresh. Otherwise `_send` sends the request, and repeats
-the request if its response was lost and a retry is safe, or once with new parameter headers if the
-server refused the old headers. While the server responds with requests for input, `_call` sends
-the input. Results update the `ServerState`.
+"""The client's request pipeline: sending, retries, validation of results.
 
 If a response was lost, the server may have acted on the request. Methods that are idempotent by the
 specification are retried, and so are tools that the server lists as read-only or idempotent. For
@@ -11,24 +6,26 @@ other requests, a lost response is an error for the caller. A proxy that can't r
 process, or gets no answer, refuses with a status such as 502, which is as good as a lost response.
 A request that the server refused without having begun it is always retried.
 
-Source: basic/patterns/mrtr, basic/transports/streamable-http#client-behavior, server/utilities,
-server/tools; changelog (2026-07-28: a broken response stream loses the request).
+Modules of other revisions and of features derive from `RequestPipeline`: the response cache, input
+rounds, parameter headers, tasks. The page `chosen` has the class with those of the package.
+
+Source: basic/transports/streamable-http#client-behavior, server/utilities, server/tools; changelog
+(2026-07-28: a broken response stream loses the request).
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import anyio
-import anyio.lowlevel
 import msgspec
 from msgspec import Raw
 
-from .._wire import UNREADABLE, encode, error_text, replace, to_builtins
+from .._wire import replace
 from ..errors import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
@@ -47,19 +44,16 @@ from ..errors import (
 )
 from ..facts import Method
 from ..method_facts import MethodFacts
-from ..protocol.lifecycle import Session, is_declared
-from ..protocol.results import result_decoder
+from ..protocol.lifecycle import Session
 from ..runtime.pages import pages_of
 from ..runtime.peer import Peer
 from ..runtime.pending_requests import OnProgress
-from ..runtime.request_context import RequestContext
 from ..runtime.stubs import typed_params
-from .client_settings import ClientSettings
-from .server_state import LASTING, TOOLS_LIST, Key, ServerState
+from .application import ClientApplication
+from .server_state import LASTING, TOOLS_LIST
 
-if TYPE_CHECKING:  # most clients have no callbacks
+if TYPE_CHECKING:
     from ..protocol.connection import Connection
-    from .callbacks import Callbacks
 
 _HTTP = "HTTP"  # the name of the transport
 _REFUSED = (METHOD_NOT_FOUND, INVALID_PARAMS, RESOURCE_NOT_FOUND)
@@ -69,7 +63,7 @@ _MIXED = (
 )
 
 
-class _Options(msgspec.Struct, gc=False):
+class RequestOptions(msgspec.Struct, gc=False):
     """The options of a request, which apply to each time that it is sent.
 
     Attributes:
@@ -79,6 +73,8 @@ class _Options(msgspec.Struct, gc=False):
         timeout: Seconds without response or progress.
         on_progress: Called with each progress notification.
         from_cache: Whether a cached result was used.
+        had_input: Whether the server asked for input.
+        is_refreshed: Whether the parameter headers were refreshed.
     """
 
     method: str
@@ -87,58 +83,8 @@ class _Options(msgspec.Struct, gc=False):
     timeout: float | None
     on_progress: OnProgress | None = None
     from_cache: bool = False
-
-
-class TaskCalls(Protocol):
-    """The interface of `tool_tasks`, which a package without tasks lacks."""
-
-    async def follow_task(
-        self,
-        requests: RequestPipeline,
-        created: Any,
-        method: str,
-        meta: Mapping[str, Any] | None,
-        timeout: float | None,
-        limit: float | None,
-    ) -> Any:
-        """Wait for the result of a request that the server answered by a task."""
-        ...
-
-    async def call_as_task(
-        self,
-        requests: RequestPipeline,
-        params: Any,
-        meta: Mapping[str, Any] | None,
-        timeout: float | None,
-        on_progress: OnProgress | None,
-        limit: float | None,
-    ) -> Any:
-        """Call a tool that requires a task, and wait for the result."""
-        ...
-
-
-class RequestChain(Protocol):
-    """The middleware of a client; see `ClientMiddlewareChain`."""
-
-    async def request(self, peer: Peer, send: partial[Any]) -> Any:
-        """Send a request through the middleware, and return its result."""
-        ...
-
-    async def notification(self, peer: Peer, name: str, params: Mapping[str, Any] | None) -> None:
-        """Send a notification through the middleware."""
-        ...
-
-
-class RequestHooks(msgspec.Struct):
-    """The callbacks and the middleware of a session, which all its client objects share.
-
-    Attributes:
-        callbacks: Functions for log messages and progress; `None` before the first registration.
-        chain: The middleware; `None` before the first registration.
-    """
-
-    callbacks: Callbacks | None = None
-    chain: RequestChain | None = None
+    had_input: bool = False
+    is_refreshed: bool = False
 
 
 def may_have_begun(error: Exception, refusal: HttpStatusError | None) -> bool:
@@ -167,38 +113,17 @@ class RequestPipeline:
     Args:
         peer: An open peer.
         session: The negotiated session.
-        settings: The settings of the client.
-        handle_input: Calls the client's handler for a request for input.
-        state: The state of the server, which results update.
-        hooks: The callbacks and the middleware of the session.
-        tasks: Returns the module `tool_tasks`; `None` in a package without tasks.
-
-    Attributes:
-        rounds: Rounds in a row in which a server may ask for input.
-        peer: As passed.
-        session: As passed.
-        timeouts: The timeouts of the client.
+        application: The settings, the handlers and the middleware of the client, and the state of
+            the server.
     """
 
-    def __init__(
-        self,
-        peer: Peer,
-        session: Session,
-        settings: ClientSettings,
-        handle_input: Callable[[RequestContext], Awaitable[Any]],
-        state: ServerState,
-        hooks: RequestHooks,
-        tasks: Callable[[], TaskCalls | None],
-    ) -> None:
+    def __init__(self, peer: Peer, session: Session, application: ClientApplication) -> None:
         self.peer = peer
         self.session = session
-        self.timeouts = settings.timeouts
-        self._limits = settings.limits
-        self._handle_input = handle_input
-        self.hooks = hooks
-        self._task_calls = tasks
-        self.state = state
-        self.rounds = settings.limits.input_rounds
+        self.application = application
+        self.state = application.server_state
+        self.timeouts = application.settings.timeouts
+        self._limits = application.settings.limits
 
     @property
     def connection(self) -> Connection:
@@ -214,9 +139,9 @@ class RequestPipeline:
         on_progress: OnProgress | None = None,
     ) -> Any:
         """Send a request without cache and input rounds, and return its typed result."""
-        result = await self._send(self._options(method, meta, timeout, on_progress), params)
+        result = await self.send_with(self._options(method, meta, timeout, on_progress), params)
         if method == TOOLS_LIST:
-            self.state.store_tools(result.tools)
+            self._usable_tools(result.tools)
         return result
 
     async def send_raw(
@@ -236,10 +161,7 @@ class RequestPipeline:
             timeout=timeout,
         )
         options = self._options(method, meta, timeout, on_progress)
-        raw: Raw = await self._send(options, params, request)
-        if method == TOOLS_LIST and self.state.param_headers.in_use:
-            with suppress(*UNREADABLE):  # the caller gets unreadable results too
-                self.state.store_tools(result_decoder(self._row(method))(raw).tools)
+        raw: Raw = await self.send_with(options, params, request)
         return raw
 
     async def restore_session(self) -> None:
@@ -257,57 +179,11 @@ class RequestPipeline:
     ) -> Awaitable[Any]:
         """Call a method with params by Python names; `None` leaves a param out.
 
-        The result may come from the cache. Requests for input are passed to the client's handlers,
-        and structured results of tools are validated by the output schema that the server listed.
+        Structured results of tools are validated by the output schema that the server listed.
         """
-        row = self._row(method)
-        options = _Options(method, row.facts, meta, timeout, on_progress)
+        row = self.row(method)
+        options = RequestOptions(method, row.facts, meta, timeout, on_progress)
         return self._call(row, options, typed_params(row, fields, self.session.revision.name))
-
-    async def begin(
-        self,
-        method: str,
-        fields: Mapping[str, Any],
-        meta: Mapping[str, Any] | None,
-        timeout: float | None,
-        on_progress: OnProgress | None = None,
-    ) -> Any:
-        """Like `call` without the cache, but return a task if the server responds with one.
-
-        Requests for input are passed to the client's handlers; the result is not validated.
-        """
-        row = self._row(method)
-        options = _Options(method, row.facts, meta, timeout, on_progress)
-        params = typed_params(row, fields, self.session.revision.name)
-        result = await self._send(options, params)
-        if row.facts.input_required and hasattr(result, "input_requests"):
-            result = await self._provide_input(options, params, result)
-        return result
-
-    async def late_result(
-        self, method: str, wire: Mapping[str, Any] | Raw, tool: str | None, timeout: float | None
-    ) -> Any:
-        """Decode and validate the result of a request that another message contained.
-
-        Args:
-            method: The request.
-            wire: The result as wire object or JSON.
-            tool: The tool whose output schema validates the result, if any.
-            timeout: Seconds for the validation.
-
-        Raises:
-            RemoteProtocolError: The value is not a result of the request.
-        """
-        row = self._row(method)
-        try:
-            result = self.peer.connection.result_decoder(row)(encode(wire))
-        except UNREADABLE as error:
-            raise RemoteProtocolError(f"{method}: result: {error_text(error)}") from None
-        if any(hasattr(result, member) for member in ("task", "task_id", "input_requests")):
-            raise RemoteProtocolError(f"{method}: expected the final result, got another request")
-        if tool is not None and self.state.output_schemas.has_schema(tool):
-            await self.state.output_schemas.check(tool, result, timeout)
-        return result
 
     async def pages(
         self,
@@ -318,24 +194,16 @@ class RequestPipeline:
     ) -> list[Any]:
         """The items of all pages of a list, within one deadline.
 
-        The cursor of a cached page may have expired; the whole list is then requested again.
-
-        Source: server/utilities/pagination, server/utilities/caching#interaction-with-pagination.
+        Source: server/utilities/pagination.
         """
-        row = self._row(method)
-        options = _Options(method, row.facts, meta, timeout)
+        row = self.row(method)
         with anyio.move_on_after(self.timeouts.listing):
-            try:
-                return await self._all_pages(row, options, fields)
-            except RemoteError:
-                if not options.from_cache:
-                    raise
-            self.state.cache.forget(method)
+            options = RequestOptions(method, row.facts, meta, timeout)
             return await self._all_pages(row, options, fields)
         raise RequestTimeoutError(f"{method}, all pages", self.timeouts.listing)
 
     async def _all_pages(
-        self, row: Method, options: _Options, fields: Mapping[str, Any]
+        self, row: Method, options: RequestOptions, fields: Mapping[str, Any]
     ) -> list[Any]:
         """The items of all pages, within limits, since a server may send endless pages."""
         method, items, limits = row.name, row.items, self._limits
@@ -357,13 +225,17 @@ class RequestPipeline:
             collected += page
         return collected
 
-    def _row(self, method: str) -> Method:
-        revision = self.session.revision
-        row = revision.client_requests.get(method)
+    def row(self, method: str) -> Method:
+        """The row of a method.
+
+        Raises:
+            AbsentMethodError: The revision has no such method.
+        """
+        row = self.session.revision.client_requests.get(method)
         if row is None:
             from .handler_checks import absent_method
 
-            raise absent_method(revision, method)
+            raise absent_method(self.session.revision, method)
         return row
 
     def _options(
@@ -372,46 +244,35 @@ class RequestPipeline:
         meta: Mapping[str, Any] | None,
         timeout: float | None,
         on_progress: OnProgress | None = None,
-    ) -> _Options:
+    ) -> RequestOptions:
         """The options of a request; the method may belong to an extension."""
         facts = self.session.revision.facts.method(method)
-        return _Options(method, facts, meta, timeout, on_progress)
+        return RequestOptions(method, facts, meta, timeout, on_progress)
 
-    async def _call(self, row: Method, options: _Options, params: Any) -> Any:
-        """The result of a request, from the cache or from the server."""
-        facts, state = row.facts, self.state
-        cache = state.cache
-        key: Key | None = None
-        if row.cacheable:
-            trace_keys = self.session.revision.facts.meta.trace_keys
-            key = cache.key(row.name, params, options.meta, trace_keys)
-            cached = None if key is None else await self._read_cached(row, key)
-            if cached is not None:
-                options.from_cache = True
-                return self._filter_tools(cached) if row.name == TOOLS_LIST else cached
-        drops, started = cache.drops, monotonic()
+    async def _call(self, row: Method, options: RequestOptions, params: Any) -> Any:
+        """The result of a request, which the server sends."""
+        facts, started = row.facts, monotonic()
         try:
-            if state.task_support and state.requires_task(facts, params):
-                result = await self._call_as_task(options, params)
-            else:
-                result = await self._send(options, params)
-            if facts.input_required and hasattr(result, "input_requests"):
-                result, key = await self._provide_input(options, params, result), None
-            if facts.extension_results and hasattr(result, "task_id"):
-                result = await self._await_task(options, result)
+            result = await self.send_with(options, params)
+            if (facts.input_required and hasattr(result, "input_requests")) or (
+                facts.extension_results and hasattr(result, "task_id")
+            ):
+                result = await self._finish(options, params, result)
         except RemoteError as error:
             if error.code in _REFUSED and facts.listed_by is not None:
-                cache.forget(facts.listed_by)
+                self.state.forget((facts.listed_by,))
             raise
-        if key is not None:
-            cache.keep(key, getattr(params, "uri", None), result, drops)
-        if facts.listed_by == TOOLS_LIST and state.output_schemas.has_schema(params.name):
+        if facts.listed_by == TOOLS_LIST and self.state.output_schemas.has_schema(params.name):
             await self._validate(params.name, result, options.timeout, monotonic() - started)
         return self._filter_tools(result) if row.name == TOOLS_LIST else result
 
-    async def _send(
+    async def _finish(self, options: RequestOptions, params: Any, result: Any) -> Any:
+        """The final result of a request that the server answered by a request or a task."""
+        return result
+
+    async def send_with(
         self,
-        options: _Options,
+        options: RequestOptions,
         params: Any,
         request: partial[Any] | None = None,
     ) -> Any:
@@ -423,9 +284,9 @@ class RequestPipeline:
             request: Sends the request with a new id; by default the peer's `request`.
         """
         method, timeout, session = options.method, options.timeout, self.state.session
-        on_progress = options.on_progress
-        if self.hooks.callbacks is not None:
-            on_progress = self.hooks.callbacks.with_progress(on_progress)
+        on_progress, application = options.on_progress, self.application
+        if application.callbacks is not None:
+            on_progress = application.callbacks.with_progress(on_progress)
         sending: partial[Any]
         if request is not None:
             sending = partial(request, on_progress=on_progress)
@@ -436,26 +297,22 @@ class RequestPipeline:
                 params,
                 meta=options.meta,
                 timeout=timeout,
-                limit=self._limit(timeout),
+                limit=self.limit_of(timeout),
                 on_progress=on_progress,
             )
-        if self.hooks.chain is not None:
-            sending = partial(self.hooks.chain.request, self.peer, sending)
+        if application.chain is not None:
+            sending = partial(application.chain.request, self.peer, sending)
         if session.lost:
             await self.restore_session()
         pauses = iter(self.timeouts.retries)
-        refreshed = retrying = False
+        retrying = False
         while True:
             try:
                 result = await sending()
                 break
             except (RemoteError, TransportError) as error:
-                if isinstance(error, RemoteError):
-                    if error.code == self.session.revision.facts.errors.url_elicitation_required:
-                        self.state.elicitations.add_from_error(error.data)
-                    if not refreshed and await self._refresh_param_headers(options, error):
-                        refreshed = True
-                        continue
+                if isinstance(error, RemoteError) and await self._refused(options, error):
+                    continue
                 refusal = refusal_of(error)
                 if may_have_begun(error, refusal):
                     retrying = await self._retry_is_safe(options, params)
@@ -475,7 +332,7 @@ class RequestPipeline:
             await self.restore_session()
         return result
 
-    async def _retry_is_safe(self, options: _Options, params: Any) -> bool:
+    async def _retry_is_safe(self, options: RequestOptions, params: Any) -> bool:
         """Whether a request may be sent again although the server may have acted on it.
 
         Over HTTP, where another process may serve that, the tools are listed if they were not yet.
@@ -487,43 +344,22 @@ class RequestPipeline:
                 await self.pages(TOOLS_LIST, {}, None, options.timeout)
         return state.retry_is_safe(facts, params)
 
-    async def _refresh_param_headers(self, options: _Options, error: RemoteError) -> bool:
-        """List the tools again if a call was refused for its parameter headers.
+    async def _refused(self, options: RequestOptions, error: RemoteError) -> bool:
+        """Note what a refusal says; returns whether to send the request again at once."""
+        if error.code == self.session.revision.facts.errors.url_elicitation_required:
+            self.state.elicitations.add_from_error(error.data)
+        return False
 
-        Returns:
-            Whether the tools were listed again.
-
-        Source: basic/transports/streamable-http#client-behavior (2026-07-28).
-        """
-        expected = self.session.revision.facts.errors.header_mismatch
-        if not options.facts.param_headers or error.code != expected:
-            return False
-        if not self.state.param_headers.in_use:
-            return False
-        self.state.cache.forget(TOOLS_LIST)
-        try:
-            await self.pages(TOOLS_LIST, {}, None, options.timeout)
-        except McpError:
-            return False
-        return True
-
-    async def _read_cached(self, row: Method, key: Key) -> Any:
-        """A fresh cached result, or `None`. A closed client raises, as for a sent request."""
-        self.peer.callers.check_open()
-        encoded = await self.state.cache.recall(key)
-        if encoded is None:
-            return None
-        await anyio.lowlevel.checkpoint()
-        try:
-            return self.peer.connection.result_decoder(row)(encoded)
-        except UNREADABLE:  # nested too deeply to be decoded at this depth of the stack
-            return None
+    def _usable_tools(self, tools: Sequence[Any]) -> Sequence[Any]:
+        """Store what a list says of its tools; returns the tools that can be called."""
+        self.state.store_tools(tools)
+        return tools
 
     def _filter_tools(self, result: Any) -> Any:
         """Store the schemas of a page of tools; returns the page without unusable tools."""
         if not hasattr(result, "tools"):  # another result of a draft
             return result
-        usable = self.state.store_tools(result.tools)
+        usable = self._usable_tools(result.tools)
         if len(usable) < len(result.tools):
             result = replace(result, tools=usable)
         self.state.output_schemas.store(result.tools)
@@ -544,65 +380,6 @@ class RequestPipeline:
                 raise
             raise RemoteProtocolError(f"{error}; {_MIXED}") from None
 
-    async def _provide_input(self, options: _Options, params: Any, result: Any) -> Any:
-        """Send the input that the server requests, until it returns a result."""
-        method = options.method
-        for _ in range(self.rounds):
-            again: dict[str, Any] = to_builtins(params)
-            if result.input_requests is None and result.request_state is None:
-                raise RemoteProtocolError(f"{method}: the server asked for input, but not for what")
-            if result.input_requests is not None:
-                again["inputResponses"] = {
-                    key: await self.input_response(method, input_request)
-                    for key, input_request in result.input_requests.items()
-                }
-            if result.request_state is not None:
-                again["requestState"] = result.request_state
-            result = await self._send(options, again)
-            if not hasattr(result, "input_requests"):
-                return result
-        raise RemoteProtocolError(f"{method}: the server asked for input {self.rounds} times")
-
-    async def _await_task(self, options: _Options, created: Any) -> Any:
-        """Wait for the result of the task that the server created."""
-        tasks, timeout = self._task_calls(), options.timeout
-        if tasks is None:  # a package without tasks decodes no task
-            return created
-        return await tasks.follow_task(
-            self, created, options.method, options.meta, timeout, self._limit(timeout)
-        )
-
-    async def _call_as_task(self, options: _Options, params: Any) -> Any:
-        """Call a tool that requires a task, and wait for the result."""
-        tasks, timeout = self._task_calls(), options.timeout
-        if tasks is None:
-            return await self._send(options, params)
-        return await tasks.call_as_task(
-            self, params, options.meta, timeout, options.on_progress, self._limit(timeout)
-        )
-
-    def _limit(self, timeout: float | None) -> float | None:
+    def limit_of(self, timeout: float | None) -> float | None:
         """Seconds for a request, regardless of progress."""
         return None if timeout is None else max(timeout, self.timeouts.limit)
-
-    async def input_response(self, method: str, input_request: Any) -> Any:
-        """The response of the client's handler to a request for input."""
-        session = self.session
-        row = session.revision.input_requests[to_builtins(input_request)["method"]]
-        if not is_declared(session.own_capabilities, row.capability):
-            path = ".".join(row.capability)
-            raise RemoteProtocolError(
-                f"{method}: the server asked for {row.name}, but this client has no {path}"
-            )
-        context = RequestContext(
-            self.peer.callers,
-            row,
-            getattr(input_request, "params", None),
-            None,
-            {},
-            session.revision,
-            None,
-            session.peer_info,
-            session.peer_capabilities,
-        )
-        return to_builtins(await self._handle_input(context))

@@ -1,11 +1,16 @@
-"""A server process as the target of a client. Output on standard error restarts timeouts."""
+"""A server process as the target of a client: a command, or the path of a script.
+
+Output of the process on standard error restarts timeouts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
 
 import anyio
 
@@ -13,9 +18,9 @@ from ..channel import Channel
 from ..errors import ConnectionClosedError, McpError, RequestTimeoutError, ServerStartError
 from ..facts import Revisions
 from ..runtime.time_limits import TimeLimit
-from .base import AnyClient, ClientApplication
-from .client_peer import ClientPeer
-from .connect import explain_error, new_peer, run_concurrently
+from .application import ClientApplication
+from .connect import SCRIPTS, AnyTarget, Opening, TargetKind, is_config_path
+from .opening import ClientPeer, explain_error, new_peer, run_concurrently
 
 if TYPE_CHECKING:  # starting processes costs import time
     from ..transports.process import ProcessChannel
@@ -123,19 +128,73 @@ class ProcessOpening:
         peer.extend_opening(self.whole.left())
 
 
-@asynccontextmanager
-async def open_with_process(
-    client_class: type[AnyClient],
-    argv: Sequence[str],
-    revisions: Revisions,
-    application: ClientApplication,
-    env: Mapping[str, str] | None,
-    cwd: str | None,
-    restarting: Callable[..., Any] | None,
-    opening_class: type[ProcessOpening] = ProcessOpening,
-) -> AsyncGenerator[AnyClient, None]:
-    """Start a server and open a session with it; see `ProcessOpening` and `open_session`."""
-    opening = opening_class(argv, env, cwd, application, restarting)
-    async with AsyncExitStack() as stack:
-        peer = await opening.open(stack, revisions)
-        yield client_class(peer, application)
+class CommandOptions(TypedDict, total=False):
+    """Options of `connect` for a command as target.
+
+    Attributes:
+        env: Environment of the server process.
+        cwd: Working directory of the server process.
+    """
+
+    env: Mapping[str, str] | None
+    cwd: str | None
+
+
+def script_command(path: PathLike[str]) -> list[str]:
+    """The command that runs a script.
+
+    Raises:
+        OSError: The script can't be read.
+        ValueError: The path has another suffix.
+    """
+    script = Path(path).absolute()
+    program = SCRIPTS.get(script.suffix)
+    if program is None:
+        raise ValueError(f"expected the path of a script ({', '.join(SCRIPTS)}), got {path}")
+    with script.open("rb"):
+        return [program, str(script)]
+
+
+def is_command(target: AnyTarget) -> TypeGuard[Sequence[str] | PathLike[str]]:
+    """Whether a target is a command, as the words of its line, or the path of a script."""
+    if isinstance(target, PathLike):
+        return not is_config_path(target)
+    return isinstance(target, Sequence) and not isinstance(target, str | bytes)
+
+
+def command_kind(
+    process_class: type[ProcessOpening] = ProcessOpening,
+    restarting: Callable[[ClientApplication], Callable[..., Any] | None] | None = None,
+    options: frozenset[str] = frozenset(),
+) -> TargetKind:
+    """Commands as a kind of target.
+
+    Args:
+        process_class: Starts a process and opens a session with it.
+        restarting: Returns what makes a channel that starts another process; `None` for no such.
+        options: Further options of commands.
+    """
+
+    @asynccontextmanager
+    async def open_command(
+        opening: Opening, target: Sequence[str] | PathLike[str]
+    ) -> AsyncGenerator[Any, None]:
+        argv = script_command(target) if isinstance(target, PathLike) else target
+        application, own = opening.application(), opening.options
+        process = process_class(
+            argv,
+            own.get("env"),
+            own.get("cwd"),
+            application,
+            None if restarting is None else restarting(application),
+        )
+        async with AsyncExitStack() as stack:
+            peer = await process.open(stack, opening.revisions)
+            yield opening.client_class(peer, application)
+
+    return TargetKind(
+        "a command as a list of words, or a script as pathlib.Path",
+        is_command,
+        open_command,
+        CommandOptions.__optional_keys__ | options,
+    )

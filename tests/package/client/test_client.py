@@ -13,12 +13,12 @@ import pytest
 
 from mcpgen_runtime.channel import OutgoingMessage
 from mcpgen_runtime.client.async_client import Client, ClientHandlers, connect
-from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.client.connect import (
+from mcpgen_runtime.client.connect import is_config_path
+from mcpgen_runtime.client.opening import (
     explain_error,
     in_memory,
-    is_config_path,
     new_peer,
     run_concurrently,
 )
@@ -356,10 +356,10 @@ def test_a_path_that_is_no_script_is_a_configuration() -> None:
 
 def application_of(
     handlers: Any = None, capabilities: Mapping[str, Any] | None = None
-) -> ClientApplication:
+) -> ChosenApplication:
     """An application that describes itself."""
     info = {"name": "me", "version": "1", "future": 5}
-    return ClientApplication(handlers, Identity(info, capabilities or {}))
+    return ChosenApplication(handlers, Identity(info, capabilities or {}))
 
 
 async def test_a_client_needs_an_open_session() -> None:

@@ -10,8 +10,9 @@ import pytest
 from msgspec import Raw
 
 from mcpgen_runtime import Server
-from mcpgen_runtime.client.client_settings import Caching, ClientLimits, ClientSettings
-from mcpgen_runtime.client.server_state import Key, NoCache, ServerState
+from mcpgen_runtime.client.client_settings import ClientLimits, ClientSettings
+from mcpgen_runtime.client.server_state import ServerState
+from mcpgen_runtime.client.task_requests import store_task_support
 from mcpgen_runtime.client.tool_param_headers import ToolParamHeaders
 from mcpgen_runtime.errors import RemoteProtocolError
 from mcpgen_runtime.protocol import client_features
@@ -133,21 +134,27 @@ def tool(name: str, **more: Any) -> Any:
 
 
 def state(**limits: int) -> ServerState:
-    """The state of a server without a cache, over a transport with headers."""
-    settings = ClientSettings(limits=ClientLimits(**limits), cache=None)
-    kept = ServerState(settings, ToolParamHeaders(settings.limits.tools), NoCache(None))
-    kept.param_headers.mirrored, kept.param_headers.prefix = True, "x-"
-    return kept
+    """The state of a server."""
+    return ServerState(ClientSettings(limits=ClientLimits(**limits)))
+
+
+def mirrored_headers(limit: int) -> ToolParamHeaders:
+    """Parameter headers over a transport with headers."""
+    headers = ToolParamHeaders(limit)
+    headers.mirrored, headers.prefix = True, "x-"
+    return headers
 
 
 def test_state_kept_of_tools_is_bounded() -> None:
     kept = state(tools=7)
-    outputs, headers = kept.output_schemas, kept.param_headers
+    outputs, headers = kept.output_schemas, mirrored_headers(7)
     call = REVISIONS[ALL[-1]].client_requests["tools/call"].facts
     marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
     for n in range(12):
         outputs.store([tool(str(n), output_schema={})])
-        kept.store_tools([tool(str(n), input_schema=marked, annotations=READ_ONLY)])
+        listed = tool(str(n), input_schema=marked, annotations=READ_ONLY)
+        kept.store_tools([listed])
+        headers.store([listed])
     assert not outputs.has_schema("4")
     assert outputs.has_schema("5")
     assert headers.headers_for("4", {"a": "1"}) == {}
@@ -199,16 +206,14 @@ def test_only_tools_that_say_so_are_called_again() -> None:
 
 
 def test_a_tool_states_anew_whether_it_requires_a_task() -> None:
-    kept = state(tools=2)
+    kept: dict[str, str] = {}
     supports = {"a": "required", "b": "optional", "c": "forbidden", "d": "required"}
     for name, support in supports.items():
         execution = SimpleNamespace(task_support=support)
-        kept.store_tools([tool(name, input_schema={}, annotations=None, execution=execution)])
-    assert kept.task_support == {"b": "optional", "d": "required"}
-    assert not kept.requires_task(READS, SimpleNamespace(name="a"))
-    assert kept.requires_task(READS, SimpleNamespace(name="d"))
-    kept.store_tools([tool("d", input_schema={}, annotations=None)])
-    assert not kept.requires_task(READS, SimpleNamespace(name="d"))
+        store_task_support(kept, [tool(name, execution=execution)], 2)
+    assert kept == {"b": "optional", "d": "required"}
+    store_task_support(kept, [tool("d")], 2)
+    assert kept == {"b": "optional"}
 
 
 async def test_requests_that_last_for_a_session_are_repeated_once(
@@ -280,25 +285,13 @@ def test_the_completion_of_an_elicitation_is_passed_on_once() -> None:
     assert [kept.invalidate(complete, params) for _ in range(2)] == [True, False]
 
 
-async def test_a_package_without_caching_keeps_nothing() -> None:
-    cache = NoCache(Caching())
-    key = Key("tools/list", b"{}")
-    cache.keep(key, None, {}, cache.drops)
-    assert (len(cache), await cache.recall(key), cache.key("x", {}, None, ())) == (0, None, None)
-
-    async def fields() -> dict[str, str]:
-        return {"a": "1"}
-
-    assert await cache.fields(fields)() == await cache.fields(lambda: {"a": "1"})() == {"a": "1"}
-
-
 def test_headers_are_of_tools_over_a_transport_with_headers() -> None:
     unused = ToolParamHeaders(1)
     unused.prefix = "x-"
     assert not unused.in_use
     marked = {"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "A"}}}
     wrong = {"type": "object", "properties": {"a": {"type": "object", "x-mcp-header": "A"}}}
-    headers = state().param_headers
+    headers = mirrored_headers(7)
     assert headers.store([tool("a", input_schema=marked)]) != []
     assert headers.headers_for("a", {"a": "1"}) == {"x-A": "1"}
     assert headers.headers_for("a", {"b": "1"}) == headers.headers_for("b", {"a": "1"}) == {}
@@ -313,7 +306,7 @@ def test_headers_are_of_tools_over_a_transport_with_headers() -> None:
 
 
 def test_a_tool_with_wrong_headers_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    headers = state(tools=1).param_headers
+    headers = mirrored_headers(1)
     one, other = (
         {"properties": {"a": {"type": "object", "x-mcp-header": h}}} for h in ("A", "x y")
     )
@@ -325,7 +318,7 @@ def test_a_tool_with_wrong_headers_is_warned_of_once(caplog: pytest.LogCaptureFi
 
 
 def test_a_tool_that_is_left_out_is_named_in_short(caplog: pytest.LogCaptureFixture) -> None:
-    headers = state().param_headers
+    headers = mirrored_headers(7)
     wrong = {"properties": {LONG: {"type": LONG, "x-mcp-header": LONG}}}
     with caplog.at_level(logging.WARNING):
         assert headers.store([tool(LONG, input_schema=wrong)]) == []

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from mcpgen_runtime import ClientHandlers, Server, SyncClientHandlers, connect, connect_sync
-from mcpgen_runtime.client.base import Handlers
+from mcpgen_runtime.client.application import Handlers
 from mcpgen_runtime.revisions import REVISIONS
 from package.wire import ALL
 

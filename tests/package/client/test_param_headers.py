@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime.client.async_client import Client
-from mcpgen_runtime.client.base import ClientApplication
 from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
-from mcpgen_runtime.client.connect import open_session
+from mcpgen_runtime.client.opening import open_session
 from mcpgen_runtime.errors import InvalidParamsError, RemoteError
 from mcpgen_runtime.protocol.param_headers import param_headers_of
 from mcpgen_runtime.revisions import REVISIONS
@@ -196,14 +195,14 @@ def tool_list(**tools: Any) -> dict[str, Any]:
 class Mirroring:
     """A client whose transport has headers, and the server that it talks to."""
 
-    def __init__(self, client: Client, server: ScriptedServer, application: ClientApplication):
+    def __init__(self, client: Client, server: ScriptedServer, application: ChosenApplication):
         self.client = client
         self.server = server
         self.application = application
 
     def headers(self, arguments: Mapping[str, Any], tool: str = "t") -> dict[str, str]:
         """Parameter headers of a tool call."""
-        return self.application.server_state.param_headers.headers_for(tool, arguments)
+        return self.application.param_headers.headers_for(tool, arguments)
 
     def methods(self) -> list[str]:
         """Methods of the requests that the server received."""
@@ -216,7 +215,7 @@ async def connect_mirroring(revision: str, *answers: Mapping[str, Any]) -> Async
     server = ScriptedServer(revision, answers)
     identity = Identity({"name": "tester", "version": "1"}, {})
     application = ChosenApplication(None, identity)
-    application.server_state.param_headers.mirrored = True
+    application.mirror_params()
     opening = nullcontext(server)
     revisions = REVISIONS.only(revision)
     async with open_session(Client, server, opening, revisions, application) as client:

@@ -24,10 +24,10 @@ from mcpgen_runtime import (
     connect_sync,
 )
 from mcpgen_runtime.channel import MessageKind, OutgoingMessage
-from mcpgen_runtime.client.base import ClientApplication
-from mcpgen_runtime.client.client_settings import Identity, Restart
-from mcpgen_runtime.client.connect import new_peer
-from mcpgen_runtime.client.restart import RestartingChannel
+from mcpgen_runtime.client.chosen import ChosenApplication
+from mcpgen_runtime.client.client_settings import Identity
+from mcpgen_runtime.client.opening import new_peer
+from mcpgen_runtime.client.restart import Restart, RestartingChannel
 from mcpgen_runtime.errors import (
     ConnectionClosedError,
     EndOfChannel,
@@ -265,7 +265,7 @@ class Start:
 @asynccontextmanager
 async def open_channel(process: Any, start: Start) -> AsyncIterator[RestartingChannel]:
     """A channel with an open session, which is read until its end."""
-    application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
+    application = ChosenApplication(None, Identity({"name": "test", "version": "1"}, {}))
     channel = RestartingChannel(application, Restart(limit=1, pauses=()), process, start)
     channel.session_opened(new_peer(channel, REVISIONS, application))
 
@@ -343,7 +343,7 @@ async def test_messages_of_a_process_before_its_session_are_bounded() -> None:
         return Talkative()
 
     process: Any = FakeServer(None)
-    application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
+    application = ChosenApplication(None, Identity({"name": "test", "version": "1"}, {}))
     channel = RestartingChannel(application, Restart(limit=1, pauses=()), process, start)
     channel.session_opened(new_peer(channel, REVISIONS, application))
     await process.hang_up()

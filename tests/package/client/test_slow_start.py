@@ -23,9 +23,9 @@ from mcpgen_runtime import (
     connect,
 )
 from mcpgen_runtime.channel import Channel, OutgoingMessage
-from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import ClientSettings, Identity
-from mcpgen_runtime.client.connect import new_peer
+from mcpgen_runtime.client.opening import new_peer
 from mcpgen_runtime.client.restart import RestartingChannel
 from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.revisions import REVISIONS
@@ -394,7 +394,7 @@ async def open_channel(
     first: Process, start: Callable[[], Any]
 ) -> AsyncIterator[tuple[RestartingChannel, list[BaseException]]]:
     """A channel with an open session that is read until its end, and the end."""
-    application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
+    application = ChosenApplication(None, Identity({"name": "test", "version": "1"}, {}))
     opened: Any = first
     channel = RestartingChannel(application, Restart(pauses=()), opened, start)
     peer = new_peer(channel, REVISIONS.only(HANDSHAKE[-1]), application)
@@ -461,7 +461,7 @@ async def test_only_requests_wait_for_the_next_process() -> None:
 
 @virtual
 async def test_before_the_session_is_open_no_process_is_restarted() -> None:
-    application = ClientApplication(None, Identity({"name": "test", "version": "1"}, {}))
+    application = ChosenApplication(None, Identity({"name": "test", "version": "1"}, {}))
     first: Any = Process()
     channel = RestartingChannel(application, Restart(), first, pytest.fail)
     await first.hang_up()

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.client.client_settings import ConfigInput
 from mcpgen_runtime.client.item_texts import (
     argument_types,
     block_text,
@@ -17,6 +16,7 @@ from mcpgen_runtime.client.item_texts import (
     item_row,
     print_block,
 )
+from mcpgen_runtime.client.server_document import ConfigInput
 from mcpgen_runtime.client.terminal_handlers import TerminalHandlers, ask_input
 from mcpgen_runtime.errors import ProtocolError
 from mcpgen_runtime.runtime.terminal_output import PlainOutput

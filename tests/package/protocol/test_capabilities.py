@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.client.base import ClientApplication
+from mcpgen_runtime.client.chosen import ChosenApplication
 from mcpgen_runtime.client.client_settings import Identity
 from mcpgen_runtime.errors import LocalProtocolError, MissingCapabilityError
 from mcpgen_runtime.facts import Method, Revision
@@ -61,7 +61,7 @@ class Willing:
 
 def client_declares(revision: str, handlers: Any, more: Mapping[str, Any]) -> Any:
     """The capabilities in the first message of a client."""
-    application = ClientApplication(handlers, Identity({"name": "c", "version": "1"}, more))
+    application = ChosenApplication(handlers, Identity({"name": "c", "version": "1"}, more))
     connection = ClientConnection(REVISIONS.only(revision), application.describe)
     params = json.loads(connection.open().data)["params"]
     key = facts(revision).meta.client_capabilities

@@ -264,11 +264,12 @@ class HttpRequests:
         self, response: Response, sent: HeaderFields, body: bytes
     ) -> list[str]:
         """The server's reasons for a refusal, and advice on `auth`, for the error text."""
-        found: dict[str, list[str]] = {}
+        texts: dict[str, list[str]] = {}
         for name, quoted, plain in _REASON.findall(response.header("www-authenticate") or ""):
-            found.setdefault(name.lower(), []).append(_ESCAPE.sub(r"\1", quoted) or plain)
-        texts = found.get("error_description") or found.get("error") or []
-        reasons = [safe_text(text) for text in texts if text and text.encode() not in body]
+            text = _ESCAPE.sub(r"\1", quoted) or plain
+            if text and text.encode() not in body:
+                texts.setdefault(name.lower(), []).append(safe_text(text))
+        reasons = texts.get("error_description") or texts.get("error") or []
         advice = [f"the server's reason: {reason}" for reason in dict.fromkeys(reasons[:2])]
         if response.status != 401:
             return advice
