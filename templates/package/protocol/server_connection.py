@@ -8,7 +8,7 @@ Source: basic/index, basic/versioning, basic/patterns/subscriptions (2026-07-28)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -28,14 +28,14 @@ from .._wire import (
 )
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
+    INVALID_PARAMS,
     InternalError,
     InvalidParamsError,
     LocalProtocolError,
     ProtocolError,
-    UnsupportedRevisionError,
 )
 from ..facts import Lifecycle, Method, Revision, Revisions, members_of, meta_name
-from ..foreign_text import safe_repr, safe_text
+from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
 from . import jsonrpc
 from .connection import Connection, Event, RequestReceived, Send
 from .handshake import SERVER_INFO, HandshakeConnection, check_subscriptions
@@ -74,6 +74,27 @@ STREAMS = 100
 _URI = "uri"
 _TOKENS = (int, str)
 _CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
+
+
+class UnsupportedRevisionError(ProtocolError):
+    """A request names a revision that this side does not support.
+
+    `data.requested` repeats the name, cut at 200 characters.
+
+    Source: basic/versioning (2026-07-28).
+    """
+
+    default_code = INVALID_PARAMS
+
+    def __init__(self, requested: str, supported: Sequence[str], code: int) -> None:
+        super().__init__(
+            f"unsupported protocol version {safe_repr(requested)}; "
+            f"supported: {', '.join(supported)}",
+            code=code,
+            data={"supported": list(supported), "requested": requested[:SHOWN_TEXT]},
+        )
+        self.requested = requested
+        self.supported = tuple(supported)
 
 
 class RequestMetaReader:
