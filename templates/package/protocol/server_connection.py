@@ -12,15 +12,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UnsetType
 
 from .._structs import encode_finite, replace
 from .._wire import (
     STRUCTS,
     UNREADABLE,
+    UNSET,
     UNWRITABLE,
     Raw,
     ValidationError,
     convert,
+    decoder,
     encode,
     error_text,
     is_object,
@@ -47,7 +50,7 @@ from .lifecycle import (
     is_declared,
     without_malformed_extensions,
 )
-from .request_meta import NO_META, decode_meta, raw_meta
+from .request_meta import NO_META
 from .requests import (
     ACKNOWLEDGED,
     MESSAGE,
@@ -95,6 +98,48 @@ class UnsupportedRevisionError(ProtocolError):
         )
         self.requested = requested
         self.supported = tuple(supported)
+
+
+class _MetaOnly(msgspec.Struct, gc=False):
+    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
+
+
+_find_meta = decoder(_MetaOnly)
+_decode_object = decoder(dict[str, Any])
+
+
+def lacks_meta(params: bytes) -> bool:
+    """Whether params are an object that cannot have `_meta`; `False` if that is unclear."""
+    return params.startswith(b"{") and b'"_meta"' not in params
+
+
+def raw_meta(params: Raw | None) -> bytes | None:
+    """The JSON of `_meta`; `None` if it is absent or null."""
+    if params is None:
+        return None
+    raw = bytes(params)
+    if lacks_meta(raw):
+        return None
+    try:
+        meta = _find_meta(raw).meta
+    except UNREADABLE as error:
+        raise InvalidParamsError(f"params: {error_text(error)}") from None
+    return None if meta is UNSET or (value := bytes(meta)) == b"null" else value
+
+
+def decode_meta(raw: bytes | None) -> Mapping[str, Any]:
+    """`_meta` from its JSON; empty if absent.
+
+    Raises:
+        InvalidParamsError: `_meta` is not an object.
+    """
+    if raw is None:
+        return NO_META
+    try:
+        meta: Mapping[str, Any] = _decode_object(raw)
+    except UNREADABLE as error:
+        raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
+    return meta
 
 
 class RequestMetaReader:
@@ -481,15 +526,13 @@ def encode_result(
         InternalError: The result does not fit the method, or has no JSON form.
         MissingCapabilityError: The peer lacks a capability that an input request requires.
     """
-    typed = result
+    typed: Any = result
     if type(result) not in method.result_structs:
         typed = typed_result(method, result)
         if revision.result_types and not (isinstance(typed, Raw) or hasattr(typed, "result_type")):
             typed = {"resultType": "complete", **to_builtins(typed)}  # of a custom method
-    name = meta_name(type(typed)) if own_meta and isinstance(typed, STRUCTS) else None
-    if name is not None:
-        existing: Any = getattr(typed, name, None)
-        typed = replace(typed, **{name: {**own_meta, **existing} if existing else encoded_meta})
+    if own_meta:
+        typed = _with_own_meta(typed, own_meta, encoded_meta)
     if (input_requests := getattr(typed, "input_requests", None)) is not None:
         _check_input_requests(revision, peer_capabilities, input_requests)
     try:
@@ -497,6 +540,15 @@ def encode_result(
     except UNWRITABLE as error:
         text = f"{method.name}: result: no JSON form: {error_text(error)}"
         raise InternalError(text) from error
+
+
+def _with_own_meta(result: Any, own: Mapping[str, Any], encoded: Raw | None) -> Any:
+    """Add the `_meta` that every result of a server has to a result."""
+    name = meta_name(type(result)) if isinstance(result, STRUCTS) else None
+    if name is None:
+        return result
+    existing: Any = getattr(result, name, None)
+    return replace(result, **{name: {**own, **existing} if existing else encoded})
 
 
 def _check_input_requests(
