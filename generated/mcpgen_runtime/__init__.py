@@ -39,192 +39,109 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("03bf18eeaaea6109",)
+_INTERFACES = ("e79fdf8030bb76d8",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
     "._wire": (
-        "UNSET",
-        "UnsetType",
-        "DecodeError",
-        "EncodingError",
-        "ValidationError",
-        "encode",
-        "replace",
-        "to_builtins",
+        "UNSET UnsetType DecodeError EncodingError ValidationError encode replace " "to_builtins"
     ),
-    "._decoding": ("convert", "decoder"),
-    ".apps": ("Csp", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
-    ".skills": ("Skill", "SkillResource"),
-    ".auth.address_rules": ("AddressRules",),
-    ".auth.flows": ("IdentityProvider",),
-    ".auth.jwt_signing": ("PrivateKey",),
-    ".auth.registration": ("client_metadata_document",),
-    ".auth.steps": ("DeviceCode",),
-    ".channel": ("Channel",),
-    ".client.async_client": ("Client", "ClientHandlers", "connect"),
-    ".transports.http.http_client": ("Bearer",),
-    ".client.auth.interactions": ("Device", "Loopback", "Paste", "Redirect"),
-    ".client.auth.machine_auth": ("ClientCredentials", "EnterpriseManaged", "WorkloadIdentity"),
-    ".client.auth.oauth": ("OAuth", "PendingAuthorization"),
-    ".client.auth.stores": ("FileStore", "MemoryStore", "Store"),
-    ".client.callbacks": ("Callback", "LogMessage", "StartedCall"),
-    ".client.group": ("ClientGroup",),
-    ".client.host": ("DeclaredTools", "safe_icons"),
+    "._decoding": "convert decoder",
+    ".apps": "Csp ToolUi UI_EXTENSION UiResource ui_of",
+    ".skills": "Skill SkillResource",
+    ".auth.address_rules": "AddressRules",
+    ".auth.flows": "IdentityProvider",
+    ".auth.jwt_signing": "PrivateKey",
+    ".auth.registration": "client_metadata_document",
+    ".auth.steps": "DeviceCode",
+    ".auth.token_endpoint": "OAuthError",
+    ".channel": "Channel",
+    ".client.async_client": "Client ClientHandlers connect",
+    ".transports.http.http_client": "Bearer",
+    ".client.auth.interactions": "Device Loopback Paste Redirect",
+    ".client.auth.machine_auth": "ClientCredentials EnterpriseManaged WorkloadIdentity",
+    ".client.auth.oauth": "OAuth PendingAuthorization",
+    ".client.auth.stores": "FileStore MemoryStore Store",
+    ".client.callbacks": "Callback LogMessage StartedCall",
+    ".client.group": "ClientGroup",
+    ".client.host": "DeclaredTools safe_icons",
     ".client.listen": (
-        "Change",
-        "ListeningAgain",
-        "NotificationFilter",
-        "PromptsChanged",
-        "ResourcesChanged",
-        "ResourceUpdated",
-        "ToolsChanged",
+        "Change ListeningAgain NotificationFilter PromptsChanged ResourcesChanged ResourceUpdated "
+        "ToolsChanged"
     ),
-    ".client.client_middleware": ("ClientNext", "ClientRequest"),
-    ".runtime.task_handle": ("TaskHandle", "TaskUpdate"),
-    ".client.sync_base": ("SyncTaskHandle",),
-    ".client.client_settings": (
-        "Caching",
-        "ClientLimits",
-        "Timeouts",
-        "Restart",
-        "ConfigInput",
-        "ServerDocument",
-    ),
-    ".client.served_tasks": ("ClientTasks",),
-    ".client.card_reader": ("read_server_card",),
-    ".client.sync": ("SyncStartedCall",),
-    ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync", "SyncClientGroup"),
+    ".client.client_middleware": "ClientNext ClientRequest",
+    ".runtime.task_handle": "TaskHandle TaskUpdate",
+    ".client.sync_base": "SyncTaskHandle",
+    ".client.client_settings": "Caching ClientLimits Timeouts Restart ConfigInput ServerDocument",
+    ".client.served_tasks": "ClientTasks",
+    ".client.card_reader": "read_server_card",
+    ".client.sync": "SyncStartedCall",
+    ".client.sync_client": "SyncClient SyncClientHandlers connect_sync SyncClientGroup",
     ".errors": (
-        "AbsentMethodError",
-        "AuthorizationError",
-        "OAuthError",
-        "ResponseLostError",
-        "ConnectFailedError",
-        "ConnectionClosedError",
-        "HttpStatusError",
-        "InvalidParamsError",
-        "LocalProtocolError",
-        "McpError",
-        "MethodNotFoundError",
-        "MissingCapabilityError",
-        "MissingExtraError",
-        "ProtocolError",
-        "RemoteError",
-        "RemoteProtocolError",
-        "RequestCancelledError",
-        "RequestTimeoutError",
-        "ResourceNotFoundError",
-        "RevisionError",
-        "ServerStartError",
-        "SessionLostError",
-        "ToolError",
-        "TransportError",
-        "ToolFailedError",
-        "ToolResultError",
+        "AbsentMethodError AuthorizationError ResponseLostError ConnectFailedError "
+        "ConnectionClosedError HttpStatusError InvalidParamsError LocalProtocolError McpError "
+        "MethodNotFoundError MissingCapabilityError MissingExtraError ProtocolError RemoteError "
+        "RemoteProtocolError RequestCancelledError RequestTimeoutError ResourceNotFoundError "
+        "RevisionError ServerStartError SessionLostError ToolError TransportError ToolFailedError "
+        "ToolResultError"
     ),
-    ".tool_results": ("Hints", "hints_of"),
-    ".foreign_text": ("safe_url",),
-    ".revisions": ("REVISIONS",),
-    ".runtime.observability": (
-        "log_requests",
-        "measure_application",
-        "measure_requests",
-        "trace_requests",
-    ),
-    ".runtime.request_context": ("Principal", "RequestContext"),
-    ".server.asgi.event_store": ("EventStore", "MemoryEventStore", "StoredEvent", "StoredEvents"),
-    ".server.request_head": ("RequestHead",),
-    ".server.asgi.routes": ("RouteRequest", "RouteResponse"),
-    ".server.asgi.settings": ("Limits", "ServerHttpSettings"),
-    ".server.auth.authenticator": ("ProtectedResourceMetadata",),
-    ".server.auth.dpop_validation": ("DpopValidation",),
-    ".server.auth.introspection": ("Introspection",),
-    ".server.auth.jwt_verifier": ("JwtVerifier",),
-    ".server.auth.protected": ("Protected",),
-    ".server.auth.verifiers": (
-        "AnyOf",
-        "InvalidTokenError",
-        "StaticTokens",
-        "TokenVerifier",
-        "TrustedIssuers",
-    ),
-    ".server.openapi.http_operation": ("HttpClient", "ClientResponse"),
-    ".server.openapi.openapi_server": ("OpenApiWarning",),
-    ".server.openapi.route_maps": ("HTTPRoute", "MCPType", "RouteMap"),
-    ".server.server_session": ("ServerSession",),
-    ".server.toolkit.client_features.elicitation": ("Accepted", "Cancelled", "Declined", "titles"),
+    ".tool_results": "Hints hints_of",
+    ".foreign_text": "safe_url",
+    ".revisions": "REVISIONS",
+    ".runtime.observability": "log_requests measure_application measure_requests trace_requests",
+    ".runtime.request_context": "Principal RequestContext",
+    ".server.asgi.event_store": "EventStore MemoryEventStore StoredEvent StoredEvents",
+    ".server.request_head": "RequestHead",
+    ".server.asgi.routes": "RouteRequest RouteResponse",
+    ".server.asgi.settings": "Limits ServerHttpSettings",
+    ".server.auth.authenticator": "ProtectedResourceMetadata",
+    ".server.auth.dpop_validation": "DpopValidation",
+    ".server.auth.introspection": "Introspection",
+    ".server.auth.jwt_verifier": "JwtVerifier",
+    ".server.auth.protected": "Protected",
+    ".server.auth.verifiers": "AnyOf InvalidTokenError StaticTokens TokenVerifier TrustedIssuers",
+    ".server.openapi.http_operation": "HttpClient ClientResponse",
+    ".server.openapi.openapi_server": "OpenApiWarning",
+    ".server.openapi.route_maps": "HTTPRoute MCPType RouteMap",
+    ".server.server_session": "ServerSession",
+    ".server.toolkit.client_features.elicitation": "Accepted Cancelled Declined titles",
     ".server.toolkit.client_features.input_required": (
-        "InputRequired",
-        "URLElicitation",
-        "URLElicitationRequiredError",
+        "InputRequired URLElicitation " "URLElicitationRequiredError"
     ),
     ".server.toolkit.client_features.sampling_and_roots": (
-        "ModelPreferences",
-        "Root",
-        "Sampled",
-        "SamplingMessage",
-        "ToolUse",
-        "ToolUseResult",
+        "ModelPreferences Root Sampled SamplingMessage ToolUse " "ToolUseResult"
     ),
-    ".server.toolkit.dependencies": ("Depends",),
-    ".server.toolkit.completions": ("Completion",),
+    ".server.toolkit.dependencies": "Depends",
+    ".server.toolkit.completions": "Completion",
     ".server.toolkit.content": (
-        "Annotations",
-        "Audio",
-        "Contents",
-        "EmbeddedResource",
-        "File",
-        "Icon",
-        "Image",
-        "Message",
-        "ResourceLink",
-        "Text",
-        "ToolAnnotations",
-        "ToolResult",
+        "Annotations Audio Contents EmbeddedResource File Icon Image Message ResourceLink Text "
+        "ToolAnnotations ToolResult"
     ),
-    ".server.chosen": ("Context", "Server"),
-    ".server.toolkit.key_ring": ("KeyRing", "MemoryKeyRing"),
-    ".server.shared.bus": (
-        "Bus",
-        "Changes",
-        "MemoryBus",
-        "SharedStateError",
-        "SharedStateFullError",
-    ),
-    ".server.shared.session_store": ("MemorySessionStore", "SessionRecord", "SessionStore"),
-    ".server.shared.state": ("SharedState",),
-    ".server.asgi.used_ids": ("MemoryUsedIds", "UsedIds"),
-    ".server.toolkit.middleware": ("Middleware", "MiddlewareRequest", "Next", "limit_rate"),
-    ".server.toolkit.result_middleware": ("cache_results", "limit_results"),
-    ".server.toolkit.tool_discovery": ("ToolSearch",),
-    ".server.toolkit.registry": ("CacheHint",),
-    ".server.toolkit.resources": ("AnyPath",),
-    ".runtime.task_store": ("MemoryTaskStore", "TaskPage", "TaskRecord", "TaskStore"),
-    ".server.toolkit.tasks": ("Tasks",),
+    ".server.chosen": "Context Server",
+    ".server.toolkit.key_ring": "KeyRing MemoryKeyRing",
+    ".server.shared.bus": "Bus Changes MemoryBus SharedStateError SharedStateFullError",
+    ".server.shared.session_store": "MemorySessionStore SessionRecord SessionStore",
+    ".server.shared.state": "SharedState",
+    ".server.asgi.used_ids": "MemoryUsedIds UsedIds",
+    ".server.toolkit.middleware": "Middleware MiddlewareRequest Next limit_rate",
+    ".server.toolkit.result_middleware": "cache_results limit_results",
+    ".server.toolkit.tool_discovery": "ToolSearch",
+    ".server.toolkit.registry": "CacheHint",
+    ".server.toolkit.resources": "AnyPath",
+    ".runtime.task_store": "MemoryTaskStore TaskPage TaskRecord TaskStore",
+    ".server.toolkit.tasks": "Tasks",
     ".models": (
-        "AudioContent",
-        "BlobResourceContents",
-        "CallToolResult",
-        "GetPromptResult",
-        "ImageContent",
-        "Prompt",
-        "PromptArgument",
-        "PromptMessage",
-        "ReadResourceResult",
-        "Resource",
-        "ResourceTemplate",
-        "TextContent",
-        "TextResourceContents",
-        "Tool",
+        "AudioContent BlobResourceContents CallToolResult GetPromptResult ImageContent Prompt "
+        "PromptArgument PromptMessage ReadResourceResult Resource ResourceTemplate TextContent "
+        "TextResourceContents Tool"
     ),
 }
 """The public names by their modules; `__init__.pyi` has them for type checkers."""
 
-_HOMES = {name: module for module, names in _NAMES.items() for name in names}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 _ABSENT: dict[str, str] = {}
-"""Public names of features that this package was generated without."""
+"""Public names of features that this package was generated without, by feature."""
 
 
 def __getattr__(name: str) -> Any:
@@ -234,7 +151,8 @@ def __getattr__(name: str) -> Any:
     if home is None:
         from .absence import import_error  # for the error only
 
-        raise import_error(__name__, name, _ABSENT)
+        absent = {each: feature for feature, names in _ABSENT.items() for each in names.split()}
+        raise import_error(__name__, name, absent)
     value = getattr(importlib.import_module(home, __name__), name)
     globals()[name] = value
     return value

@@ -164,10 +164,10 @@ class MethodRow(Generic[Params, Result]):
     """
 
     name: str
-    kind: Literal["request", "notification"]
+    kind: Literal["request", "notification"] = "request"
     sender: Role
     params: Any
-    params_required: bool
+    params_required: bool = False
     result: Any
     capability: tuple[str, ...] = ()
     items: str | None = None

@@ -40,9 +40,8 @@ class Annotated(_Merged, kw_only=True, frozen=True):
 
 
 class Annotations(_Merged, kw_only=True, frozen=True):
-    """Hints on how a client should treat an object; from an untrusted server, mere claims.
-
-    Source: server/resources.
+    """Hints on how a client should treat an object; from an untrusted server, mere claims. Source:
+    server/resources.
     """
 
     audience: list[Role] | None = None
@@ -153,9 +152,7 @@ class CacheableResult(_Merged, kw_only=True, frozen=True):
 
 class CallToolRequest(_Merged, kw_only=True, frozen=True):
     """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
-    `isError`.
-
-    Source: server/tools.
+    `isError`. Source: server/tools.
     """
 
     params: CallToolRequestParams
@@ -298,9 +295,7 @@ class CancelTaskResult(_Merged, kw_only=True, frozen=True):
 
 class CancelledNotification(_Merged, kw_only=True, frozen=True):
     """The client gives up a request it made, or (stdio) the server ends a `subscriptions/listen`
-    stream. Over HTTP, closing the stream says the same.
-
-    Source: basic/patterns/cancellation.
+    stream. Over HTTP, closing the stream says the same. Source: basic/patterns/cancellation.
     """
 
     params: CancelledNotificationParams
@@ -326,9 +321,7 @@ class CancelledNotificationParams(_Merged, kw_only=True, frozen=True):
 
 class ClientCapabilities(_Merged, kw_only=True, frozen=True):
     """What a client can do for one request. An absent field means the feature is unavailable;
-    unknown fields are allowed.
-
-    Source: basic/index.
+    unknown fields are allowed. Source: basic/index.
     """
 
     elicitation: ClientCapabilitiesElicitation | dict[str, Any] | None = None
@@ -450,9 +443,8 @@ class ClientCapabilitiesTasksRequestsSampling(_Merged, kw_only=True, frozen=True
 
 
 class CompleteRequest(_Merged, kw_only=True, frozen=True):
-    """Asks for values that could complete what a user has typed so far.
-
-    Source: server/utilities/completion.
+    """Asks for values that could complete what a user has typed so far. Source:
+    server/utilities/completion.
     """
 
     params: CompleteRequestParams
@@ -544,9 +536,7 @@ class CompleteResultResponse(_Merged, kw_only=True, frozen=True):
 
 class CreateMessageRequest(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. Asks the client to run a model, with its user's approval;
-    travels inside an `InputRequiredResult`, without an id.
-
-    Source: client/sampling.
+    travels inside an `InputRequiredResult`, without an id. Source: client/sampling.
     """
 
     params: CreateMessageRequestParams
@@ -603,9 +593,7 @@ class CreateMessageRequestParams(_Merged, kw_only=True, frozen=True):
 
 class CreateMessageResult(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. What the model said; travels inside the `inputResponses` of a
-    retry.
-
-    Source: client/sampling.
+    retry. Source: client/sampling.
     """
 
     content: CreateMessageResultContent
@@ -887,9 +875,8 @@ class Error(_Merged, kw_only=True, frozen=True):
 
 
 class GetPromptRequest(_Merged, kw_only=True, frozen=True):
-    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
-
-    Source: server/prompts.
+    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602. Source:
+    server/prompts.
     """
 
     params: GetPromptRequestParams
@@ -1544,9 +1531,7 @@ class ListResourcesResultResponse(_Merged, kw_only=True, frozen=True):
 
 class ListRootsRequest(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. Asks the client for its roots; travels inside an
-    `InputRequiredResult`, without an id.
-
-    Source: client/roots.
+    `InputRequiredResult`, without an id. Source: client/roots.
     """
 
     method: Literal["roots/list"] = "roots/list"
@@ -1570,9 +1555,7 @@ class ListRootsRequestParams(_Merged, kw_only=True, frozen=True):
 
 class ListRootsResult(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. The client's roots; travels inside the `inputResponses` of a
-    retry.
-
-    Source: client/roots.
+    retry. Source: client/roots.
     """
 
     roots: list[Root]
@@ -1668,9 +1651,7 @@ class ListToolsResultResponse(_Merged, kw_only=True, frozen=True):
 
 class LoggingMessageNotification(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. A log message about one request, sent only if the metadata of
-    that request sets a log level.
-
-    Source: server/utilities/logging.
+    that request sets a log level. Source: server/utilities/logging.
     """
 
     params: LoggingMessageNotificationParams
@@ -1680,9 +1661,8 @@ class LoggingMessageNotification(_Merged, kw_only=True, frozen=True):
 
 
 class LoggingMessageNotificationParams(_Merged, kw_only=True, frozen=True):
-    """Deprecated in this revision. Params of `notifications/message`.
-
-    Source: server/utilities/logging.
+    """Deprecated in this revision. Params of `notifications/message`. Source:
+    server/utilities/logging.
     """
 
     data: Any
@@ -1760,9 +1740,8 @@ class MissingRequiredClientCapabilityErrorErrorData(_Merged, kw_only=True, froze
 
 
 class ModelHint(_Merged, kw_only=True, frozen=True):
-    """Deprecated in this revision. A wish for a particular model or family.
-
-    Source: client/sampling.
+    """Deprecated in this revision. A wish for a particular model or family. Source:
+    client/sampling.
     """
 
     name: str | None = None
@@ -1772,9 +1751,8 @@ class ModelHint(_Merged, kw_only=True, frozen=True):
 
 
 class ModelPreferences(_Merged, kw_only=True, frozen=True):
-    """Deprecated in this revision. What the server would like of the model; advice only.
-
-    Source: client/sampling.
+    """Deprecated in this revision. What the server would like of the model; advice only. Source:
+    client/sampling.
     """
 
     cost_priority: int | float | None = None
@@ -1913,9 +1891,8 @@ class PingRequest(_Merged, kw_only=True, frozen=True):
 
 
 class ProgressNotification(_Merged, kw_only=True, frozen=True):
-    """Reports how far a request has come whose sender supplied a progress token.
-
-    Source: basic/patterns/progress.
+    """Reports how far a request has come whose sender supplied a progress token. Source:
+    basic/patterns/progress.
     """
 
     params: ProgressNotificationParams
@@ -1990,9 +1967,7 @@ class PromptArgument(_Merged, kw_only=True, frozen=True):
 
 class PromptListChangedNotification(_Merged, kw_only=True, frozen=True):
     """The server's prompts have changed; list them again. It comes only on a subscription with
-    `promptsListChanged`.
-
-    Source: server/prompts.
+    `promptsListChanged`. Source: server/prompts.
     """
 
     jsonrpc: Literal["2.0"] | None = None
@@ -2026,9 +2001,7 @@ class PromptReference(_Merged, kw_only=True, frozen=True):
 
 class ReadResourceRequest(_Merged, kw_only=True, frozen=True):
     """Reads one resource. An unknown URI is error -32602 (servers of earlier revisions answer
-    -32002).
-
-    Source: server/resources.
+    -32002). Source: server/resources.
     """
 
     params: ReadResourceRequestParams
@@ -2124,7 +2097,6 @@ class Request(_Merged, kw_only=True, frozen=True):
 
 class RequestMetaObject(_Merged, kw_only=True, frozen=True):
     """Metadata of a request: it carries everything that a handshake settled in earlier revisions.
-
     Source: basic/index.
     """
 
@@ -2245,9 +2217,7 @@ class ResourceLink(_Merged, kw_only=True, frozen=True):
 
 class ResourceListChangedNotification(_Merged, kw_only=True, frozen=True):
     """The server's resources have changed; list them again. It comes only on a subscription with
-    `resourcesListChanged`.
-
-    Source: server/resources.
+    `resourcesListChanged`. Source: server/resources.
     """
 
     jsonrpc: Literal["2.0"] | None = None
@@ -2331,9 +2301,8 @@ class ResourceTemplateReference(_Merged, kw_only=True, frozen=True):
 
 
 class ResourceUpdatedNotification(_Merged, kw_only=True, frozen=True):
-    """A resource named in `resourceSubscriptions` has changed; read it again.
-
-    Source: server/resources.
+    """A resource named in `resourceSubscriptions` has changed; read it again. Source:
+    server/resources.
     """
 
     params: ResourceUpdatedNotificationParams
@@ -2385,9 +2354,7 @@ class ResultObject(_Merged, kw_only=True, frozen=True):
 
 class Root(_Merged, kw_only=True, frozen=True):
     """Deprecated in this revision. A directory or file on which the client wants the server to
-    work. Guidance, not access control.
-
-    Source: client/roots.
+    work. Guidance, not access control. Source: client/roots.
     """
 
     uri: str
@@ -2431,9 +2398,7 @@ class SamplingMessage(_Merged, kw_only=True, frozen=True):
 
 class ServerCapabilities(_Merged, kw_only=True, frozen=True):
     """What a server can do. An absent field means the feature is unavailable; unknown fields are
-    allowed.
-
-    Source: server/discover.
+    allowed. Source: server/discover.
     """
 
     completions: dict[str, Any] | None = None
@@ -3047,9 +3012,7 @@ class ToolExecution(_Merged, kw_only=True, frozen=True):
 
 class ToolListChangedNotification(_Merged, kw_only=True, frozen=True):
     """The server's tools have changed; list them again. It comes only on a subscription with
-    `toolsListChanged`.
-
-    Source: server/tools.
+    `toolsListChanged`. Source: server/tools.
     """
 
     jsonrpc: Literal["2.0"] | None = None
@@ -3312,57 +3275,45 @@ ClientRequest: TypeAlias = (
 )
 """Every request that a client may send. Source: basic/index."""
 Result: TypeAlias = ResultObject | dict[str, Any]
-"""The part that all results have in common; methods add fields of their own.
-
-Source: basic/index.
+"""The part that all results have in common; methods add fields of their own. Source: basic/index.
 """
 CompleteRequestParamsRef: TypeAlias = (
     PromptReference | ResourceTemplateReference | ResourceReference
 )
-"""What the argument belongs to: a prompt or a resource template.
-
-Source: server/utilities/completion.
+"""What the argument belongs to: a prompt or a resource template. Source:
+server/utilities/completion.
 """
 ContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 )
 """One piece of content in a prompt or tool result: text, image, audio, resource link or embedded
-resource.
-
-Source: server/tools.
+resource. Source: server/tools.
 """
 SamplingMessageContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
 )
 """One piece of content in a conversation with a model: text, image, audio, tool use or tool result.
-
 Source: client/sampling.
 """
 CreateMessageResultResponseResult: TypeAlias = CreateMessageResult | CreateTaskResult
-"""What may answer a sampling request: the message, or a task that will have it.
-
-Source: client/sampling.
+"""What may answer a sampling request: the message, or a task that will have it. Source:
+client/sampling.
 """
 Cursor: TypeAlias = str
 """Marks a position in a paged list; opaque, not to be parsed or changed; the empty string is a
-valid one.
-
-Source: server/utilities/pagination.
+valid one. Source: server/utilities/pagination.
 """
 ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
-"""Params of `elicitation/create`, in form mode or URL mode; without `mode` it is form mode.
-
-Source: client/elicitation.
+"""Params of `elicitation/create`, in form mode or URL mode; without `mode` it is form mode. Source:
+client/elicitation.
 """
 ElicitResultContent: TypeAlias = list[str] | str | int | float | bool
 """Value of one form field: a string, number, boolean, or the chosen strings of a multiple choice.
-
 Source: client/elicitation.
 """
 ElicitResultResponseResult: TypeAlias = ElicitResult | CreateTaskResult
-"""What may answer an elicitation: the user's reaction, or a task that will have it.
-
-Source: client/elicitation.
+"""What may answer an elicitation: the user's reaction, or a task that will have it. Source:
+client/elicitation.
 """
 EmbeddedResourceResource: TypeAlias = TextResourceContents | BlobResourceContents
 """Contents of an embedded resource, as text or as bytes. Source: server/tools."""
@@ -3377,19 +3328,16 @@ EnumSchema: TypeAlias = (
 GetPromptResultResponseResult: TypeAlias = InputRequiredResult | GetPromptResult
 """Answer to `prompts/get`: the prompt, or a demand for more input. Source: server/prompts."""
 GetTaskPayloadResult: TypeAlias = dict[str, Any]
-"""The real result of a task: what its request would have returned, e.g. a `CallToolResult`.
-
-Source: basic/utilities/tasks.
+"""The real result of a task: what its request would have returned, e.g. a `CallToolResult`. Source:
+basic/utilities/tasks.
 """
 GetTaskPayloadResultResponseResult: TypeAlias = CreateMessageResult | ElicitResult
-"""What a finished task had to give: the result of the request that it was made for.
-
-Source: basic/utilities/tasks.
+"""What a finished task had to give: the result of the request that it was made for. Source:
+basic/utilities/tasks.
 """
 InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
-"""A question that a server puts to a client in a result: elicitation, sampling or roots.
-
-Source: basic/patterns/mrtr.
+"""A question that a server puts to a client in a result: elicitation, sampling or roots. Source:
+basic/patterns/mrtr.
 """
 InputResponse: TypeAlias = CreateMessageResult | ListRootsResult | ElicitResult
 """The client's answer to one input request. Source: basic/patterns/mrtr."""
@@ -3407,42 +3355,30 @@ LoggingLevel: TypeAlias = Literal[
     "alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"
 ]
 """Deprecated in this revision. Severity of a log message (RFC 5424), rising: debug, info, notice,
-warning, error, critical, alert, emergency.
-
-Source: server/utilities/logging.
+warning, error, critical, alert, emergency. Source: server/utilities/logging.
 """
 MetaObject: TypeAlias = dict[str, Any]
 """Extra data attached to a message or object. A key is an optional reverse-DNS prefix with a slash,
-then a name.
-
-Source: basic/index.
+then a name. Source: basic/index.
 """
 MultiSelectEnumSchema: TypeAlias = UntitledMultiSelectEnumSchema | TitledMultiSelectEnumSchema
 """A form field for a choice of several, with or without labels. Source: client/elicitation."""
 ProgressToken: TypeAlias = str | int
 """Ties progress notifications to a request: a string or an integer, unique among the sender's
-active requests.
-
-Source: basic/patterns/progress.
+active requests. Source: basic/patterns/progress.
 """
 ReadResourceResultContents: TypeAlias = TextResourceContents | BlobResourceContents
 """One item that was read, as text or as bytes. Source: server/resources."""
 ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
-"""Answer to `resources/read`: what was read, or a demand for more input.
-
-Source: server/resources.
+"""Answer to `resources/read`: what was read, or a demand for more input. Source: server/resources.
 """
 RequestId: TypeAlias = str | int
 """Identifies a request: a string or an integer, never null, unique among the sender's open
-requests.
-
-Source: basic/index.
+requests. Source: basic/index.
 """
 ResultType: TypeAlias = str
 """How a result is to be read: `complete` is final, `input_required` asks for more input first;
-extensions may add values.
-
-Source: basic/index.
+extensions may add values. Source: basic/index.
 """
 Role: TypeAlias = Literal["assistant", "user"]
 """Who speaks in a conversation: `user` or `assistant`. Source: basic/index."""
@@ -3474,9 +3410,7 @@ SingleSelectEnumSchema: TypeAlias = UntitledSingleSelectEnumSchema | TitledSingl
 """A form field for a choice of one, with or without labels. Source: client/elicitation."""
 TaskStatus: TypeAlias = Literal["cancelled", "completed", "failed", "input_required", "working"]
 """How a task stands: `working` or `input_required`, then for good `completed`, `failed` or
-`cancelled`.
-
-Source: basic/utilities/tasks.
+`cancelled`. Source: basic/utilities/tasks.
 """
 ClientResult: TypeAlias = (
     Result
@@ -3542,16 +3476,13 @@ PrimitiveSchemaDefinition: TypeAlias = (
 )
 """Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation."""
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""Questions of a server to a client, under keys that the server chose.
-
-Source: basic/patterns/mrtr.
+"""Questions of a server to a client, under keys that the server chose. Source: basic/patterns/mrtr.
 """
 InputResponses: TypeAlias = dict[str, InputResponse]
 """The client's answers, each under the key of its input request. Source: basic/patterns/mrtr."""
 JSONRPCBatchRequest: TypeAlias = list[JSONRPCBatchRequestItem]
-"""Several requests and notifications sent as one JSON array; every receiver must accept it.
-
-Source: basic/index.
+"""Several requests and notifications sent as one JSON array; every receiver must accept it. Source:
+basic/index.
 """
 JSONRPCBatchResponseItem: TypeAlias = JSONRPCResponse | JSONRPCError
 """An answer inside a batch: a result or an error. Source: basic/index."""

@@ -12,7 +12,7 @@ import anyio.abc
 from ..channel import Channel, OutgoingMessage
 from ..errors import ConnectionClosedError, McpError, RequestTimeoutError, refusal_of
 from ..protocol.client_connection import ClientConnection
-from ..protocol.receiver import Event, Opened, OpenFailed, Send
+from ..protocol.connection import Event, Opened, OpenFailed, Send
 from ..runtime.peer import Peer
 from ..runtime.request_context import Application
 from ..runtime.time_limits import PausableLimit, pausable

@@ -39,10 +39,11 @@ from ..errors import (
     TransportError,
 )
 from ..foreign_text import safe_repr
-from ..protocol.lifecycle import Session, accepted_filter
-from ..protocol.receiver import NotificationReceived, ResponseReceived
+from ..protocol.connection import NotificationReceived, ResponseReceived
+from ..protocol.lifecycle import Session
 from ..protocol.requests import ACKNOWLEDGED, SUBSCRIBE, UNSUBSCRIBE
 from ..protocol.states import DISCOVER, PING
+from ..protocol.subscriptions import accepted_filter
 from ..runtime.pending_requests import (
     NOTIFICATION_BYTES,
     NOTIFICATIONS,

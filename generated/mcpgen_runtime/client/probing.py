@@ -11,8 +11,8 @@ import anyio
 import anyio.abc
 
 from ..facts import HANDSHAKE, Revisions
+from ..protocol.connection import Send
 from ..protocol.probe import Probe
-from ..protocol.receiver import Send
 from ..runtime.time_limits import PausableLimit, pausable
 from .client_peer import ClientPeer
 

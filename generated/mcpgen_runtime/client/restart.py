@@ -34,7 +34,7 @@ from ..errors import (
     ServerStartError,
 )
 from ..protocol.client_connection import ClientConnection
-from ..protocol.receiver import Opened, OpenFailed, Send
+from ..protocol.connection import Opened, OpenFailed, Send
 from ..runtime.time_limits import TimeLimit
 from ..transports.memory import BUFFERED_BYTES
 from .base import ClientApplication

@@ -8,21 +8,25 @@ The steps are listed in `states`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol
 
-from msgspec import Raw, UnsetType
+from msgspec import Raw
 
-from .._wire import convert, error_text
+from .._wire import UNSET, ValidationError, convert, error_text, is_object
 from ..channel import OutgoingMessage, RequestId
-from ..errors import McpError, RemoteProtocolError, RequestCancelledError, TransportError
+from ..errors import (
+    McpError,
+    RemoteError,
+    RemoteProtocolError,
+    RequestCancelledError,
+    TransportError,
+)
 from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from . import jsonrpc
-from .connection import Connection
-from .lifecycle import Description, Session, Step, with_extensions
-from .negotiation import first_step
-from .receiver import (
+from .connection import (
+    Connection,
     Event,
     Ignored,
     NotificationReceived,
@@ -32,10 +36,42 @@ from .receiver import (
     ResponseReceived,
     Send,
 )
-from .request_meta import MetaCache, with_meta
+from .lifecycle import Description, Session, with_extensions
 from .requests import ConnectionState, OutboundRequest, notification
-from .results import extra_result_decoder, result_decoder
+from .results import result_decoder
 from .states import INITIALIZE, INITIALIZED
+
+
+class Step(Protocol):
+    """One request of version negotiation, and the steps that may follow.
+
+    Attributes:
+        method: The wire name of the request.
+        revision: The revision that the request is written in.
+    """
+
+    method: str
+    revision: Revision
+
+    def params(self) -> Mapping[str, Any]:
+        """The params of the request."""
+        ...
+
+    def receive_result(self, result: Any, raw: Raw) -> Session | Step:
+        """The session that a result opens, or the next step.
+
+        Raises:
+            RevisionError: No revision in common.
+        """
+        ...
+
+    def receive_error(self, error: McpError | None) -> Step:
+        """The next step after an error, or after no response (`None`).
+
+        Raises:
+            McpError: There is none: the error itself, or a `RevisionError`.
+        """
+        ...
 
 
 class ClientConnection(Connection):
@@ -61,9 +97,7 @@ class ClientConnection(Connection):
         *,
         extra: bool = False,
     ) -> None:
-        meta = MetaCache()
-        state = ConnectionState("client", revisions, describe, extensions or {}, meta, extra)
-        super().__init__(state)
+        super().__init__(ConnectionState("client", revisions, describe, extensions or {}, extra))
         self.step: Step | None = None
         self.first_step: Step | None = None
         self._step_id: RequestId | None = None
@@ -79,11 +113,9 @@ class ClientConnection(Connection):
         self._state.inbound.clear()
 
     def open(self) -> OutgoingMessage:
-        """Begin a client's session.
+        """The first message of a session; `Opened` or `OpenFailed` follows."""
+        from .negotiation import first_step  # its steps import this module
 
-        Returns:
-            The first message: a probe or `initialize`. `Opened` or `OpenFailed` follows.
-        """
         self.first_step = first_step(self._state.revisions, self._state.describe)
         return self._begin(self.first_step)
 
@@ -95,9 +127,6 @@ class ClientConnection(Connection):
         """The request of the current step got no response in time: continue with the next step.
 
         A late response, from a server that starts slowly, is still accepted.
-
-        Returns:
-            The next message to send, or `OpenFailed`.
         """
         return [] if self.step is None else self._step_failed(self.step, None)
 
@@ -107,9 +136,6 @@ class ClientConnection(Connection):
         Args:
             identifier: The id of the message; `None` for `notifications/initialized`.
             error: The failure.
-
-        Returns:
-            The next message to send, or `OpenFailed`.
         """
         return [OpenFailed(error)] if identifier is None else self.request_lost(identifier, error)
 
@@ -131,11 +157,8 @@ class ClientConnection(Connection):
         state, revision, name = self._state, step.revision, step.method
         params, method = step.params(), revision.client_requests[name]
         identifier = state.outbound.add(OutboundRequest(method, revision))
-        own = state.meta.own_meta("client", revision, state.describe)
-        shaped = with_meta(params or None, own, own)
-        if name == INITIALIZE:
-            shaped = with_extensions(method.params, params)
-        if not isinstance(shaped, (UnsetType, Raw)) and method.params is not None:
+        shaped = with_extensions(method.params, params)
+        if not isinstance(shaped, Raw) and method.params is not None:
             shaped = convert(shaped, method.params)
         self.step, self._step_id = step, identifier
         self._steps[identifier] = step
@@ -149,7 +172,6 @@ class ClientConnection(Connection):
         return [after for event in events for after in self._negotiate(event)]
 
     def _negotiate(self, event: Event) -> list[Event]:
-        """Handle an event of a request of the negotiation; pass on any other."""
         match event:
             case ResponseReceived(id=identifier) if identifier in self._steps:
                 return self._step_answered(self._steps.pop(identifier), event)
@@ -201,14 +223,13 @@ class ClientConnection(Connection):
 
     def result_decoder(self, method: Method) -> Callable[[bytes | Raw], Any]:
         """The decoder for results of a method."""
-        return (extra_result_decoder if self._state.extra else result_decoder)(method)
+        return result_decoder(method, self._state.extra)
 
     def _receive_request(self, message: jsonrpc.Request) -> list[Event]:
         revision = self._session_revision()
         if not revision.server_requests:
-            return [
-                Ignored(f"request {safe_text(message.method)} from a server of {revision.name}")
-            ]
+            text = f"request {safe_text(message.method)} from a server of {revision.name}"
+            return [Ignored(text)]
         return super()._receive_request(message)
 
     def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
@@ -229,3 +250,26 @@ class ClientConnection(Connection):
             error = RequestCancelledError("the server ended the subscription")
             return [RequestFailed(identifier, error)]
         return super()._handle_cancelled(event)
+
+
+def newest_common(
+    own: Revisions, offered: tuple[str, ...], tried: Collection[str] = ()
+) -> Revision | None:
+    """The newest revision that both sides support, and that was not tried yet."""
+    common = [name for name in own if name in offered and name not in tried]
+    return own[max(common)] if common else None
+
+
+def named_revisions(error: McpError | None) -> tuple[str, ...]:
+    """The supported revisions that an error of the server lists; none if it has no such list."""
+    data = error.data if isinstance(error, RemoteError) else None
+    try:
+        return tuple(convert(data.get("supported") if is_object(data) else None, list[str]))
+    except ValidationError:
+        return ()
+
+
+def optional_member(value: Any, name: str) -> Any:
+    """A member by its Python name; `None` if it is absent or the type does not have it."""
+    member = getattr(value, name, None)
+    return None if member is UNSET else member

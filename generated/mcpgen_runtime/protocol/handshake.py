@@ -16,10 +16,9 @@ from ..errors import InvalidParamsError, InvalidRequestError, ProtocolError
 from ..facts import Method, Revision, Revisions
 from ..foreign_text import safe_text
 from . import jsonrpc
-from .connection import Connection
+from .connection import Connection, Event, Ignored, NotificationReceived, RequestReceived
 from .lifecycle import Description, RequestMetadata, Session, sent_capabilities, with_extensions
-from .receiver import Event, Ignored, NotificationReceived, RequestReceived
-from .request_meta import NO_META, MetaCache, read_meta
+from .request_meta import NO_META, read_meta
 from .requests import MESSAGE, RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE, ConnectionState
 from .states import INITIALIZE, INITIALIZED, PING, SERVER_MOVES, State, Trigger, trigger_of
 
@@ -45,7 +44,7 @@ class HandshakeConnection(Connection):
         return frozenset(cls._OWN_REQUESTS)
 
     def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
-        """Read a request; see `Receiver`."""
+        """Read a request; see `Connection`."""
         session, raw = self._state.session, message.params
         if session is None or raw is None or message.id in self._state.inbound:
             return super().read_request(message)
@@ -230,8 +229,7 @@ def handshake_connection(
         describe: The server's implementation info and capabilities, by revision.
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
     """
-    state = ConnectionState("server", revisions, describe, extensions, MetaCache())
-    return HandshakeConnection(state)
+    return HandshakeConnection(ConnectionState("server", revisions, describe, extensions))
 
 
 def check_subscriptions(uris: Collection[str]) -> None:

@@ -7,7 +7,7 @@ Source: basic/lifecycle (to 2025-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -15,14 +15,8 @@ from msgspec import Raw
 from .._wire import to_builtins
 from ..errors import McpError, RemoteProtocolError, RevisionError
 from ..facts import Revision, Revisions
-from .lifecycle import (
-    Describe,
-    Session,
-    named_revisions,
-    newest_common,
-    optional_member,
-    sent_capabilities,
-)
+from .client_connection import named_revisions, newest_common, optional_member
+from .lifecycle import Description, Session, sent_capabilities
 from .states import INITIALIZE
 
 
@@ -38,7 +32,10 @@ class Initialization:
     method = INITIALIZE
 
     def __init__(
-        self, revisions: Revisions, describe: Describe, revision: Revision | None = None
+        self,
+        revisions: Revisions,
+        describe: Callable[[Revision], Description],
+        revision: Revision | None = None,
     ) -> None:
         self.revision = revision or revisions.newest()
         self._revisions = revisions

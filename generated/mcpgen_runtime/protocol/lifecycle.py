@@ -15,25 +15,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
 from .._wire import (
     STRUCTS,
-    UNSET,
     UNWRITABLE,
     Raw,
-    ValidationError,
     convert,
     encode,
     error_text,
     is_object,
     to_builtins,
 )
-from ..errors import LocalProtocolError, McpError, RemoteError
-from ..facts import Method, Revision, Revisions
+from ..errors import LocalProtocolError
+from ..facts import Method, Revision
 from .states import State
+
+Path: TypeAlias = tuple[str, ...]
+"""Names of members, from the root of the capabilities."""
+
+CAPABILITY = "extensions"
+"""The capability under which extensions are declared."""
+
+_OF_SESSIONS = frozenset({"listChanged", "logging", "subscribe"})
+# Subscriptions and the level of log messages are state of a session.
+
+_ELICITATION, _SAMPLING = "elicitation", "sampling"
+_FORM, _URL = "form", "url"
+
+Admit: TypeAlias = Callable[[str, Sequence[str]], Sequence[str]]
+"""Selects the subjects that a server reports, from a notification and requested subjects."""
+
+OnSubscription: TypeAlias = Callable[[Collection[str]], object]
+"""Called with the URIs of resources that a client subscribes to by a stream."""
 
 
 class Session(msgspec.Struct, dict=True):
@@ -56,6 +72,8 @@ class Session(msgspec.Struct, dict=True):
             params, by wire name.
         lacks: For a session of one message: the missing part, for errors about requests to the
             client, whose responses could not reach this session. Empty for other sessions.
+        own_meta: `_meta` of every request of this side, if there is any.
+        encoded_meta: The same, as JSON.
     """
 
     revision: Revision
@@ -71,6 +89,8 @@ class Session(msgspec.Struct, dict=True):
     admitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
     permitted: dict[str, Method] = msgspec.field(default_factory=dict[str, Method])
     lacks: str = ""
+    own_meta: Mapping[str, Any] | None = None
+    encoded_meta: Raw | None = None
 
     @cached_property
     def metadata(self) -> RequestMetadata:
@@ -122,78 +142,6 @@ def is_declared(capabilities: Mapping[str, Any], path: tuple[str, ...]) -> bool:
     return here is not False and here is not None
 
 
-Describe: TypeAlias = Callable[[Revision], Description]
-"""Returns the client's implementation info and capabilities for a revision."""
-
-
-class Step(Protocol):
-    """One request of version negotiation, and the steps that may follow; see `states`.
-
-    Attributes:
-        method: The wire name of the request.
-        revision: The revision that the request is written in.
-    """
-
-    method: str
-    revision: Revision
-
-    def params(self) -> Mapping[str, Any]:
-        """The params of the request, without `_meta`."""
-        ...
-
-    def receive_result(self, result: Any, raw: Raw) -> Session | Step:
-        """The session that a result opens, or the next step.
-
-        Raises:
-            RevisionError: No revision in common.
-        """
-        ...
-
-    def receive_error(self, error: McpError | None) -> Step:
-        """The next step after an error, or after no response (`None`).
-
-        Raises:
-            McpError: There is none: the error itself, or a `RevisionError`.
-        """
-        ...
-
-
-def newest_common(
-    own: Revisions, offered: tuple[str, ...], tried: Collection[str] = ()
-) -> Revision | None:
-    """The newest revision that both sides support, and that was not tried yet."""
-    common = [name for name in own if name in offered and name not in tried]
-    return own[max(common)] if common else None
-
-
-def named_revisions(error: McpError | None) -> tuple[str, ...]:
-    """The supported revisions that an error of the server lists; none if it has no such list."""
-    data = error.data if isinstance(error, RemoteError) else None
-    try:
-        return tuple(convert(data.get("supported") if is_object(data) else None, list[str]))
-    except ValidationError:
-        return ()
-
-
-Path: TypeAlias = tuple[str, ...]
-"""Names of members, from the root of the capabilities."""
-
-CAPABILITY = "extensions"
-"""The capability under which extensions are declared."""
-
-_OF_SESSIONS = frozenset({"listChanged", "logging", "subscribe"})
-# Subscriptions and the level of log messages are state of a session.
-
-_ELICITATION, _SAMPLING = "elicitation", "sampling"
-_FORM, _URL = "form", "url"
-
-
-def optional_member(value: Any, name: str) -> Any:
-    """A member by its Python name; `None` if it is absent or the type does not have it."""
-    member = getattr(value, name, None)
-    return None if member is UNSET else member
-
-
 def missing_capability(method: Method, params: Any, capabilities: Mapping[str, Any]) -> Path | None:
     """The first capability that a request requires and that was not declared, or `None`.
 
@@ -207,8 +155,9 @@ def missing_capability(method: Method, params: Any, capabilities: Mapping[str, A
     """
     if method.capability and not is_declared(capabilities, method.capability):
         return method.capability
-    parts = _PARTS.get(method.name)
-    return None if parts is None else parts(_wire(params), capabilities)
+    part = _PARTS.get(method.name)
+    path = None if part is None else part(_wire(params), capabilities)
+    return None if path is None or is_declared(capabilities, path) else path
 
 
 def _wire(params: Any) -> Mapping[str, Any]:
@@ -223,35 +172,26 @@ def _wire(params: Any) -> Mapping[str, Any]:
     return plain if is_object(plain) else {}
 
 
-def _missing_for_elicitation(
-    params: Mapping[str, Any], capabilities: Mapping[str, Any]
-) -> Path | None:
-    """The path of an undeclared mode; a request or a client without any mode means forms."""
+def _elicitation_path(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Path | None:
+    """The mode; a request or a client without any mode means forms."""
     mode = params.get("mode", _FORM)
     if mode not in (_FORM, _URL):
         return None  # not a mode: decoding the params reports it
     named = capabilities.get(_ELICITATION)
     if mode == _FORM and is_object(named) and named.get(_URL) is None:
         return None
-    return _missing_path(capabilities, (_ELICITATION, mode))
+    return _ELICITATION, mode
 
 
-def _missing_for_sampling(
-    params: Mapping[str, Any], capabilities: Mapping[str, Any]
-) -> Path | None:
-    if "tools" in params or "toolChoice" in params:
-        return _missing_path(capabilities, (_SAMPLING, "tools"))
-    return None
-
-
-def _missing_path(capabilities: Mapping[str, Any], path: Path) -> Path | None:
-    return None if is_declared(capabilities, path) else path
+def _sampling_path(params: Mapping[str, Any], capabilities: Mapping[str, Any]) -> Path | None:
+    return (_SAMPLING, "tools") if "tools" in params or "toolChoice" in params else None
 
 
 _PARTS: Mapping[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Path | None]] = {
-    "elicitation/create": _missing_for_elicitation,
-    "sampling/createMessage": _missing_for_sampling,
+    "elicitation/create": _elicitation_path,
+    "sampling/createMessage": _sampling_path,
 }
+"""The part of a capability that the params of a request require, if any."""
 
 
 def capabilities_without_session(capabilities: Mapping[str, Any]) -> dict[str, Any]:
@@ -288,36 +228,13 @@ def fit_capabilities(kind: Any, capabilities: Mapping[str, Any]) -> Mapping[str,
 
 def with_extensions(kind: Any, members: Mapping[str, Any]) -> Any:
     """Params or result of `initialize`, with extensions even if its type has no such member."""
-    capabilities = members["capabilities"]
+    capabilities = members.get("capabilities", {})
     if CAPABILITY not in capabilities:
         return members
     try:
         return Raw(encode({**reduce_to(kind, members), "capabilities": capabilities}))
     except UNWRITABLE:  # encoding the message reports the reason
         return members
-
-
-Admit: TypeAlias = Callable[[str, Sequence[str]], Sequence[str]]
-"""Selects the subjects that a server reports, from a notification and requested subjects."""
-
-OnSubscription: TypeAlias = Callable[[Collection[str]], object]
-"""Called with the URIs of resources that a client subscribes to by a stream."""
-
-
-def accepted_filter(
-    requested: Mapping[str, Any], capabilities: Mapping[str, Any], revision: Revision
-) -> dict[str, Any]:
-    """The part of a requested filter that the capabilities of a server allow."""
-    accepted: dict[str, Any] = {}
-    for method in revision.server_notifications.values():
-        member = method.facts.subscription
-        if (
-            member is not None
-            and requested.get(member)
-            and is_declared(capabilities, method.capability)
-        ):
-            accepted[member] = requested[member]
-    return accepted
 
 
 def sent_capabilities(raw: Raw | None) -> Mapping[str, Any]:
@@ -327,17 +244,15 @@ def sent_capabilities(raw: Raw | None) -> Mapping[str, Any]:
 
 
 def without_malformed_extensions(capabilities: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A peer's capabilities without extensions whose settings are no object.
-
-    Such extensions are treated as not declared.
+    """A peer's capabilities; extensions whose settings are no object count as not declared.
 
     Source: basic/versioning#extension-negotiation (2026-07-28).
     """
-    extensions = capabilities.get("extensions")
+    extensions = capabilities.get(CAPABILITY)
     if not is_object(extensions) or all(map(is_object, extensions.values())):
         return capabilities
     usable = {name: value for name, value in extensions.items() if is_object(value)}
-    return {**capabilities, "extensions": usable}
+    return {**capabilities, CAPABILITY: usable}
 
 
 def settings_of(capabilities: Mapping[str, Any], identifier: str) -> Mapping[str, Any] | None:

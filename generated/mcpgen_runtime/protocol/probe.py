@@ -11,10 +11,13 @@ backward compatibility).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..errors import McpError
 from ..facts import Lifecycle, Revision, Revisions
+from .client_connection import Step, newest_common
 from .initialization import Initialization
-from .lifecycle import Describe, Step, newest_common
+from .lifecycle import Description
 from .server_discovery import ServerDiscovery
 
 
@@ -29,7 +32,7 @@ class Probe(ServerDiscovery):
         handshakes: The revisions with a handshake.
     """
 
-    def __init__(self, revisions: Revisions, describe: Describe) -> None:
+    def __init__(self, revisions: Revisions, describe: Callable[[Revision], Description]) -> None:
         super().__init__(revisions.of(Lifecycle.PER_REQUEST), describe)
         self.handshakes = revisions.of(Lifecycle.HANDSHAKE)
         self._all = revisions
@@ -49,7 +52,7 @@ class Probe(ServerDiscovery):
         return tuple(self._all)
 
 
-def first_step(revisions: Revisions, describe: Describe) -> Step:
+def first_step(revisions: Revisions, describe: Callable[[Revision], Description]) -> Step:
     """The first step of version negotiation, for the lifecycles of a client's revisions."""
     modern, handshakes = (
         revisions.of(each) for each in (Lifecycle.PER_REQUEST, Lifecycle.HANDSHAKE)

@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, UnsetType
+from msgspec import Raw
 
 from .._decoding import members_with_structs, with_kept_members
 from .._extra_members import EXTRA, builtins_with_extra, builtins_without_extra
@@ -31,16 +31,15 @@ from .._wire import (
     Struct,
     convert,
     decoder,
-    encode,
     error_text,
     is_many,
     is_object,
     to_builtins,
 )
 from ..errors import InvalidParamsError, LocalProtocolError
-from ..facts import Revision, Role, meta_name
+from ..facts import meta_name
 from ..foreign_text import safe_repr
-from .lifecycle import CAPABILITY, Description
+from .lifecycle import CAPABILITY
 
 if TYPE_CHECKING:
     from ..revision_facts import Facts
@@ -78,17 +77,11 @@ _PROPERTY = rf"{_TOKEN}|{_PAIR}"
 _BLANKS = " \t"
 
 
-class _MetaOnly(msgspec.Struct, gc=False):
-    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
-
-
 class _WithMeta(msgspec.Struct, gc=False):
-    meta: dict[str, Any] | UnsetType = msgspec.field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
-_find_meta = decoder(_MetaOnly)
-_find_object = decoder(_WithMeta)
-_decode_object = decoder(dict[str, Any])
+_decode = decoder(_WithMeta)
 
 
 def read_meta(params: Raw | None) -> Mapping[str, Any]:
@@ -103,44 +96,9 @@ def read_meta(params: Raw | None) -> Mapping[str, Any]:
     if b'"_meta"' not in raw and raw[:1] == b"{":
         return NO_META
     try:
-        meta = _find_object(raw).meta
-    except UNREADABLE:
-        return decode_meta(raw_meta(params))  # tells what is wrong
-    return NO_META if meta is UNSET else meta
-
-
-def lacks_meta(params: bytes) -> bool:
-    """Whether params are an object that cannot have `_meta`; `False` if that is unclear."""
-    return params.startswith(b"{") and b'"_meta"' not in params
-
-
-def raw_meta(params: Raw | None) -> bytes | None:
-    """The JSON of `_meta`; `None` if it is absent or null."""
-    if params is None:
-        return None
-    raw = bytes(params)
-    if lacks_meta(raw):
-        return None
-    try:
-        meta = _find_meta(raw).meta
+        return _decode(raw).meta or NO_META
     except UNREADABLE as error:
         raise InvalidParamsError(f"params: {error_text(error)}") from None
-    return None if meta is UNSET or (value := bytes(meta)) == b"null" else value
-
-
-def decode_meta(raw: bytes | None) -> Mapping[str, Any]:
-    """`_meta` from its JSON; empty if absent.
-
-    Raises:
-        InvalidParamsError: `_meta` is not an object.
-    """
-    if raw is None:
-        return NO_META
-    try:
-        meta: Mapping[str, Any] = _decode_object(raw)
-    except UNREADABLE as error:
-        raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
-    return meta
 
 
 def is_valid_key(key: object) -> bool:
@@ -234,55 +192,6 @@ def check_extensions(capabilities: Mapping[str, Any], facts: Facts) -> None:
                     f"extension {identifier!r}: its prefix is reserved for the protocol"
                 )
             _logger.warning("extension %r is no official one that is known here", identifier)
-
-
-class MetaCache:
-    """`_meta` that the connections of one client or one server share."""
-
-    __slots__ = ("_encoded", "_own")
-
-    def __init__(self) -> None:
-        self._own: dict[str, Mapping[str, Any]] = {}
-        self._encoded: dict[str, Raw] = {}
-
-    def own_meta(
-        self, role: Role, revision: Revision, describe: Callable[[Revision], Description]
-    ) -> Mapping[str, Any]:
-        """The `_meta` of every request of a client, or of every result of a server."""
-        own = self._own.get(revision.name)
-        if own is None:
-            description = describe(revision)
-            keys = revision.facts.meta
-            pairs: dict[str | None, Any]
-            if role == "server":
-                pairs = {keys.server_info: description.info}
-            else:
-                pairs = {
-                    keys.protocol_version: revision.name,
-                    keys.client_info: description.info,
-                    keys.client_capabilities: description.capabilities,
-                }
-            own = {key: value for key, value in pairs.items() if key is not None}
-            self._own[revision.name] = own
-        return own
-
-    def of_results(
-        self, revision: Revision, describe: Callable[[Revision], Description]
-    ) -> tuple[Mapping[str, Any], Any]:
-        """The `_meta` of every result of a server, empty for none; and its JSON."""
-        own = NO_META
-        if revision.facts.meta.server_info is not None:
-            own = self.own_meta("server", revision, describe)
-        return own, self.encode(revision, own)
-
-    def encode(self, revision: Revision, meta: Mapping[str, Any]) -> Any:
-        """The JSON of `meta` if it is what `own_meta` returned, encoded once; otherwise `meta`."""
-        if meta is not self._own.get(revision.name):
-            return meta
-        encoded = self._encoded.get(revision.name)
-        if encoded is None:
-            encoded = self._encoded[revision.name] = Raw(encode(meta))
-        return encoded
 
 
 def with_meta(params: Any, added: Mapping[str, Any], encoded: Any) -> Any:

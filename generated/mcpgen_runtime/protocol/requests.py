@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw
 
-from .._structs import encode_finite, replace
+from .._structs import encode_finite
 from .._wire import (
     STRUCTS,
     UNWRITABLE,
@@ -30,7 +30,6 @@ from .._wire import (
     encode,
     error_text,
     is_object,
-    to_builtins,
 )
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
@@ -43,11 +42,11 @@ from ..errors import (
     ProtocolError,
     ResourceNotFoundError,
 )
-from ..facts import Lifecycle, Method, Revision, Revisions, Role, meta_name, other
+from ..facts import Lifecycle, Method, Revision, Revisions, Role, other
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
 from .lifecycle import Description, Session, is_declared, missing_capability
-from .request_meta import NO_META, MetaCache, check_user_meta, recast
+from .request_meta import NO_META, check_user_meta, recast
 
 if TYPE_CHECKING:
     from ..revision_facts import Facts
@@ -78,12 +77,8 @@ class InboundRequest(msgspec.Struct):
     """A request of the peer without response yet.
 
     Attributes:
-        method: Its row in the method table.
-        revision: The revision that applies.
-        params: Its typed params.
         progress_token: The token for progress reports; `None` for no reports.
         log_level: The least level of log messages that the peer wants; `None` if not stated.
-        peer_capabilities: The capabilities that the peer declared.
         progress: The last progress value.
     """
 
@@ -107,16 +102,10 @@ class InboundRequest(msgspec.Struct):
         return True
 
 
-def progress_token_of(meta: Mapping[str, Any]) -> RequestId | None:
-    """The progress token in a request's `_meta`; a malformed one is treated as absent."""
-    return jsonrpc.read_id(meta.get(PROGRESS_TOKEN))
-
-
 class OutboundRequest(msgspec.Struct):
     """A request of this side without response yet.
 
     Attributes:
-        method: Its row in the method table.
         revision: The revision of the response.
         wants_progress: Whether the request has a progress token.
         timeout: Seconds without response or progress until it is lost; `None` for no limit.
@@ -217,19 +206,6 @@ class OutboundRequests:
         request = self._open.get(identifier)
         return None if request is None else request.deadline
 
-    def next_deadline(self) -> float | None:
-        """The earliest deadline among the open requests."""
-        deadlines = [each.deadline for each in self._open.values() if each.deadline is not None]
-        return min(deadlines, default=None)
-
-    def expired(self, now: float) -> list[RequestId]:
-        """The requests whose deadline has passed; they stay open until they are cancelled."""
-        return [
-            identifier
-            for identifier, request in self._open.items()
-            if request.deadline is not None and request.deadline <= now
-        ]
-
 
 class ConnectionState(msgspec.Struct, dict=True):
     """The state that both directions of a connection share.
@@ -239,7 +215,6 @@ class ConnectionState(msgspec.Struct, dict=True):
         revisions: The revisions to speak.
         describe: This side's implementation info and capabilities, by revision.
         extensions: Methods besides those of the revisions, by wire name; both sides may send them.
-        meta: `_meta` shared with other connections of the same client or server.
         extra: Whether the objects of results keep the members that their schemas do not have.
         session: The session; `None` before the handshake, and where there is none.
         outbound: Requests that this side sent.
@@ -251,7 +226,6 @@ class ConnectionState(msgspec.Struct, dict=True):
     revisions: Revisions
     describe: Callable[[Revision], Description]
     extensions: Mapping[str, Method]
-    meta: MetaCache
     extra: bool = False
     session: Session | None = None
     outbound: OutboundRequests = msgspec.field(default_factory=OutboundRequests)
@@ -298,11 +272,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         return self.describe(revision).capabilities
 
     def check_answerable(self, name: str) -> None:
-        """Check that the peer's response to a request would reach the connection.
-
-        Raises:
-            LocalProtocolError: It would not, since the session lasts for one message.
-        """
+        """Raise LocalProtocolError if a response of the peer would not reach the connection."""
         session = self.session
         if session is not None and session.lacks:
             raise LocalProtocolError(
@@ -351,9 +321,8 @@ class ConnectionState(msgspec.Struct, dict=True):
         Raises:
             LocalProtocolError: The user's `_meta` breaks a rule.
         """
-        added = NO_META
-        if self.role == "client":
-            added = self.meta.own_meta("client", revision, self.describe)
+        session = self.session
+        added = NO_META if session is None else session.own_meta or NO_META
         if meta:
             if not is_object(meta):
                 raise LocalProtocolError(f"_meta: expected an object, got {safe_repr(meta)}")
@@ -397,64 +366,21 @@ def check_params(method: Method, params: Any) -> None:
         method.decode_params(b"{}" if params is UNSET else encode(params))
 
 
-def success_response(
-    state: ConnectionState, identifier: RequestId, result: Any
-) -> OutgoingMessage | None:
-    """Answer an inbound request; see `Connection.respond`."""
-    request = state.inbound.get(identifier)
-    if request is None:
-        return None
-    revision = request.revision
-    own: tuple[Mapping[str, Any], Any] = (NO_META, NO_META)
-    if state.role == "server" and revision.facts.meta.server_info is not None:
-        own = state.meta.of_results(revision, state.describe)
-    data = encode_response(
-        identifier, result, request.method, revision, request.peer_capabilities, *own
-    )
-    del state.inbound[identifier]
-    if state.session is not None:
-        if request.method.name == SUBSCRIBE:
-            state.session.subscriptions.add(request.params.uri)
-        elif request.method.name == UNSUBSCRIBE:
-            state.session.subscriptions.discard(request.params.uri)
-    return OutgoingMessage(data, "response", identifier, "", request.revision, identifier)
-
-
-def encode_response(
-    identifier: RequestId,
-    result: Any,
-    method: Method,
-    revision: Revision,
-    peer_capabilities: Mapping[str, Any],
-    own_meta: Mapping[str, Any],
-    encoded_meta: Any,
-) -> bytes:
+def encode_response(identifier: RequestId, result: Any, method: Method) -> bytes:
     """The JSON of a success response.
 
     Args:
         identifier: The request's id.
         result: The typed result, or a wire object; `None` for a result without members.
         method: The row of the request in the method table.
-        revision: The revision of the request.
-        peer_capabilities: The capabilities that the sender of the request declared.
-        own_meta: `_meta` of every result of this side; empty for none.
-        encoded_meta: The same `_meta`, possibly as JSON.
 
     Raises:
         InternalError: The result does not fit the method, or has no JSON form.
-        MissingCapabilityError: The peer lacks a capability that an input request requires.
     """
-    typed = result
     if type(result) not in method.result_structs:
-        typed = _typed_result(method, result)
-        if revision.result_types and not (isinstance(typed, Raw) or hasattr(typed, "result_type")):
-            typed = {"resultType": "complete", **to_builtins(typed)}  # of a custom method
-    if own_meta:
-        typed = _with_own_meta(typed, own_meta, encoded_meta)
-    if (input_requests := getattr(typed, "input_requests", None)) is not None:
-        _check_input_requests(revision, peer_capabilities, input_requests)
+        result = typed_result(method, result)
     try:
-        return encode_finite(jsonrpc.ResultOut(typed, identifier))
+        return encode_finite(jsonrpc.ResultOut(result, identifier))
     except UNWRITABLE as error:
         text = f"{method.name}: result: no JSON form: {error_text(error)}"
         raise InternalError(text) from error
@@ -504,7 +430,7 @@ def check_required_capabilities(
         raise MissingCapabilityError(path, f"{method.name} in {revision.name}")
 
 
-def _typed_result(method: Method, result: Any) -> Any:
+def typed_result(method: Method, result: Any) -> Any:
     """Convert a result into the type of the revision; raw JSON is returned as passed."""
     value: Any = NO_META if result is None else result
     is_struct, is_raw = isinstance(value, STRUCTS), isinstance(value, Raw)
@@ -516,28 +442,6 @@ def _typed_result(method: Method, result: Any) -> Any:
         return (recast if is_struct else convert)(value, method.result)
     except UNWRITABLE as error:
         raise InternalError(f"{method.name}: result: {error_text(error)}") from None
-
-
-def _with_own_meta(result: Any, own: Mapping[str, Any], encoded: Any) -> Any:
-    """Add the `_meta` that every result of a server has to a result."""
-    name = meta_name(type(result)) if isinstance(result, STRUCTS) else None
-    if name is None:
-        return result
-    existing: Any = getattr(result, name, None)
-    return replace(result, **{name: {**own, **existing} if existing else encoded})
-
-
-def _check_input_requests(
-    revision: Revision, peer_capabilities: Mapping[str, Any], input_requests: Mapping[str, Any]
-) -> None:
-    """Check that the client declared the capabilities that each input request requires.
-
-    Source: basic/patterns/mrtr (2026-07-28).
-    """
-    for input_request in input_requests.values():
-        wire = to_builtins(input_request)
-        method = revision.input_requests[wire["method"]]
-        check_required_capabilities(method, revision, wire.get("params"), peer_capabilities)
 
 
 def _code_of(error: ProtocolError, facts: Facts) -> int | None:

@@ -10,67 +10,138 @@ Source: basic/index, basic/versioning, basic/patterns/subscriptions (2026-07-28)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
+from msgspec import UnsetType
 
+from .._structs import encode_finite, replace
 from .._wire import (
+    STRUCTS,
     UNREADABLE,
+    UNSET,
+    UNWRITABLE,
     Raw,
     ValidationError,
     convert,
+    decoder,
+    encode,
     error_text,
-    is_many,
     is_object,
     to_builtins,
 )
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
+    INVALID_PARAMS,
+    InternalError,
     InvalidParamsError,
     LocalProtocolError,
-    MissingCapabilityError,
     ProtocolError,
-    UnsupportedRevisionError,
 )
-from ..facts import Lifecycle, Method, Revision, Revisions, members_of
-from ..foreign_text import safe_repr, safe_text
+from ..facts import Lifecycle, Method, Revision, Revisions, members_of, meta_name
+from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
 from . import jsonrpc
+from .connection import Connection, Event, RequestReceived, Send
 from .handshake import SERVER_INFO, HandshakeConnection, check_subscriptions
 from .lifecycle import (
     Admit,
     Description,
     OnSubscription,
     RequestMetadata,
-    accepted_filter,
     is_declared,
     without_malformed_extensions,
 )
-from .receiver import Event, Receiver, RequestReceived, Send
-from .request_meta import NO_META, MetaCache, decode_meta, raw_meta
+from .request_meta import NO_META
 from .requests import (
     ACKNOWLEDGED,
     MESSAGE,
     PROGRESS_TOKEN,
     RESOURCE_UPDATED,
     ConnectionState,
+    InboundRequest,
     cancellation,
+    check_required_capabilities,
     notification,
+    typed_result,
 )
 from .states import DISCOVER
-
-if TYPE_CHECKING:
-    from ..revision_facts import Facts
+from .subscriptions import (
+    SUBSCRIBED_URIS,
+    SubscriptionStreams,
+    accepted_filter,
+    accepted_of_extensions,
+)
 
 STREAMS = 100
 """Most subscription streams that a connection may hold open."""
 
-SUBSCRIBED_URIS = "resourceSubscriptions"
-"""Member of a filter: the resources to whose updates a stream subscribes."""
-
 _URI = "uri"
 _TOKENS = (int, str)
 _CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
+
+
+class UnsupportedRevisionError(ProtocolError):
+    """A request names a revision that this side does not support.
+
+    `data.requested` repeats the name, cut at 200 characters.
+
+    Source: basic/versioning (2026-07-28).
+    """
+
+    default_code = INVALID_PARAMS
+
+    def __init__(self, requested: str, supported: Sequence[str], code: int) -> None:
+        super().__init__(
+            f"unsupported protocol version {safe_repr(requested)}; "
+            f"supported: {', '.join(supported)}",
+            code=code,
+            data={"supported": list(supported), "requested": requested[:SHOWN_TEXT]},
+        )
+        self.requested = requested
+        self.supported = tuple(supported)
+
+
+class _MetaOnly(msgspec.Struct, gc=False):
+    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
+
+
+_find_meta = decoder(_MetaOnly)
+_decode_object = decoder(dict[str, Any])
+
+
+def lacks_meta(params: bytes) -> bool:
+    """Whether params are an object that cannot have `_meta`; `False` if that is unclear."""
+    return params.startswith(b"{") and b'"_meta"' not in params
+
+
+def raw_meta(params: Raw | None) -> bytes | None:
+    """The JSON of `_meta`; `None` if it is absent or null."""
+    if params is None:
+        return None
+    raw = bytes(params)
+    if lacks_meta(raw):
+        return None
+    try:
+        meta = _find_meta(raw).meta
+    except UNREADABLE as error:
+        raise InvalidParamsError(f"params: {error_text(error)}") from None
+    return None if meta is UNSET or (value := bytes(meta)) == b"null" else value
+
+
+def decode_meta(raw: bytes | None) -> Mapping[str, Any]:
+    """`_meta` from its JSON; empty if absent.
+
+    Raises:
+        InvalidParamsError: `_meta` is not an object.
+    """
+    if raw is None:
+        return NO_META
+    try:
+        meta: Mapping[str, Any] = _decode_object(raw)
+    except UNREADABLE as error:
+        raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
+    return meta
 
 
 class RequestMetaReader:
@@ -174,7 +245,7 @@ class RequestMetaReader:
         )
 
 
-class ServerMeta(MetaCache):
+class ServerMeta:
     """`_meta` that the connections of one server share.
 
     Args:
@@ -184,11 +255,24 @@ class ServerMeta(MetaCache):
         reader: Reads the `_meta` of received requests.
     """
 
-    __slots__ = ("reader",)
+    __slots__ = ("_own", "reader")
 
     def __init__(self, revisions: Revisions) -> None:
-        super().__init__()
         self.reader = RequestMetaReader(revisions)
+        self._own: dict[str, tuple[Mapping[str, Any], Raw]] = {}
+
+    def of_results(
+        self, revision: Revision, describe: Callable[[Revision], Description]
+    ) -> tuple[Mapping[str, Any], Raw | None]:
+        """The `_meta` of every result, empty for none; and its JSON."""
+        own = self._own.get(revision.name)
+        if own is None:
+            key = revision.facts.meta.server_info
+            if key is None:
+                return NO_META, None
+            meta = {key: describe(revision).info}
+            own = self._own[revision.name] = meta, Raw(encode(meta))
+        return own
 
 
 class ServerConnection(HandshakeConnection):
@@ -214,9 +298,9 @@ class ServerConnection(HandshakeConnection):
         on_subscription: OnSubscription | None = None,
     ) -> None:
         meta = meta or ServerMeta(revisions)
-        state = ConnectionState("server", revisions, describe, extensions or {}, meta)
-        super().__init__(state)
+        super().__init__(ConnectionState("server", revisions, describe, extensions or {}))
         self._streams = SubscriptionStreams()
+        self._meta = meta
         self._reader = meta.reader
         self._admit = admit
         self._on_subscription = on_subscription
@@ -226,20 +310,20 @@ class ServerConnection(HandshakeConnection):
         self._streams.close(identifier)
 
     def read_request(self, message: jsonrpc.Request) -> tuple[RequestReceived, RequestMetadata]:
-        """Read a request; see `Receiver`. Most state what the last one stated."""
+        """Read a request; see `Connection`. Most state what the last one stated."""
         last, raw, state = self._reader.last, message.params, self._state
         if last is None or state.session is not None:
             return super().read_request(message)
         method = self._declared_row(last.revision, message.method)
         if method is None or method.params is None or raw is None or message.id in state.inbound:
-            return Receiver.read_request(self, message)
+            return Connection.read_request(self, message)
         try:
             params = method.decode_params(raw)
         except UNREADABLE:
-            return Receiver.read_request(self, message)  # tells what is wrong
+            return Connection.read_request(self, message)  # tells what is wrong
         meta: dict[str, Any] | None = getattr(params, "meta", None)
         if type(meta) is not dict or not self._reader.is_like_last(meta):
-            return Receiver.read_request(self, message)
+            return Connection.read_request(self, message)
         event = RequestReceived(
             message.id,
             method,
@@ -251,6 +335,13 @@ class ServerConnection(HandshakeConnection):
             last.peer_capabilities,
         )
         return event, last
+
+    def _encode_result(self, identifier: RequestId, request: InboundRequest, result: Any) -> bytes:
+        revision = request.revision
+        own = self._meta.of_results(revision, self._state.describe)
+        return encode_result(
+            identifier, result, request.method, revision, request.peer_capabilities, *own
+        )
 
     def _is_of_session(self, meta: Mapping[str, Any]) -> bool:
         return not self._reader.is_stated(meta)
@@ -413,78 +504,63 @@ class ServerConnection(HandshakeConnection):
         return is_declared(self._state.own_capabilities(revision), method.capability)
 
 
-def accepted_of_extensions(
-    params: Raw | None, revision: Revision, own: Mapping[str, Any], peer: Mapping[str, Any]
-) -> Iterator[tuple[str, str, list[str]]]:
-    """The parts of a requested filter for extensions: notification, member, and subjects.
+def encode_result(
+    identifier: RequestId,
+    result: Any,
+    method: Method,
+    revision: Revision,
+    peer_capabilities: Mapping[str, Any],
+    own_meta: Mapping[str, Any],
+    encoded_meta: Raw | None,
+) -> bytes:
+    """The JSON of a success response in any revision; see `encode_response`.
 
     Args:
-        params: The params of the request, as received.
-        revision: Its revision.
-        own: The capabilities of the server.
-        peer: The capabilities of the client.
+        identifier: The request's id.
+        result: The typed result, or a wire object; `None` for a result without members.
+        method: The row of the request in the method table.
+        revision: The revision of the request.
+        peer_capabilities: The capabilities that the sender of the request declared.
+        own_meta: `_meta` of every result of this side; empty for none.
+        encoded_meta: The same `_meta` as JSON.
 
     Raises:
-        MissingCapabilityError: The client does not declare the extension.
-        InvalidParamsError: The subjects are not a list of texts.
+        InternalError: The result does not fit the method, or has no JSON form.
+        MissingCapabilityError: The peer lacks a capability that an input request requires.
     """
-    for method in revision.server_notifications.values():
-        member, path = method.facts.subscription, method.capability
-        if member is None or not method.facts.extension or not is_declared(own, path):
-            continue
-        requested = msgspec.json.decode(params or b"{}").get("notifications", {}).get(member)
-        if requested is None:
-            continue
-        if not is_declared(peer, path):
-            raise MissingCapabilityError(path, f"{member} of a subscription")
-        if not is_many(requested) or not all(isinstance(each, str) for each in requested):
-            raise InvalidParamsError(f"notifications.{member}: expected a list of texts")
-        yield method.name, member, list(dict.fromkeys(requested))
+    typed: Any = result
+    if type(result) not in method.result_structs:
+        typed = typed_result(method, result)
+        if revision.result_types and not (isinstance(typed, Raw) or hasattr(typed, "result_type")):
+            typed = {"resultType": "complete", **to_builtins(typed)}  # of a custom method
+    if own_meta:
+        typed = _with_own_meta(typed, own_meta, encoded_meta)
+    if (input_requests := getattr(typed, "input_requests", None)) is not None:
+        _check_input_requests(revision, peer_capabilities, input_requests)
+    try:
+        return encode_finite(jsonrpc.ResultOut(typed, identifier))
+    except UNWRITABLE as error:
+        text = f"{method.name}: result: no JSON form: {error_text(error)}"
+        raise InternalError(text) from error
 
 
-class SubscriptionStreams:
-    """The open subscription streams of a connection, each with its accepted filter."""
+def _with_own_meta(result: Any, own: Mapping[str, Any], encoded: Raw | None) -> Any:
+    """Add the `_meta` that every result of a server has to a result."""
+    name = meta_name(type(result)) if isinstance(result, STRUCTS) else None
+    if name is None:
+        return result
+    existing: Any = getattr(result, name, None)
+    return replace(result, **{name: {**own, **existing} if existing else encoded})
 
-    def __init__(self) -> None:
-        self._filters: dict[RequestId, tuple[Mapping[str, Any], Facts]] = {}
 
-    def __len__(self) -> int:
-        return len(self._filters)
+def _check_input_requests(
+    revision: Revision, peer_capabilities: Mapping[str, Any], input_requests: Mapping[str, Any]
+) -> None:
+    """Check that the client declared the capabilities that each input request requires.
 
-    def uris(self) -> Iterator[str]:
-        """The URIs of the resources that all streams subscribe to."""
-        return (
-            uri
-            for accepted, _ in self._filters.values()
-            for uri in accepted.get(SUBSCRIBED_URIS, ())
-        )
-
-    def open(self, identifier: RequestId, accepted: Mapping[str, Any], facts: Facts) -> None:
-        """Add a stream by the id of its request, with the facts of its revision."""
-        self._filters[identifier] = accepted, facts
-
-    def close(self, identifier: RequestId) -> None:
-        """Remove the stream with this id, if there is one."""
-        self._filters.pop(identifier, None)
-
-    def clear(self) -> None:
-        """Remove all streams."""
-        self._filters.clear()
-
-    def ids(self) -> list[RequestId]:
-        """The ids of all streams."""
-        return list(self._filters)
-
-    def subscribed_to(self, method: str, params: Mapping[str, Any]) -> Iterator[RequestId]:
-        """The ids of the streams whose filter admits a notification.
-
-        Args:
-            method: The notification.
-            params: Its params; for an update of a resource, they name the resource.
-        """
-        for identifier, (accepted, facts) in self._filters.items():
-            stated = facts.method(method)
-            member = stated.subscription
-            subjects = False if member is None else accepted.get(member, False)
-            if subjects is True or (subjects and params.get(stated.named_by or _URI) in subjects):
-                yield identifier
+    Source: basic/patterns/mrtr (2026-07-28).
+    """
+    for input_request in input_requests.values():
+        wire = to_builtins(input_request)
+        method = revision.input_requests[wire["method"]]
+        check_required_capabilities(method, revision, wire.get("params"), peer_capabilities)

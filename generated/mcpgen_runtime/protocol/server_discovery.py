@@ -7,12 +7,12 @@ Source: basic/versioning (2026-07-28).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeGuard
 
 from msgspec import Raw
 
-from .._wire import is_object, to_builtins
+from .._wire import encode, is_object, to_builtins
 from ..errors import (
     AuthorizationError,
     ConnectFailedError,
@@ -24,15 +24,8 @@ from ..errors import (
     refusal_of,
 )
 from ..facts import Revision, Revisions
-from .lifecycle import (
-    Describe,
-    Session,
-    Step,
-    named_revisions,
-    newest_common,
-    optional_member,
-    sent_capabilities,
-)
+from .client_connection import Step, named_revisions, newest_common, optional_member
+from .lifecycle import Description, Session, sent_capabilities
 from .states import DISCOVER
 
 
@@ -46,7 +39,7 @@ class ServerDiscovery:
 
     method = DISCOVER
 
-    def __init__(self, revisions: Revisions, describe: Describe) -> None:
+    def __init__(self, revisions: Revisions, describe: Callable[[Revision], Description]) -> None:
         self.revision = revisions.newest()
         self._revisions = revisions
         self._describe = describe
@@ -54,8 +47,18 @@ class ServerDiscovery:
         self._insisted = False
 
     def params(self) -> Mapping[str, Any]:
-        """The params of `server/discover`: none besides `_meta`."""
-        return {}
+        """The params of `server/discover`: `_meta` alone."""
+        return {"_meta": self._own_meta(self.revision)}
+
+    def _own_meta(self, revision: Revision) -> Mapping[str, Any]:
+        """The `_meta` of every request."""
+        own, keys = self._describe(revision), revision.facts.meta
+        pairs = {
+            keys.protocol_version: revision.name,
+            keys.client_info: own.info,
+            keys.client_capabilities: own.capabilities,
+        }
+        return {key: value for key, value in pairs.items() if key is not None}
 
     def receive_result(self, result: Any, raw: Raw) -> Session | Step:
         """The session in the newest common revision, or the step that an offered one needs.
@@ -71,6 +74,7 @@ class ServerDiscovery:
         info = meta.get(common.facts.meta.server_info or "")
         if info is None:  # some revisions have it as a member of the result
             info = to_builtins(optional_member(result, "server_info"))
+        own_meta = self._own_meta(common)
         return Session(
             revision=common,
             own_capabilities=self._describe(common).capabilities,
@@ -78,6 +82,8 @@ class ServerDiscovery:
             peer_info=info if is_object(info) else None,
             instructions=optional_member(result, "instructions"),
             supported=offered,
+            own_meta=own_meta,
+            encoded_meta=Raw(encode(own_meta)),
         )
 
     def receive_error(self, error: McpError | None) -> Step:

@@ -12,7 +12,6 @@ from . import models
 
 INITIALIZE: Method[models.InitializeRequestParams, models.InitializeResult] = Method(
     name="initialize",
-    kind="request",
     sender="client",
     params=models.InitializeRequestParams,
     params_required=True,
@@ -22,20 +21,16 @@ INITIALIZE: Method[models.InitializeRequestParams, models.InitializeResult] = Me
 )
 CLIENT_PING: Method[models.RequestParams, models.EmptyResult] = Method(
     name="ping",
-    kind="request",
     sender="client",
     params=models.RequestParams,
-    params_required=False,
     result=models.EmptyResult,
     facts=MethodFacts(idempotent=True, before_initialized=True),
     python_name="ping",
 )
 LIST_RESOURCES: Method[models.PaginatedRequestParams, models.ListResourcesResult] = Method(
     name="resources/list",
-    kind="request",
     sender="client",
     params=models.PaginatedRequestParams,
-    params_required=False,
     result=models.ListResourcesResult,
     capability=("resources",),
     items="resources",
@@ -46,10 +41,8 @@ LIST_RESOURCE_TEMPLATES: Method[
     models.PaginatedRequestParams, models.ListResourceTemplatesResult
 ] = Method(
     name="resources/templates/list",
-    kind="request",
     sender="client",
     params=models.PaginatedRequestParams,
-    params_required=False,
     result=models.ListResourceTemplatesResult,
     capability=("resources",),
     items="resource_templates",
@@ -58,7 +51,6 @@ LIST_RESOURCE_TEMPLATES: Method[
 )
 READ_RESOURCE: Method[models.ReadResourceRequestParams, models.ReadResourceResult] = Method(
     name="resources/read",
-    kind="request",
     sender="client",
     params=models.ReadResourceRequestParams,
     params_required=True,
@@ -69,7 +61,6 @@ READ_RESOURCE: Method[models.ReadResourceRequestParams, models.ReadResourceResul
 )
 SUBSCRIBE: Method[models.SubscribeRequestParams, models.EmptyResult] = Method(
     name="resources/subscribe",
-    kind="request",
     sender="client",
     params=models.SubscribeRequestParams,
     params_required=True,
@@ -80,7 +71,6 @@ SUBSCRIBE: Method[models.SubscribeRequestParams, models.EmptyResult] = Method(
 )
 UNSUBSCRIBE: Method[models.UnsubscribeRequestParams, models.EmptyResult] = Method(
     name="resources/unsubscribe",
-    kind="request",
     sender="client",
     params=models.UnsubscribeRequestParams,
     params_required=True,
@@ -91,10 +81,8 @@ UNSUBSCRIBE: Method[models.UnsubscribeRequestParams, models.EmptyResult] = Metho
 )
 LIST_PROMPTS: Method[models.PaginatedRequestParams, models.ListPromptsResult] = Method(
     name="prompts/list",
-    kind="request",
     sender="client",
     params=models.PaginatedRequestParams,
-    params_required=False,
     result=models.ListPromptsResult,
     capability=("prompts",),
     items="prompts",
@@ -103,7 +91,6 @@ LIST_PROMPTS: Method[models.PaginatedRequestParams, models.ListPromptsResult] = 
 )
 GET_PROMPT: Method[models.GetPromptRequestParams, models.GetPromptResult] = Method(
     name="prompts/get",
-    kind="request",
     sender="client",
     params=models.GetPromptRequestParams,
     params_required=True,
@@ -114,10 +101,8 @@ GET_PROMPT: Method[models.GetPromptRequestParams, models.GetPromptResult] = Meth
 )
 LIST_TOOLS: Method[models.PaginatedRequestParams, models.ListToolsResult] = Method(
     name="tools/list",
-    kind="request",
     sender="client",
     params=models.PaginatedRequestParams,
-    params_required=False,
     result=models.ListToolsResult,
     capability=("tools",),
     items="tools",
@@ -126,7 +111,6 @@ LIST_TOOLS: Method[models.PaginatedRequestParams, models.ListToolsResult] = Meth
 )
 CALL_TOOL: Method[models.CallToolRequestParams, models.CallToolResult] = Method(
     name="tools/call",
-    kind="request",
     sender="client",
     params=models.CallToolRequestParams,
     params_required=True,
@@ -137,7 +121,6 @@ CALL_TOOL: Method[models.CallToolRequestParams, models.CallToolResult] = Method(
 )
 SET_LEVEL: Method[models.SetLevelRequestParams, models.EmptyResult] = Method(
     name="logging/setLevel",
-    kind="request",
     sender="client",
     params=models.SetLevelRequestParams,
     params_required=True,
@@ -148,7 +131,6 @@ SET_LEVEL: Method[models.SetLevelRequestParams, models.EmptyResult] = Method(
 )
 COMPLETE: Method[models.CompleteRequestParams, models.CompleteResult] = Method(
     name="completion/complete",
-    kind="request",
     sender="client",
     params=models.CompleteRequestParams,
     params_required=True,
@@ -158,17 +140,14 @@ COMPLETE: Method[models.CompleteRequestParams, models.CompleteResult] = Method(
 )
 SERVER_PING: Method[models.RequestParams, models.EmptyResult] = Method(
     name="ping",
-    kind="request",
     sender="server",
     params=models.RequestParams,
-    params_required=False,
     result=models.EmptyResult,
     facts=MethodFacts(idempotent=True, before_initialized=True),
     python_name="ping",
 )
 CREATE_MESSAGE: Method[models.CreateMessageRequestParams, models.CreateMessageResult] = Method(
     name="sampling/createMessage",
-    kind="request",
     sender="server",
     params=models.CreateMessageRequestParams,
     params_required=True,
@@ -178,10 +157,8 @@ CREATE_MESSAGE: Method[models.CreateMessageRequestParams, models.CreateMessageRe
 )
 LIST_ROOTS: Method[models.RequestParams, models.ListRootsResult] = Method(
     name="roots/list",
-    kind="request",
     sender="server",
     params=models.RequestParams,
-    params_required=False,
     result=models.ListRootsResult,
     capability=("roots",),
     python_name="list_roots",
@@ -200,7 +177,6 @@ INITIALIZED: Method[models.NotificationParams, None] = Method(
     kind="notification",
     sender="client",
     params=models.NotificationParams,
-    params_required=False,
     result=None,
     python_name="initialized",
 )
@@ -218,7 +194,6 @@ ROOTS_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     kind="notification",
     sender="client",
     params=models.NotificationParams,
-    params_required=False,
     result=None,
     capability=("roots", "listChanged"),
     facts=MethodFacts(routed_by="all"),
@@ -247,7 +222,6 @@ RESOURCE_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     kind="notification",
     sender="server",
     params=models.NotificationParams,
-    params_required=False,
     result=None,
     capability=("resources", "listChanged"),
     facts=MethodFacts(
@@ -272,7 +246,6 @@ PROMPT_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     kind="notification",
     sender="server",
     params=models.NotificationParams,
-    params_required=False,
     result=None,
     capability=("prompts", "listChanged"),
     facts=MethodFacts(invalidates=("prompts/list",), subscription="promptsListChanged"),
@@ -283,7 +256,6 @@ TOOL_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     kind="notification",
     sender="server",
     params=models.NotificationParams,
-    params_required=False,
     result=None,
     capability=("tools", "listChanged"),
     facts=MethodFacts(invalidates=("tools/list",), subscription="toolsListChanged"),
@@ -357,29 +329,17 @@ REVISION = Revision(
     meta_type=models.RequestMetaObject,
     result_types=(),
     facts=revision_facts.Facts(
-        transports=revision_facts.Transports(
-            http_sse=True,
-        ),
+        transports=revision_facts.Transports(http_sse=True),
         methods={
-            "completion/complete": COMPLETE.facts,
-            "initialize": INITIALIZE.facts,
-            "logging/setLevel": SET_LEVEL.facts,
-            "notifications/message": LOGGING_MESSAGE.facts,
-            "notifications/prompts/list_changed": PROMPT_LIST_CHANGED.facts,
-            "notifications/resources/list_changed": RESOURCE_LIST_CHANGED.facts,
-            "notifications/resources/updated": RESOURCE_UPDATED.facts,
-            "notifications/roots/list_changed": ROOTS_LIST_CHANGED.facts,
-            "notifications/tools/list_changed": TOOL_LIST_CHANGED.facts,
-            "ping": SERVER_PING.facts,
-            "prompts/get": GET_PROMPT.facts,
-            "prompts/list": LIST_PROMPTS.facts,
-            "resources/list": LIST_RESOURCES.facts,
-            "resources/read": READ_RESOURCE.facts,
-            "resources/subscribe": SUBSCRIBE.facts,
-            "resources/templates/list": LIST_RESOURCE_TEMPLATES.facts,
-            "resources/unsubscribe": UNSUBSCRIBE.facts,
-            "tools/call": CALL_TOOL.facts,
-            "tools/list": LIST_TOOLS.facts,
+            row.name: row.facts
+            for table in (
+                CLIENT_REQUESTS,
+                SERVER_REQUESTS,
+                CLIENT_NOTIFICATIONS,
+                SERVER_NOTIFICATIONS,
+                INPUT_REQUESTS,
+            )
+            for row in table.values()
         },
     ),
 )

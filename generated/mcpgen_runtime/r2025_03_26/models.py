@@ -13,9 +13,8 @@ from .._wire import Untagged, Variant
 
 
 class Annotations(Struct, kw_only=True, frozen=True):
-    """Hints on how a client should treat an object; from an untrusted server, mere claims.
-
-    Source: server/resources.
+    """Hints on how a client should treat an object; from an untrusted server, mere claims. Source:
+    server/resources.
     """
 
     audience: list[Role] | None = None
@@ -63,9 +62,7 @@ class BlobResourceContents(Struct, kw_only=True, frozen=True):
 
 class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/call"):
     """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
-    `isError`.
-
-    Source: server/tools.
+    `isError`. Source: server/tools.
     """
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
@@ -122,9 +119,7 @@ class CancelledNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/cancelled"
 ):
     """The sender gives up a request it made. The receiver stops work on it and need not answer;
-    `initialize` cannot be cancelled.
-
-    Source: basic/utilities/cancellation.
+    `initialize` cannot be cancelled. Source: basic/utilities/cancellation.
     """
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
@@ -149,9 +144,7 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
 
 class ClientCapabilities(Struct, kw_only=True, frozen=True):
     """What a client can do. An absent field means the feature is unavailable; unknown fields are
-    allowed.
-
-    Source: basic/lifecycle.
+    allowed. Source: basic/lifecycle.
     """
 
     experimental: dict[str, dict[str, Any]] | None = None
@@ -177,9 +170,8 @@ class ClientCapabilitiesRoots(Struct, kw_only=True, frozen=True):
 class CompleteRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="completion/complete"
 ):
-    """Asks for values that could complete what a user has typed so far.
-
-    Source: server/utilities/completion.
+    """Asks for values that could complete what a user has typed so far. Source:
+    server/utilities/completion.
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
@@ -240,9 +232,7 @@ class CreateMessageRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="sampling/createMessage"
 ):
     """Asks the client to run a model. The client picks the model, and its user should see and
-    approve the exchange.
-
-    Source: client/sampling.
+    approve the exchange. Source: client/sampling.
     """
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
@@ -284,10 +274,7 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
-    """What the model said. The user should see it before the server does.
-
-    Source: client/sampling.
-    """
+    """What the model said. The user should see it before the server does. Source: client/sampling."""
 
     content: CreateMessageResultContent
     """What was said."""
@@ -305,7 +292,6 @@ class CreateMessageResult(Struct, kw_only=True, frozen=True):
 
 Cursor: TypeAlias = str
 """Marks a position in a paged list; opaque, not to be parsed, changed or kept across sessions.
-
 Source: server/utilities/pagination.
 """
 
@@ -337,9 +323,8 @@ class Error(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/get"):
-    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
-
-    Source: server/prompts.
+    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602. Source:
+    server/prompts.
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
@@ -411,9 +396,8 @@ class Implementation(Struct, kw_only=True, frozen=True):
 
 
 class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="initialize"):
-    """First request of a client: it proposes a revision and says what the client can do.
-
-    Source: basic/lifecycle.
+    """First request of a client: it proposes a revision and says what the client can do. Source:
+    basic/lifecycle.
     """
 
     method: ClassVar[Literal["initialize"]] = "initialize"
@@ -440,9 +424,8 @@ class InitializeRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class InitializeResult(Struct, kw_only=True, frozen=True):
-    """The server's side of the handshake: the agreed revision and what the server can do.
-
-    Source: basic/lifecycle.
+    """The server's side of the handshake: the agreed revision and what the server can do. Source:
+    basic/lifecycle.
     """
 
     capabilities: ServerCapabilities
@@ -511,9 +494,8 @@ else:
 
 
 JSONRPCBatchRequest: TypeAlias = list[JSONRPCBatchRequestItem]
-"""Several requests and notifications sent as one JSON array; every receiver must accept it.
-
-Source: basic/index.
+"""Several requests and notifications sent as one JSON array; every receiver must accept it. Source:
+basic/index.
 """
 
 
@@ -706,9 +688,7 @@ LoggingLevel: TypeAlias = Literal[
     "alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"
 ]
 """Severity of a log message, as in syslog (RFC 5424); from least to most: debug, info, notice,
-warning, error, critical, alert, emergency.
-
-Source: server/utilities/logging.
+warning, error, critical, alert, emergency. Source: server/utilities/logging.
 """
 
 
@@ -716,7 +696,6 @@ class LoggingMessageNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/message"
 ):
     """A log message of the server. Before the client sets a level, the server decides what to send.
-
     Source: server/utilities/logging.
     """
 
@@ -753,7 +732,6 @@ class ModelHint(Struct, kw_only=True, frozen=True):
 
 class ModelPreferences(Struct, kw_only=True, frozen=True):
     """What the server would like of the model. Advice only: the client weighs it as it sees fit.
-
     Source: client/sampling.
     """
 
@@ -829,9 +807,8 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
 
 
 class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="ping"):
-    """Asks either peer for a sign of life; it is answered at once with an empty result.
-
-    Source: basic/utilities/ping.
+    """Asks either peer for a sign of life; it is answered at once with an empty result. Source:
+    basic/utilities/ping.
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
@@ -846,9 +823,8 @@ class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="pi
 class ProgressNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/progress"
 ):
-    """Reports how far a request has come whose sender supplied a progress token.
-
-    Source: basic/utilities/progress.
+    """Reports how far a request has come whose sender supplied a progress token. Source:
+    basic/utilities/progress.
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
@@ -878,9 +854,7 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
 
 ProgressToken: TypeAlias = str | int
 """Ties progress notifications to a request: a string or an integer, unique among the sender's
-active requests.
-
-Source: basic/utilities/progress.
+active requests. Source: basic/utilities/progress.
 """
 
 
@@ -918,9 +892,7 @@ class PromptListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/prompts/list_changed"
 ):
     """The server's prompts have changed; list them again. It comes unasked if `listChanged` was
-    declared.
-
-    Source: server/prompts.
+    declared. Source: server/prompts.
     """
 
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
@@ -1004,9 +976,7 @@ class Request(Struct, kw_only=True, frozen=True):
 
 RequestId: TypeAlias = str | int
 """Identifies a request within its session: a string or an integer, never null, never reused by its
-sender.
-
-Source: basic/index.
+sender. Source: basic/index.
 """
 
 
@@ -1072,9 +1042,7 @@ class ResourceListChangedNotification(
     tag="notifications/resources/list_changed",
 ):
     """The server's resources have changed; list them again. It comes unasked if `listChanged` was
-    declared.
-
-    Source: server/resources.
+    declared. Source: server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/list_changed"]] = (
@@ -1088,9 +1056,8 @@ class ResourceListChangedNotification(
 
 
 class ResourceReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/resource"):
-    """Names a resource template whose variable is to be completed.
-
-    Source: server/utilities/completion.
+    """Names a resource template whose variable is to be completed. Source:
+    server/utilities/completion.
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
@@ -1100,9 +1067,8 @@ class ResourceReference(Struct, kw_only=True, frozen=True, tag_field="type", tag
 
 
 CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceReference
-"""What the argument belongs to: a prompt or a resource template.
-
-Source: server/utilities/completion.
+"""What the argument belongs to: a prompt or a resource template. Source:
+server/utilities/completion.
 """
 
 
@@ -1129,9 +1095,8 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
 class ResourceUpdatedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/resources/updated"
 ):
-    """A resource that the client subscribed to has changed; read it again.
-
-    Source: server/resources.
+    """A resource that the client subscribed to has changed; read it again. Source:
+    server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
@@ -1153,9 +1118,7 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 Result: TypeAlias = dict[str, Any]
-"""The part that all results have in common; methods add fields of their own.
-
-Source: basic/index.
+"""The part that all results have in common; methods add fields of their own. Source: basic/index.
 """
 
 
@@ -1182,9 +1145,7 @@ Role: TypeAlias = Literal["assistant", "user"]
 
 class Root(Struct, kw_only=True, frozen=True):
     """A directory or file on which the client wants the server to work. Guidance, not access
-    control.
-
-    Source: client/roots.
+    control. Source: client/roots.
     """
 
     uri: str
@@ -1234,9 +1195,7 @@ class SamplingMessage(Struct, kw_only=True, frozen=True):
 
 class ServerCapabilities(Struct, kw_only=True, frozen=True):
     """What a server can do. An absent field means the feature is unavailable; unknown fields are
-    allowed.
-
-    Source: basic/lifecycle.
+    allowed. Source: basic/lifecycle.
     """
 
     completions: dict[str, Any] | None = None
@@ -1322,9 +1281,8 @@ else:
 class SetLevelRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="logging/setLevel"
 ):
-    """Sets the lowest severity of log messages that the client wants.
-
-    Source: server/utilities/logging.
+    """Sets the lowest severity of log messages that the client wants. Source:
+    server/utilities/logging.
     """
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
@@ -1349,9 +1307,8 @@ class SetLevelRequestParams(Struct, kw_only=True, frozen=True):
 class SubscribeRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/subscribe"
 ):
-    """Asks to be told when one resource changes; needs the `subscribe` capability.
-
-    Source: server/resources.
+    """Asks to be told when one resource changes; needs the `subscribe` capability. Source:
+    server/resources.
     """
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
@@ -1388,9 +1345,8 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
 
 
 ContentBlock: TypeAlias = TextContent | ImageContent | AudioContent | EmbeddedResource
-"""One piece of content in a prompt or tool result: text, image, audio or embedded resource.
-
-Source: server/tools.
+"""One piece of content in a prompt or tool result: text, image, audio or embedded resource. Source:
+server/tools.
 """
 
 
@@ -1466,9 +1422,7 @@ class Tool(Struct, kw_only=True, frozen=True):
 
 class ToolAnnotations(Struct, kw_only=True, frozen=True):
     """Hints about a tool. Nothing vouches for them: never decide on them when the server is
-    untrusted.
-
-    Source: server/tools.
+    untrusted. Source: server/tools.
     """
 
     destructive_hint: bool | None = field(name="destructiveHint", default=None)
@@ -1488,9 +1442,7 @@ class ToolListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/tools/list_changed"
 ):
     """The server's tools have changed; list them again. It comes unasked if `listChanged` was
-    declared.
-
-    Source: server/tools.
+    declared. Source: server/tools.
     """
 
     method: ClassVar[Literal["notifications/tools/list_changed"]] = (

@@ -13,9 +13,8 @@ from .._wire import Untagged, Variant, always_sent
 
 
 class Annotations(Struct, kw_only=True, frozen=True):
-    """Hints on how a client should treat an object; from an untrusted server, mere claims.
-
-    Source: server/resources.
+    """Hints on how a client should treat an object; from an untrusted server, mere claims. Source:
+    server/resources.
     """
 
     audience: list[Role] | None = None
@@ -83,9 +82,7 @@ class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="bo
 
 class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/call"):
     """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
-    `isError`.
-
-    Source: server/tools.
+    `isError`. Source: server/tools.
     """
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
@@ -183,9 +180,7 @@ class CancelledNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/cancelled"
 ):
     """The sender gives up a request it made. The receiver stops work on it; `initialize` and tasks
-    cannot be cancelled this way.
-
-    Source: basic/utilities/cancellation.
+    cannot be cancelled this way. Source: basic/utilities/cancellation.
     """
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
@@ -209,9 +204,7 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
 
 class ClientCapabilities(Struct, kw_only=True, frozen=True):
     """What a client can do. An absent field means the feature is unavailable; unknown fields are
-    allowed.
-
-    Source: basic/lifecycle.
+    allowed. Source: basic/lifecycle.
     """
 
     elicitation: ClientCapabilitiesElicitation | None = None
@@ -230,9 +223,8 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
-    """Ways in which the client can ask its user; none given means form mode.
-
-    Source: client/elicitation.
+    """Ways in which the client can ask its user; none given means form mode. Source:
+    client/elicitation.
     """
 
     form: dict[str, Any] | None = None
@@ -294,9 +286,8 @@ class ClientCapabilitiesTasksRequestsSampling(Struct, kw_only=True, frozen=True)
 class CompleteRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="completion/complete"
 ):
-    """Asks for values that could complete what a user has typed so far.
-
-    Source: server/utilities/completion.
+    """Asks for values that could complete what a user has typed so far. Source:
+    server/utilities/completion.
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
@@ -362,9 +353,7 @@ class CreateMessageRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="sampling/createMessage"
 ):
     """Asks the client to run a model. The client picks the model, and its user should see and
-    approve the exchange.
-
-    Source: client/sampling.
+    approve the exchange. Source: client/sampling.
     """
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
@@ -412,10 +401,7 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
-    """What the model said. The user should see it before the server does.
-
-    Source: client/sampling.
-    """
+    """What the model said. The user should see it before the server does. Source: client/sampling."""
 
     content: CreateMessageResultContent
     """What was said: one piece of content or a list of them."""
@@ -433,9 +419,7 @@ class CreateMessageResult(Struct, kw_only=True, frozen=True):
 
 class CreateTaskResult(Struct, kw_only=True, frozen=True):
     """First answer to a request carried out as a task; the real result is fetched with
-    `tasks/result`.
-
-    Source: basic/utilities/tasks.
+    `tasks/result`. Source: basic/utilities/tasks.
     """
 
     task: Task
@@ -448,9 +432,7 @@ class CreateTaskResult(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     CallToolResultResponseResult: TypeAlias = CallToolResult | CreateTaskResult
-    """Answer to `tools/call`: the tool's result, or a demand for more input.
-
-    Source: server/tools.
+    """Answer to `tools/call`: the tool's result, or a demand for more input. Source: server/tools.
     """
 else:
 
@@ -463,9 +445,8 @@ else:
 
 if TYPE_CHECKING:
     CreateMessageResultResponseResult: TypeAlias = CreateMessageResult | CreateTaskResult
-    """What may answer a sampling request: the message, or a task that will have it.
-
-    Source: client/sampling.
+    """What may answer a sampling request: the message, or a task that will have it. Source:
+    client/sampling.
     """
 else:
 
@@ -478,7 +459,6 @@ else:
 
 Cursor: TypeAlias = str
 """Marks a position in a paged list; opaque, not to be parsed, changed or kept across sessions.
-
 Source: server/utilities/pagination.
 """
 
@@ -486,9 +466,8 @@ Source: server/utilities/pagination.
 class ElicitRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="elicitation/create"
 ):
-    """Asks the client's user for something: data in a form, or an act on a web page.
-
-    Source: client/elicitation.
+    """Asks the client's user for something: data in a form, or an act on a web page. Source:
+    client/elicitation.
     """
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
@@ -499,9 +478,8 @@ class ElicitRequest(
 
 
 class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
-    """Params of `elicitation/create` in form mode; never for secrets, which need URL mode.
-
-    Source: client/elicitation.
+    """Params of `elicitation/create` in form mode; never for secrets, which need URL mode. Source:
+    client/elicitation.
     """
 
     message: str
@@ -535,7 +513,6 @@ class ElicitRequestFormParamsRequestedSchema(
 
 class ElicitRequestURLParams(Struct, kw_only=True, frozen=True, tag_field="mode", tag="url"):
     """Params of `elicitation/create` in URL mode, for what must not pass through the client.
-
     Source: client/elicitation.
     """
 
@@ -558,7 +535,6 @@ class ElicitRequestURLParams(Struct, kw_only=True, frozen=True, tag_field="mode"
 if TYPE_CHECKING:
     ElicitRequestParams: TypeAlias = ElicitRequestURLParams | ElicitRequestFormParams
     """Params of `elicitation/create`, in form mode or URL mode; without `mode` it is form mode.
-
     Source: client/elicitation.
     """
 else:
@@ -585,16 +561,14 @@ class ElicitResult(Struct, kw_only=True, frozen=True):
 
 ElicitResultContent: TypeAlias = list[str] | str | int | float | bool
 """Value of one form field: a string, number, boolean, or the chosen strings of a multiple choice.
-
 Source: client/elicitation.
 """
 
 
 if TYPE_CHECKING:
     ElicitResultResponseResult: TypeAlias = ElicitResult | CreateTaskResult
-    """What may answer an elicitation: the user's reaction, or a task that will have it.
-
-    Source: client/elicitation.
+    """What may answer an elicitation: the user's reaction, or a task that will have it. Source:
+    client/elicitation.
     """
 else:
 
@@ -609,7 +583,6 @@ class ElicitationCompleteNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/elicitation/complete"
 ):
     """What a user was sent to do on a web page is done; the client may retry what waited for it.
-
     Source: client/elicitation.
     """
 
@@ -654,9 +627,8 @@ class Error(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/get"):
-    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
-
-    Source: server/prompts.
+    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602. Source:
+    server/prompts.
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
@@ -698,9 +670,8 @@ class GetPromptResult(Struct, kw_only=True, frozen=True):
 class GetTaskPayloadRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="tasks/result"
 ):
-    """Fetches the real result of a task; the answer waits until the task has ended.
-
-    Source: basic/utilities/tasks.
+    """Fetches the real result of a task; the answer waits until the task has ended. Source:
+    basic/utilities/tasks.
     """
 
     method: ClassVar[Literal["tasks/result"]] = "tasks/result"
@@ -718,17 +689,15 @@ class GetTaskPayloadRequestParams(Struct, kw_only=True, frozen=True):
 
 
 GetTaskPayloadResult: TypeAlias = dict[str, Any]
-"""The real result of a task: what its request would have returned, e.g. a `CallToolResult`.
-
-Source: basic/utilities/tasks.
+"""The real result of a task: what its request would have returned, e.g. a `CallToolResult`. Source:
+basic/utilities/tasks.
 """
 
 
 if TYPE_CHECKING:
     GetTaskPayloadResultResponseResult: TypeAlias = CreateMessageResult | ElicitResult
-    """What a finished task had to give: the result of the request that it was made for.
-
-    Source: basic/utilities/tasks.
+    """What a finished task had to give: the result of the request that it was made for. Source:
+    basic/utilities/tasks.
     """
 else:
 
@@ -832,9 +801,8 @@ class Implementation(Struct, kw_only=True, frozen=True):
 
 
 class InitializeRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="initialize"):
-    """First request of a client: it proposes a revision and says what the client can do.
-
-    Source: basic/lifecycle.
+    """First request of a client: it proposes a revision and says what the client can do. Source:
+    basic/lifecycle.
     """
 
     method: ClassVar[Literal["initialize"]] = "initialize"
@@ -858,9 +826,8 @@ class InitializeRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class InitializeResult(Struct, kw_only=True, frozen=True):
-    """The server's side of the handshake: the agreed revision and what the server can do.
-
-    Source: basic/lifecycle.
+    """The server's side of the handshake: the agreed revision and what the server can do. Source:
+    basic/lifecycle.
     """
 
     capabilities: ServerCapabilities
@@ -954,9 +921,7 @@ else:
 
 class LegacyTitledEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="string"):
     """The old form field for a choice of one, with labels beside the values. Use
-    `TitledSingleSelectEnumSchema`.
-
-    Source: client/elicitation.
+    `TitledSingleSelectEnumSchema`. Source: client/elicitation.
     """
 
     type: ClassVar[Literal["string"]] = "string"
@@ -1125,9 +1090,7 @@ LoggingLevel: TypeAlias = Literal[
     "alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"
 ]
 """Severity of a log message, as in syslog (RFC 5424); from least to most: debug, info, notice,
-warning, error, critical, alert, emergency.
-
-Source: server/utilities/logging.
+warning, error, critical, alert, emergency. Source: server/utilities/logging.
 """
 
 
@@ -1135,7 +1098,6 @@ class LoggingMessageNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/message"
 ):
     """A log message of the server. Before the client sets a level, the server decides what to send.
-
     Source: server/utilities/logging.
     """
 
@@ -1169,7 +1131,6 @@ class ModelHint(Struct, kw_only=True, frozen=True):
 
 class ModelPreferences(Struct, kw_only=True, frozen=True):
     """What the server would like of the model. Advice only: the client weighs it as it sees fit.
-
     Source: client/sampling.
     """
 
@@ -1259,9 +1220,8 @@ class PaginatedResult(Struct, kw_only=True, frozen=True):
 
 
 class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="ping"):
-    """Asks either peer for a sign of life; it is answered at once with an empty result.
-
-    Source: basic/utilities/ping.
+    """Asks either peer for a sign of life; it is answered at once with an empty result. Source:
+    basic/utilities/ping.
     """
 
     method: ClassVar[Literal["ping"]] = "ping"
@@ -1274,9 +1234,8 @@ class PingRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="pi
 class ProgressNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/progress"
 ):
-    """Reports how far a request has come whose sender supplied a progress token.
-
-    Source: basic/utilities/progress.
+    """Reports how far a request has come whose sender supplied a progress token. Source:
+    basic/utilities/progress.
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
@@ -1303,9 +1262,7 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
 
 ProgressToken: TypeAlias = str | int
 """Ties progress notifications to a request: a string or an integer, unique among the sender's
-active requests.
-
-Source: basic/utilities/progress.
+active requests. Source: basic/utilities/progress.
 """
 
 
@@ -1343,9 +1300,7 @@ class PromptListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/prompts/list_changed"
 ):
     """The server's prompts have changed; list them again. It comes unasked if `listChanged` was
-    declared.
-
-    Source: server/prompts.
+    declared. Source: server/prompts.
     """
 
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
@@ -1417,9 +1372,7 @@ class ReadResourceResult(Struct, kw_only=True, frozen=True):
 
 class RelatedTaskMetadata(Struct, kw_only=True, frozen=True):
     """Says to which task a message belongs; the value of `io.modelcontextprotocol/related-task` in
-    `_meta`.
-
-    Source: basic/utilities/tasks.
+    `_meta`. Source: basic/utilities/tasks.
     """
 
     task_id: str = field(name="taskId")
@@ -1436,9 +1389,7 @@ class Request(Struct, kw_only=True, frozen=True):
 
 RequestId: TypeAlias = str | int
 """Identifies a request within its session: a string or an integer, never null, never reused by its
-sender.
-
-Source: basic/index.
+sender. Source: basic/index.
 """
 
 
@@ -1498,7 +1449,6 @@ class ResourceContents(Struct, kw_only=True, frozen=True):
 
 class ResourceLink(Struct, kw_only=True, frozen=True, tag_field="type", tag="resource_link"):
     """A pointer to a resource, which the client may read. `resources/list` need not mention it.
-
     Source: server/tools.
     """
 
@@ -1532,9 +1482,7 @@ class ResourceListChangedNotification(
     tag="notifications/resources/list_changed",
 ):
     """The server's resources have changed; list them again. It comes unasked if `listChanged` was
-    declared.
-
-    Source: server/resources.
+    declared. Source: server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/list_changed"]] = (
@@ -1578,9 +1526,8 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
 class ResourceTemplateReference(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/resource"
 ):
-    """Names a resource template whose variable is to be completed.
-
-    Source: server/utilities/completion.
+    """Names a resource template whose variable is to be completed. Source:
+    server/utilities/completion.
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
@@ -1590,18 +1537,16 @@ class ResourceTemplateReference(
 
 
 CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
-"""What the argument belongs to: a prompt or a resource template.
-
-Source: server/utilities/completion.
+"""What the argument belongs to: a prompt or a resource template. Source:
+server/utilities/completion.
 """
 
 
 class ResourceUpdatedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/resources/updated"
 ):
-    """A resource that the client subscribed to has changed; read it again.
-
-    Source: server/resources.
+    """A resource that the client subscribed to has changed; read it again. Source:
+    server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
@@ -1620,9 +1565,7 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 Result: TypeAlias = dict[str, Any]
-"""The part that all results have in common; methods add fields of their own.
-
-Source: basic/index.
+"""The part that all results have in common; methods add fields of their own. Source: basic/index.
 """
 
 
@@ -1673,9 +1616,7 @@ Role: TypeAlias = Literal["assistant", "user"]
 
 class Root(Struct, kw_only=True, frozen=True):
     """A directory or file on which the client wants the server to work. Guidance, not access
-    control.
-
-    Source: client/roots.
+    control. Source: client/roots.
     """
 
     uri: str
@@ -1712,9 +1653,7 @@ class SamplingMessage(Struct, kw_only=True, frozen=True):
 
 class ServerCapabilities(Struct, kw_only=True, frozen=True):
     """What a server can do. An absent field means the feature is unavailable; unknown fields are
-    allowed.
-
-    Source: basic/lifecycle.
+    allowed. Source: basic/lifecycle.
     """
 
     completions: dict[str, Any] | None = None
@@ -1853,9 +1792,8 @@ else:
 class SetLevelRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="logging/setLevel"
 ):
-    """Sets the lowest severity of log messages that the client wants.
-
-    Source: server/utilities/logging.
+    """Sets the lowest severity of log messages that the client wants. Source:
+    server/utilities/logging.
     """
 
     method: ClassVar[Literal["logging/setLevel"]] = "logging/setLevel"
@@ -1896,9 +1834,8 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
 class SubscribeRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/subscribe"
 ):
-    """Asks to be told when one resource changes; needs the `subscribe` capability.
-
-    Source: server/resources.
+    """Asks to be told when one resource changes; needs the `subscribe` capability. Source:
+    server/resources.
     """
 
     method: ClassVar[Literal["resources/subscribe"]] = "resources/subscribe"
@@ -1918,9 +1855,8 @@ class SubscribeRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class Task(Struct, kw_only=True, frozen=True):
-    """A request that is carried out in the background, and how it stands.
-
-    Source: basic/utilities/tasks.
+    """A request that is carried out in the background, and how it stands. Source:
+    basic/utilities/tasks.
     """
 
     created_at: str = field(name="createdAt")
@@ -1961,18 +1897,15 @@ class TaskMetadata(Struct, kw_only=True, frozen=True):
 
 TaskStatus: TypeAlias = Literal["cancelled", "completed", "failed", "input_required", "working"]
 """How a task stands: `working` or `input_required`, then for good `completed`, `failed` or
-`cancelled`.
-
-Source: basic/utilities/tasks.
+`cancelled`. Source: basic/utilities/tasks.
 """
 
 
 class TaskStatusNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/tasks/status"
 ):
-    """The status of a task has changed. It may never come, so keep polling.
-
-    Source: basic/utilities/tasks.
+    """The status of a task has changed. It may never come, so keep polling. Source:
+    basic/utilities/tasks.
     """
 
     method: ClassVar[Literal["notifications/tasks/status"]] = "notifications/tasks/status"
@@ -2029,9 +1962,7 @@ ContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 )
 """One piece of content in a prompt or tool result: text, image, audio, resource link or embedded
-resource.
-
-Source: server/tools.
+resource. Source: server/tools.
 """
 
 
@@ -2168,9 +2099,7 @@ class Tool(Struct, kw_only=True, frozen=True):
 
 class ToolAnnotations(Struct, kw_only=True, frozen=True):
     """Hints about a tool. Nothing vouches for them: never decide on them when the server is
-    untrusted.
-
-    Source: server/tools.
+    untrusted. Source: server/tools.
     """
 
     destructive_hint: bool | None = field(name="destructiveHint", default=None)
@@ -2208,9 +2137,7 @@ class ToolListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/tools/list_changed"
 ):
     """The server's tools have changed; list them again. It comes unasked if `listChanged` was
-    declared.
-
-    Source: server/tools.
+    declared. Source: server/tools.
     """
 
     method: ClassVar[Literal["notifications/tools/list_changed"]] = (
@@ -2271,7 +2198,6 @@ SamplingMessageContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
 )
 """One piece of content in a conversation with a model: text, image, audio, tool use or tool result.
-
 Source: client/sampling.
 """
 
@@ -2302,7 +2228,6 @@ class URLElicitationRequiredError(
     Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"
 ):
     """Error response -32042: the request cannot go on before the user has visited some web pages.
-
     Source: client/elicitation.
     """
 
@@ -2443,9 +2368,8 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """A form field for a choice: one or several, with or without labels.
-
-    Source: client/elicitation.
+    """A form field for a choice: one or several, with or without labels. Source:
+    client/elicitation.
     """
 else:
 
@@ -2478,9 +2402,7 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """Schema of one form field: text, number, yes or no, or a choice.
-
-    Source: client/elicitation.
+    """Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation.
     """
 else:
 

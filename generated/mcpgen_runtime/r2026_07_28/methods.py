@@ -12,7 +12,6 @@ from . import models
 
 DISCOVER: Method[models.RequestParams, models.DiscoverResult] = Method(
     name="server/discover",
-    kind="request",
     sender="client",
     params=models.RequestParams,
     params_required=True,
@@ -22,7 +21,6 @@ DISCOVER: Method[models.RequestParams, models.DiscoverResult] = Method(
 )
 LIST_RESOURCES: Method[models.PaginatedRequestParams, models.ListResourcesResult] = Method(
     name="resources/list",
-    kind="request",
     sender="client",
     params=models.PaginatedRequestParams,
     params_required=True,
@@ -36,7 +34,6 @@ LIST_RESOURCE_TEMPLATES: Method[
     models.PaginatedRequestParams, models.ListResourceTemplatesResult
 ] = Method(
     name="resources/templates/list",
-    kind="request",
     sender="client",
     params=models.PaginatedRequestParams,
     params_required=True,
@@ -49,7 +46,6 @@ LIST_RESOURCE_TEMPLATES: Method[
 READ_RESOURCE: Method[models.ReadResourceRequestParams, models.ReadResourceResultResponseResult] = (
     Method(
         name="resources/read",
-        kind="request",
         sender="client",
         params=models.ReadResourceRequestParams,
         params_required=True,
@@ -65,7 +61,6 @@ SUBSCRIPTIONS_LISTEN: Method[
     models.SubscriptionsListenRequestParams, models.SubscriptionsListenResult
 ] = Method(
     name="subscriptions/listen",
-    kind="request",
     sender="client",
     params=models.SubscriptionsListenRequestParams,
     params_required=True,
@@ -74,7 +69,6 @@ SUBSCRIPTIONS_LISTEN: Method[
 )
 LIST_PROMPTS: Method[models.PaginatedRequestParams, models.ListPromptsResult] = Method(
     name="prompts/list",
-    kind="request",
     sender="client",
     params=models.PaginatedRequestParams,
     params_required=True,
@@ -86,7 +80,6 @@ LIST_PROMPTS: Method[models.PaginatedRequestParams, models.ListPromptsResult] = 
 )
 GET_PROMPT: Method[models.GetPromptRequestParams, models.GetPromptResultResponseResult] = Method(
     name="prompts/get",
-    kind="request",
     sender="client",
     params=models.GetPromptRequestParams,
     params_required=True,
@@ -99,7 +92,6 @@ GET_PROMPT: Method[models.GetPromptRequestParams, models.GetPromptResultResponse
 )
 LIST_TOOLS: Method[models.PaginatedRequestParams, models.ListToolsResult] = Method(
     name="tools/list",
-    kind="request",
     sender="client",
     params=models.PaginatedRequestParams,
     params_required=True,
@@ -111,7 +103,6 @@ LIST_TOOLS: Method[models.PaginatedRequestParams, models.ListToolsResult] = Meth
 )
 CALL_TOOL: Method[models.CallToolRequestParams, models.CallToolResultResponseResult] = Method(
     name="tools/call",
-    kind="request",
     sender="client",
     params=models.CallToolRequestParams,
     params_required=True,
@@ -129,7 +120,6 @@ CALL_TOOL: Method[models.CallToolRequestParams, models.CallToolResultResponseRes
 )
 COMPLETE: Method[models.CompleteRequestParams, models.CompleteResult] = Method(
     name="completion/complete",
-    kind="request",
     sender="client",
     params=models.CompleteRequestParams,
     params_required=True,
@@ -170,7 +160,6 @@ RESOURCE_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     kind="notification",
     sender="server",
     params=models.NotificationParams,
-    params_required=False,
     result=None,
     capability=("resources", "listChanged"),
     facts=MethodFacts(
@@ -206,7 +195,6 @@ PROMPT_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     kind="notification",
     sender="server",
     params=models.NotificationParams,
-    params_required=False,
     result=None,
     capability=("prompts", "listChanged"),
     facts=MethodFacts(invalidates=("prompts/list",), subscription="promptsListChanged"),
@@ -217,7 +205,6 @@ TOOL_LIST_CHANGED: Method[models.NotificationParams, None] = Method(
     kind="notification",
     sender="server",
     params=models.NotificationParams,
-    params_required=False,
     result=None,
     capability=("tools", "listChanged"),
     facts=MethodFacts(invalidates=("tools/list",), subscription="toolsListChanged"),
@@ -236,7 +223,6 @@ LOGGING_MESSAGE: Method[models.LoggingMessageNotificationParams, None] = Method(
 )
 CREATE_MESSAGE: Method[models.CreateMessageRequestParams, models.CreateMessageResult] = Method(
     name="sampling/createMessage",
-    kind="request",
     sender="server",
     params=models.CreateMessageRequestParams,
     params_required=True,
@@ -246,17 +232,14 @@ CREATE_MESSAGE: Method[models.CreateMessageRequestParams, models.CreateMessageRe
 )
 LIST_ROOTS: Method[models.ListRootsRequestParams, models.ListRootsResult] = Method(
     name="roots/list",
-    kind="request",
     sender="server",
     params=models.ListRootsRequestParams,
-    params_required=False,
     result=models.ListRootsResult,
     capability=("roots",),
     python_name="list_roots",
 )
 ELICIT: Method[models.ElicitRequestParams, models.ElicitResult] = Method(
     name="elicitation/create",
-    kind="request",
     sender="server",
     params=models.ElicitRequestParams,
     params_required=True,
@@ -316,9 +299,7 @@ REVISION = Revision(
     meta_type=models.RequestMetaObject,
     result_types=("complete", "input_required"),
     facts=revision_facts.Facts(
-        transports=revision_facts.Transports(
-            streamable_http="stateless",
-        ),
+        transports=revision_facts.Transports(streamable_http="stateless"),
         headers=revision_facts.Headers(
             protocol_version="MCP-Protocol-Version",
             method="Mcp-Method",
@@ -333,9 +314,7 @@ REVISION = Revision(
             cancellation="close",
         ),
         authorization=revision_facts.AuthorizationFacts(
-            step_up="union",
-            application_type=True,
-            offline_access=True,
+            step_up="union", application_type=True, offline_access=True
         ),
         errors=revision_facts.ErrorCodes(
             resource_not_found=-32602,
@@ -364,20 +343,17 @@ REVISION = Revision(
             subscription_id="io.modelcontextprotocol/subscriptionId",
         ),
         methods={
-            "completion/complete": COMPLETE.facts,
-            "notifications/message": LOGGING_MESSAGE.facts,
-            "notifications/prompts/list_changed": PROMPT_LIST_CHANGED.facts,
-            "notifications/resources/list_changed": RESOURCE_LIST_CHANGED.facts,
-            "notifications/resources/updated": RESOURCE_UPDATED.facts,
-            "notifications/tools/list_changed": TOOL_LIST_CHANGED.facts,
-            "prompts/get": GET_PROMPT.facts,
-            "prompts/list": LIST_PROMPTS.facts,
-            "resources/list": LIST_RESOURCES.facts,
-            "resources/read": READ_RESOURCE.facts,
-            "resources/templates/list": LIST_RESOURCE_TEMPLATES.facts,
-            "server/discover": DISCOVER.facts,
-            "tools/call": CALL_TOOL.facts,
-            "tools/list": LIST_TOOLS.facts,
+            **{
+                row.name: row.facts
+                for table in (
+                    CLIENT_REQUESTS,
+                    SERVER_REQUESTS,
+                    CLIENT_NOTIFICATIONS,
+                    SERVER_NOTIFICATIONS,
+                    INPUT_REQUESTS,
+                )
+                for row in table.values()
+            },
             "notifications/tasks": MethodFacts(
                 extension=True, named_by="taskId", subscription="taskIds"
             ),

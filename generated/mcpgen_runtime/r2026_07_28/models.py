@@ -13,9 +13,8 @@ from .._wire import Untagged, Variant, always_sent
 
 
 class Annotations(Struct, kw_only=True, frozen=True):
-    """Hints on how a client should treat an object; from an untrusted server, mere claims.
-
-    Source: server/resources.
+    """Hints on how a client should treat an object; from an untrusted server, mere claims. Source:
+    server/resources.
     """
 
     audience: list[Role] | None = None
@@ -101,9 +100,7 @@ class CacheableResult(Struct, kw_only=True, frozen=True):
 
 class CallToolRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="tools/call"):
     """Runs a tool. An unknown tool is error -32602; a failure inside the tool is a result with
-    `isError`.
-
-    Source: server/tools.
+    `isError`. Source: server/tools.
     """
 
     method: ClassVar[Literal["tools/call"]] = "tools/call"
@@ -174,9 +171,7 @@ class CancelledNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/cancelled"
 ):
     """The client gives up a request it made, or (stdio) the server ends a `subscriptions/listen`
-    stream. Over HTTP, closing the stream says the same.
-
-    Source: basic/patterns/cancellation.
+    stream. Over HTTP, closing the stream says the same. Source: basic/patterns/cancellation.
     """
 
     method: ClassVar[Literal["notifications/cancelled"]] = "notifications/cancelled"
@@ -199,9 +194,7 @@ class CancelledNotificationParams(Struct, kw_only=True, frozen=True):
 
 class ClientCapabilities(Struct, kw_only=True, frozen=True):
     """What a client can do for one request. An absent field means the feature is unavailable;
-    unknown fields are allowed.
-
-    Source: basic/index.
+    unknown fields are allowed. Source: basic/index.
     """
 
     elicitation: ClientCapabilitiesElicitation | None = None
@@ -222,9 +215,8 @@ class ClientCapabilities(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
-    """Ways in which the client can ask its user; none given means form mode.
-
-    Source: client/elicitation.
+    """Ways in which the client can ask its user; none given means form mode. Source:
+    client/elicitation.
     """
 
     form: JSONObject | None = None
@@ -234,9 +226,8 @@ class ClientCapabilitiesElicitation(Struct, kw_only=True, frozen=True):
 
 
 class ClientCapabilitiesSampling(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. Optional parts of sampling that the client supports.
-
-    Source: client/sampling.
+    """Deprecated in this revision. Optional parts of sampling that the client supports. Source:
+    client/sampling.
     """
 
     context: JSONObject | None = None
@@ -252,9 +243,8 @@ ClientNotification: TypeAlias = CancelledNotification
 class CompleteRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="completion/complete"
 ):
-    """Asks for values that could complete what a user has typed so far.
-
-    Source: server/utilities/completion.
+    """Asks for values that could complete what a user has typed so far. Source:
+    server/utilities/completion.
     """
 
     method: ClassVar[Literal["completion/complete"]] = "completion/complete"
@@ -330,9 +320,7 @@ class CreateMessageRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="sampling/createMessage"
 ):
     """Deprecated in this revision. Asks the client to run a model, with its user's approval;
-    travels inside an `InputRequiredResult`, without an id.
-
-    Source: client/sampling.
+    travels inside an `InputRequiredResult`, without an id. Source: client/sampling.
     """
 
     method: ClassVar[Literal["sampling/createMessage"]] = "sampling/createMessage"
@@ -381,9 +369,7 @@ class CreateMessageRequestParams(Struct, kw_only=True, frozen=True):
 
 class CreateMessageResult(Struct, kw_only=True, frozen=True):
     """Deprecated in this revision. What the model said; travels inside the `inputResponses` of a
-    retry.
-
-    Source: client/sampling.
+    retry. Source: client/sampling.
     """
 
     content: CreateMessageResultContent
@@ -402,17 +388,13 @@ class CreateMessageResult(Struct, kw_only=True, frozen=True):
 
 Cursor: TypeAlias = str
 """Marks a position in a paged list; opaque, not to be parsed or changed; the empty string is a
-valid one.
-
-Source: server/utilities/pagination.
+valid one. Source: server/utilities/pagination.
 """
 
 
 class DiscoverRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="server/discover"):
     """Asks which revisions and features a server has. Every server answers it; no client must send
-    it.
-
-    Source: server/discover.
+    it. Source: server/discover.
     """
 
     method: ClassVar[Literal["server/discover"]] = "server/discover"
@@ -457,9 +439,7 @@ class ElicitRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="elicitation/create"
 ):
     """Asks the client's user for data in a form or an act on a web page; travels inside an
-    `InputRequiredResult`, without an id.
-
-    Source: client/elicitation.
+    `InputRequiredResult`, without an id. Source: client/elicitation.
     """
 
     method: ClassVar[Literal["elicitation/create"]] = "elicitation/create"
@@ -472,9 +452,8 @@ class ElicitRequest(
 
 
 class ElicitRequestFormParams(Struct, kw_only=True, frozen=True):
-    """Params of `elicitation/create` in form mode; never for secrets, which need URL mode.
-
-    Source: client/elicitation.
+    """Params of `elicitation/create` in form mode; never for secrets, which need URL mode. Source:
+    client/elicitation.
     """
 
     message: str
@@ -506,7 +485,6 @@ class ElicitRequestFormParamsRequestedSchema(
 
 class ElicitRequestURLParams(Struct, kw_only=True, frozen=True, tag_field="mode", tag="url"):
     """Params of `elicitation/create` in URL mode, for what must not pass through the client.
-
     Source: client/elicitation.
     """
 
@@ -526,7 +504,6 @@ class ElicitRequestURLParams(Struct, kw_only=True, frozen=True, tag_field="mode"
 if TYPE_CHECKING:
     ElicitRequestParams: TypeAlias = ElicitRequestFormParams | ElicitRequestURLParams
     """Params of `elicitation/create`, in form mode or URL mode; without `mode` it is form mode.
-
     Source: client/elicitation.
     """
 else:
@@ -540,9 +517,7 @@ else:
 
 class ElicitResult(Struct, kw_only=True, frozen=True):
     """What the user decided, and the data of the form; travels inside the `inputResponses` of a
-    retry.
-
-    Source: client/elicitation.
+    retry. Source: client/elicitation.
     """
 
     action: Literal["accept", "cancel", "decline"]
@@ -558,7 +533,6 @@ class ElicitResult(Struct, kw_only=True, frozen=True):
 
 ElicitResultContent: TypeAlias = list[str] | str | int | float | bool
 """Value of one form field: a string, number, boolean, or the chosen strings of a multiple choice.
-
 Source: client/elicitation.
 """
 
@@ -590,9 +564,8 @@ class Error(Struct, kw_only=True, frozen=True):
 
 
 class GetPromptRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="prompts/get"):
-    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602.
-
-    Source: server/prompts.
+    """Fetches a prompt, filled in. An unknown prompt or a missing argument is error -32602. Source:
+    server/prompts.
     """
 
     method: ClassVar[Literal["prompts/get"]] = "prompts/get"
@@ -645,9 +618,7 @@ class GetPromptResultResponse(Struct, kw_only=True, frozen=True, tag_field="json
 
 class HeaderMismatchError(Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"):
     """Error response -32020: HTTP headers are missing, malformed or contradict the body. HTTP
-    status 400.
-
-    Source: basic/transports/streamable-http.
+    status 400. Source: basic/transports/streamable-http.
     """
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
@@ -724,9 +695,7 @@ class Implementation(Struct, kw_only=True, frozen=True):
 
 class InputRequiredResult(Struct, kw_only=True, frozen=True):
     """Not an answer yet: the client gathers the input asked for and retries under a new id. It has
-    questions, state or both.
-
-    Source: basic/patterns/mrtr.
+    questions, state or both. Source: basic/patterns/mrtr.
     """
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -741,9 +710,7 @@ class InputRequiredResult(Struct, kw_only=True, frozen=True):
 
 if TYPE_CHECKING:
     CallToolResultResponseResult: TypeAlias = InputRequiredResult | CallToolResult
-    """Answer to `tools/call`: the tool's result, or a demand for more input.
-
-    Source: server/tools.
+    """Answer to `tools/call`: the tool's result, or a demand for more input. Source: server/tools.
     """
 else:
 
@@ -794,9 +761,7 @@ class InternalError(Struct, kw_only=True, frozen=True):
 
 class InvalidParamsError(Struct, kw_only=True, frozen=True):
     """Error -32602: the params are wrong, e.g. an unknown tool, prompt or resource, a missing
-    argument or a bad cursor.
-
-    Source: basic/index.
+    argument or a bad cursor. Source: basic/index.
     """
 
     message: str
@@ -898,9 +863,7 @@ JSONValue: TypeAlias = Any
 
 class LegacyTitledEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="string"):
     """The old form field for a choice of one, with labels beside the values. Use
-    `TitledSingleSelectEnumSchema`.
-
-    Source: client/elicitation.
+    `TitledSingleSelectEnumSchema`. Source: client/elicitation.
     """
 
     type: ClassVar[Literal["string"]] = "string"
@@ -1044,9 +1007,7 @@ class ListResourcesResultResponse(
 
 class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", tag="roots/list"):
     """Deprecated in this revision. Asks the client for its roots; travels inside an
-    `InputRequiredResult`, without an id.
-
-    Source: client/roots.
+    `InputRequiredResult`, without an id. Source: client/roots.
     """
 
     method: ClassVar[Literal["roots/list"]] = "roots/list"
@@ -1059,16 +1020,13 @@ class ListRootsRequest(Struct, kw_only=True, frozen=True, tag_field="method", ta
 
 
 InputRequest: TypeAlias = CreateMessageRequest | ListRootsRequest | ElicitRequest
-"""A question that a server puts to a client in a result: elicitation, sampling or roots.
-
-Source: basic/patterns/mrtr.
+"""A question that a server puts to a client in a result: elicitation, sampling or roots. Source:
+basic/patterns/mrtr.
 """
 
 
 InputRequests: TypeAlias = dict[str, InputRequest]
-"""Questions of a server to a client, under keys that the server chose.
-
-Source: basic/patterns/mrtr.
+"""Questions of a server to a client, under keys that the server chose. Source: basic/patterns/mrtr.
 """
 
 
@@ -1081,9 +1039,7 @@ class ListRootsRequestParams(Struct, kw_only=True, frozen=True):
 
 class ListRootsResult(Struct, kw_only=True, frozen=True):
     """Deprecated in this revision. The client's roots; travels inside the `inputResponses` of a
-    retry.
-
-    Source: client/roots.
+    retry. Source: client/roots.
     """
 
     roots: list[Root]
@@ -1153,9 +1109,7 @@ LoggingLevel: TypeAlias = Literal[
     "alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"
 ]
 """Deprecated in this revision. Severity of a log message (RFC 5424), rising: debug, info, notice,
-warning, error, critical, alert, emergency.
-
-Source: server/utilities/logging.
+warning, error, critical, alert, emergency. Source: server/utilities/logging.
 """
 
 
@@ -1163,9 +1117,7 @@ class LoggingMessageNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/message"
 ):
     """Deprecated in this revision. A log message about one request, sent only if the metadata of
-    that request sets a log level.
-
-    Source: server/utilities/logging.
+    that request sets a log level. Source: server/utilities/logging.
     """
 
     method: ClassVar[Literal["notifications/message"]] = "notifications/message"
@@ -1175,9 +1127,8 @@ class LoggingMessageNotification(
 
 
 class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. Params of `notifications/message`.
-
-    Source: server/utilities/logging.
+    """Deprecated in this revision. Params of `notifications/message`. Source:
+    server/utilities/logging.
     """
 
     data: Any
@@ -1192,17 +1143,13 @@ class LoggingMessageNotificationParams(Struct, kw_only=True, frozen=True):
 
 MetaObject: TypeAlias = dict[str, Any]
 """Extra data attached to a message or object. A key is an optional reverse-DNS prefix with a slash,
-then a name.
-
-Source: basic/index.
+then a name. Source: basic/index.
 """
 
 
 class MethodNotFoundError(Struct, kw_only=True, frozen=True):
     """Error -32601: the receiver has no such method, or did not advertise the capability it belongs
-    to.
-
-    Source: basic/index.
+    to. Source: basic/index.
     """
 
     message: str
@@ -1217,9 +1164,7 @@ class MissingRequiredClientCapabilityError(
     Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"
 ):
     """Error response -32021: the request needs a capability that the client did not declare. HTTP
-    status 400.
-
-    Source: basic/index.
+    status 400. Source: basic/index.
     """
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
@@ -1248,9 +1193,8 @@ class MissingRequiredClientCapabilityErrorErrorData(Struct, kw_only=True, frozen
 
 
 class ModelHint(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. A wish for a particular model or family.
-
-    Source: client/sampling.
+    """Deprecated in this revision. A wish for a particular model or family. Source:
+    client/sampling.
     """
 
     name: str | None = None
@@ -1260,9 +1204,8 @@ class ModelHint(Struct, kw_only=True, frozen=True):
 
 
 class ModelPreferences(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. What the server would like of the model; advice only.
-
-    Source: client/sampling.
+    """Deprecated in this revision. What the server would like of the model; advice only. Source:
+    client/sampling.
     """
 
     cost_priority: int | float | None = field(name="costPriority", default=None)
@@ -1378,9 +1321,8 @@ class ParseError(Struct, kw_only=True, frozen=True):
 class ProgressNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/progress"
 ):
-    """Reports how far a request has come whose sender supplied a progress token.
-
-    Source: basic/patterns/progress.
+    """Reports how far a request has come whose sender supplied a progress token. Source:
+    basic/patterns/progress.
     """
 
     method: ClassVar[Literal["notifications/progress"]] = "notifications/progress"
@@ -1407,9 +1349,7 @@ class ProgressNotificationParams(Struct, kw_only=True, frozen=True):
 
 ProgressToken: TypeAlias = str | int
 """Ties progress notifications to a request: a string or an integer, unique among the sender's
-active requests.
-
-Source: basic/patterns/progress.
+active requests. Source: basic/patterns/progress.
 """
 
 
@@ -1447,9 +1387,7 @@ class PromptListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/prompts/list_changed"
 ):
     """The server's prompts have changed; list them again. It comes only on a subscription with
-    `promptsListChanged`.
-
-    Source: server/prompts.
+    `promptsListChanged`. Source: server/prompts.
     """
 
     method: ClassVar[Literal["notifications/prompts/list_changed"]] = (
@@ -1484,9 +1422,7 @@ class ReadResourceRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="resources/read"
 ):
     """Reads one resource. An unknown URI is error -32602 (servers of earlier revisions answer
-    -32002).
-
-    Source: server/resources.
+    -32002). Source: server/resources.
     """
 
     method: ClassVar[Literal["resources/read"]] = "resources/read"
@@ -1542,9 +1478,8 @@ class ReadResourceResultResponse(Struct, kw_only=True, frozen=True, tag_field="j
 
 if TYPE_CHECKING:
     ReadResourceResultResponseResult: TypeAlias = InputRequiredResult | ReadResourceResult
-    """Answer to `resources/read`: what was read, or a demand for more input.
-
-    Source: server/resources.
+    """Answer to `resources/read`: what was read, or a demand for more input. Source:
+    server/resources.
     """
 else:
 
@@ -1565,15 +1500,12 @@ class Request(Struct, kw_only=True, frozen=True):
 
 RequestId: TypeAlias = str | int
 """Identifies a request: a string or an integer, never null, unique among the sender's open
-requests.
-
-Source: basic/index.
+requests. Source: basic/index.
 """
 
 
 class RequestMetaObject(Struct, kw_only=True, frozen=True):
     """Metadata of a request: it carries everything that a handshake settled in earlier revisions.
-
     Source: basic/index.
     """
 
@@ -1644,7 +1576,6 @@ class ResourceContents(Struct, kw_only=True, frozen=True):
 
 class ResourceLink(Struct, kw_only=True, frozen=True, tag_field="type", tag="resource_link"):
     """A pointer to a resource, which the client may read. `resources/list` need not mention it.
-
     Source: server/tools.
     """
 
@@ -1678,9 +1609,7 @@ class ResourceListChangedNotification(
     tag="notifications/resources/list_changed",
 ):
     """The server's resources have changed; list them again. It comes only on a subscription with
-    `resourcesListChanged`.
-
-    Source: server/resources.
+    `resourcesListChanged`. Source: server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/list_changed"]] = (
@@ -1726,9 +1655,8 @@ class ResourceTemplate(Struct, kw_only=True, frozen=True):
 class ResourceTemplateReference(
     Struct, kw_only=True, frozen=True, tag_field="type", tag="ref/resource"
 ):
-    """Names a resource template whose variable is to be completed.
-
-    Source: server/utilities/completion.
+    """Names a resource template whose variable is to be completed. Source:
+    server/utilities/completion.
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
@@ -1738,18 +1666,16 @@ class ResourceTemplateReference(
 
 
 CompleteRequestParamsRef: TypeAlias = PromptReference | ResourceTemplateReference
-"""What the argument belongs to: a prompt or a resource template.
-
-Source: server/utilities/completion.
+"""What the argument belongs to: a prompt or a resource template. Source:
+server/utilities/completion.
 """
 
 
 class ResourceUpdatedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/resources/updated"
 ):
-    """A resource named in `resourceSubscriptions` has changed; read it again.
-
-    Source: server/resources.
+    """A resource named in `resourceSubscriptions` has changed; read it again. Source:
+    server/resources.
     """
 
     method: ClassVar[Literal["notifications/resources/updated"]] = "notifications/resources/updated"
@@ -1768,9 +1694,8 @@ class ResourceUpdatedNotificationParams(Struct, kw_only=True, frozen=True):
 
 
 class Result(Struct, kw_only=True, frozen=True):
-    """The part that all results have in common; methods add fields of their own.
-
-    Source: basic/index.
+    """The part that all results have in common; methods add fields of their own. Source:
+    basic/index.
     """
 
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -1800,9 +1725,7 @@ class ResultMetaObject(Struct, kw_only=True, frozen=True):
 
 ResultType: TypeAlias = str
 """How a result is to be read: `complete` is final, `input_required` asks for more input first;
-extensions may add values.
-
-Source: basic/index.
+extensions may add values. Source: basic/index.
 """
 
 
@@ -1812,9 +1735,7 @@ Role: TypeAlias = Literal["assistant", "user"]
 
 class Root(Struct, kw_only=True, frozen=True):
     """Deprecated in this revision. A directory or file on which the client wants the server to
-    work. Guidance, not access control.
-
-    Source: client/roots.
+    work. Guidance, not access control. Source: client/roots.
     """
 
     uri: str
@@ -1838,9 +1759,7 @@ class SamplingMessage(Struct, kw_only=True, frozen=True):
 
 class ServerCapabilities(Struct, kw_only=True, frozen=True):
     """What a server can do. An absent field means the feature is unavailable; unknown fields are
-    allowed.
-
-    Source: server/discover.
+    allowed. Source: server/discover.
     """
 
     completions: JSONObject | None = None
@@ -1908,7 +1827,6 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
 
 class SubscriptionFilter(Struct, kw_only=True, frozen=True):
     """Which notifications a subscription delivers. What is absent or false is not delivered.
-
     Source: basic/patterns/subscriptions.
     """
 
@@ -1929,9 +1847,8 @@ class SubscriptionsAcknowledgedNotification(
     tag_field="method",
     tag="notifications/subscriptions/acknowledged",
 ):
-    """First message of a subscription: the server says what it will deliver.
-
-    Source: basic/patterns/subscriptions.
+    """First message of a subscription: the server says what it will deliver. Source:
+    basic/patterns/subscriptions.
     """
 
     method: ClassVar[Literal["notifications/subscriptions/acknowledged"]] = (
@@ -1943,10 +1860,7 @@ class SubscriptionsAcknowledgedNotification(
 
 
 class SubscriptionsAcknowledgedNotificationParams(Struct, kw_only=True, frozen=True):
-    """Params of `notifications/subscriptions/acknowledged`.
-
-    Source: basic/patterns/subscriptions.
-    """
+    """Params of `notifications/subscriptions/acknowledged`. Source: basic/patterns/subscriptions."""
 
     notifications: SubscriptionFilter
     """The kinds of notification granted; those the server lacks are left out."""
@@ -1957,9 +1871,8 @@ class SubscriptionsAcknowledgedNotificationParams(Struct, kw_only=True, frozen=T
 class SubscriptionsListenRequest(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="subscriptions/listen"
 ):
-    """Opens a stream of notifications that lasts until either side ends it.
-
-    Source: basic/patterns/subscriptions.
+    """Opens a stream of notifications that lasts until either side ends it. Source:
+    basic/patterns/subscriptions.
     """
 
     method: ClassVar[Literal["subscriptions/listen"]] = "subscriptions/listen"
@@ -1996,9 +1909,8 @@ class SubscriptionsListenRequestParams(Struct, kw_only=True, frozen=True):
 
 
 class SubscriptionsListenResult(Struct, kw_only=True, frozen=True):
-    """The server ended the subscription in good order; a lost connection leaves no result.
-
-    Source: basic/patterns/subscriptions.
+    """The server ended the subscription in good order; a lost connection leaves no result. Source:
+    basic/patterns/subscriptions.
     """
 
     meta: dict[str, Any] = field(name="_meta")
@@ -2083,9 +1995,7 @@ ContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ResourceLink | EmbeddedResource
 )
 """One piece of content in a prompt or tool result: text, image, audio, resource link or embedded
-resource.
-
-Source: server/tools.
+resource. Source: server/tools.
 """
 
 
@@ -2223,9 +2133,7 @@ class Tool(Struct, kw_only=True, frozen=True):
 
 class ToolAnnotations(Struct, kw_only=True, frozen=True):
     """Hints about a tool. Nothing vouches for them: never decide on them when the server is
-    untrusted.
-
-    Source: server/tools.
+    untrusted. Source: server/tools.
     """
 
     destructive_hint: bool | None = field(name="destructiveHint", default=None)
@@ -2242,9 +2150,8 @@ class ToolAnnotations(Struct, kw_only=True, frozen=True):
 
 
 class ToolChoice(Struct, kw_only=True, frozen=True):
-    """Deprecated in this revision. Whether the model may or must use tools.
-
-    Source: client/sampling.
+    """Deprecated in this revision. Whether the model may or must use tools. Source:
+    client/sampling.
     """
 
     mode: Literal["auto", "none", "required"] | None = None
@@ -2255,9 +2162,7 @@ class ToolListChangedNotification(
     Struct, kw_only=True, frozen=True, tag_field="method", tag="notifications/tools/list_changed"
 ):
     """The server's tools have changed; list them again. It comes only on a subscription with
-    `toolsListChanged`.
-
-    Source: server/tools.
+    `toolsListChanged`. Source: server/tools.
     """
 
     method: ClassVar[Literal["notifications/tools/list_changed"]] = (
@@ -2282,9 +2187,8 @@ ServerNotification: TypeAlias = (
 
 
 class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="tool_result"):
-    """Deprecated in this revision. What a tool returned to the model that demanded it.
-
-    Source: client/sampling.
+    """Deprecated in this revision. What a tool returned to the model that demanded it. Source:
+    client/sampling.
     """
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
@@ -2320,7 +2224,6 @@ SamplingMessageContentBlock: TypeAlias = (
     TextContent | ImageContent | AudioContent | ToolUseContent | ToolResultContent
 )
 """One piece of content in a conversation with a model: text, image, audio, tool use or tool result.
-
 Source: client/sampling.
 """
 
@@ -2351,9 +2254,7 @@ class UnsupportedProtocolVersionError(
     Struct, kw_only=True, frozen=True, tag_field="jsonrpc", tag="2.0"
 ):
     """Error response -32022: the server does not speak the revision of the request. HTTP status
-    400.
-
-    Source: basic/versioning.
+    400. Source: basic/versioning.
     """
 
     jsonrpc: ClassVar[Literal["2.0"]] = "2.0"
@@ -2452,9 +2353,8 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """A form field for a choice: one or several, with or without labels.
-
-    Source: client/elicitation.
+    """A form field for a choice: one or several, with or without labels. Source:
+    client/elicitation.
     """
 else:
 
@@ -2487,9 +2387,7 @@ if TYPE_CHECKING:
         | TitledMultiSelectEnumSchema
         | LegacyTitledEnumSchema
     )
-    """Schema of one form field: text, number, yes or no, or a choice.
-
-    Source: client/elicitation.
+    """Schema of one form field: text, number, yes or no, or a choice. Source: client/elicitation.
     """
 else:
 

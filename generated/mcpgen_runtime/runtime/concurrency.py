@@ -26,7 +26,7 @@ from ..channel import logger
 from ..errors import InternalError, ProtocolError
 
 if TYPE_CHECKING:
-    from ..protocol.receiver import RequestReceived
+    from ..protocol.connection import RequestReceived
 
 Result = TypeVar("Result")
 _Step: TypeAlias = Callable[..., Any]

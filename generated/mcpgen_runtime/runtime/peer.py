@@ -37,10 +37,9 @@ from ..errors import (
 )
 from ..foreign_text import safe_repr, safe_text
 from ..protocol import jsonrpc
-from ..protocol.connection import Connection
-from ..protocol.lifecycle import Session
-from ..protocol.receiver import (
+from ..protocol.connection import (
     CancelReceived,
+    Connection,
     Event,
     Ignored,
     NotificationReceived,
@@ -53,6 +52,7 @@ from ..protocol.receiver import (
     Send,
     UnmatchedResponse,
 )
+from ..protocol.lifecycle import Session
 from .concurrency import check_own_failure, failure_of
 from .pending_requests import PARTING_SECONDS, PendingRequests
 from .request_context import Application, context_of

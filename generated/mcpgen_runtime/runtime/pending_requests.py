@@ -20,8 +20,12 @@ from msgspec import Raw
 
 from ..channel import Channel, OutgoingMessage, RequestId, logger
 from ..errors import McpError, RequestTimeoutError
-from ..protocol.connection import Connection
-from ..protocol.receiver import NotificationReceived, ProgressReceived, ResponseReceived
+from ..protocol.connection import (
+    Connection,
+    NotificationReceived,
+    ProgressReceived,
+    ResponseReceived,
+)
 from .concurrency import OneShotEvent, event_type
 
 OnProgress: TypeAlias = Callable[[float, float | None, str | None], Awaitable[None] | None]

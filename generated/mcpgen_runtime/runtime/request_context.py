@@ -23,7 +23,7 @@ from .._wire import replace as replace_members
 from ..channel import RequestId
 from ..facts import Method, Revision
 from ..foreign_text import is_scope
-from ..protocol.receiver import NotificationReceived, RequestReceived
+from ..protocol.connection import NotificationReceived, RequestReceived
 from .pending_requests import OnProgress, PendingRequests
 
 Identity: TypeAlias = tuple[str | None, str, str | None]

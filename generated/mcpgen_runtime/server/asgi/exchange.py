@@ -34,8 +34,8 @@ import anyio
 
 from ...channel import OutgoingMessage
 from ...errors import ConnectionClosedError, ProtocolError
+from ...protocol.connection import RequestReceived
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.receiver import RequestReceived
 from ...runtime.concurrency import failure_of
 from ...runtime.eager_tasks import Cancellable, begin_task
 from ...runtime.pending_requests import PendingRequests

@@ -23,6 +23,7 @@ from ...errors import ProtocolError
 from ...facts import Lifecycle, Revision, Revisions
 from ...foreign_text import safe_repr
 from ...protocol import jsonrpc
+from ...protocol.connection import Event, Send
 from ...protocol.handshake import (
     FOLLOWING,
     HandshakeConnection,
@@ -33,7 +34,6 @@ from ...protocol.lifecycle import (
     Session,
     capabilities_without_session,
 )
-from ...protocol.receiver import Event, Send
 from ...protocol.states import INITIALIZE
 from ...revision_facts import Facts
 from ...runtime.request_context import NETWORK, PRINCIPAL

@@ -15,7 +15,7 @@ import anyio
 
 from ...channel import OutgoingMessage
 from ...errors import INTERRUPTED, InternalError, ProtocolError
-from ...protocol.receiver import CancelReceived
+from ...protocol.connection import CancelReceived
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import RequestContext
 from . import http_response

@@ -16,8 +16,8 @@ from contextlib import suppress
 import anyio
 
 from ...protocol import jsonrpc
+from ...protocol.connection import Event, RequestReceived, Send
 from ...protocol.handshake import FOLLOWING
-from ...protocol.receiver import Event, RequestReceived, Send
 from ...runtime.concurrency import run_eagerly_here
 from . import http_response
 from . import request as http

@@ -25,11 +25,11 @@ from ...errors import (
     ProtocolError,
 )
 from ...protocol import jsonrpc
+from ...protocol.connection import NotificationReceived, RequestReceived, Send
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import RequestMetadata
-from ...protocol.receiver import NotificationReceived, RequestReceived, Send
-from ...protocol.requests import encode_response, error_response
-from ...protocol.server_connection import ServerConnection
+from ...protocol.requests import error_response
+from ...protocol.server_connection import ServerConnection, encode_result
 from ...protocol.states import DISCOVER
 from ...revision_facts import Facts
 from ...runtime.concurrency import run_eagerly_here
@@ -96,7 +96,7 @@ class StatelessEndpoint:
         """The response to a request."""
         revision, identifier = event.revision, event.id
         own = self._meta.of_results(revision, self.service.describe)
-        data = encode_response(
+        data = encode_result(
             identifier, result, event.method, revision, event.peer_capabilities, *own
         )
         return OutgoingMessage(data, "response", identifier, "", revision, identifier)

@@ -25,13 +25,13 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ..._wire import UNREADABLE, is_object
+from ..._wire import UNREADABLE, encode, is_object
 from ...channel import RequestId
 from ...facts import Revisions
 from ...protocol import jsonrpc
+from ...protocol.connection import Send
 from ...protocol.handshake import HandshakeConnection
 from ...protocol.lifecycle import Session
-from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, PRINCIPAL, Identity
@@ -447,7 +447,7 @@ def _encode_message(message: jsonrpc.Message) -> bytes:
         case jsonrpc.Notification(method=method, params=params):
             return jsonrpc.encode_notification(method, params)
         case jsonrpc.Result(id=identifier, result=result):
-            return jsonrpc.encode_result(identifier, result)
+            return encode(jsonrpc.ResultOut(result, identifier))
         case jsonrpc.Failure(id=identifier, code=code, message=text, data=data):
             return jsonrpc.encode_error(identifier, code, text, data)
         case jsonrpc.InvalidMessage(id=identifier, error=error):

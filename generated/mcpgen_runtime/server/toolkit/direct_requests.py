@@ -17,8 +17,8 @@ from ...channel import Channel, OutgoingMessage, RequestId
 from ...errors import EndOfChannel
 from ...facts import Revision
 from ...protocol.client_connection import ClientConnection
+from ...protocol.connection import OpenFailed, RequestFailed, ResponseReceived, Send
 from ...protocol.lifecycle import Description
-from ...protocol.receiver import OpenFailed, RequestFailed, ResponseReceived, Send
 from ...runtime.peer import Peer
 from ..serving import Service
 
