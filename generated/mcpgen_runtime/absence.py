@@ -11,16 +11,12 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 import sys
-import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypedDict
 
 _NOTHING: Mapping[str, str] = {}
-NOT_EXPORTED = frozenset({"TypeError", "errors", "models", "the"})
-"""First words of alternatives that are not public names."""
 
 
 class NoOptions(TypedDict):
@@ -110,23 +106,9 @@ def import_error(package: str, name: str, absent: Mapping[str, str]) -> Exceptio
     """
     if name in absent:
         return ImportError(missing_text(name, absent[name], package), name=package)
-    known = _NOTHING if name.startswith("_") else _alternatives("NAMES")
-    if known and name not in known and _is_message_type(package, name):
-        return ImportError(_with(f"{package} has no {name}", f"models.{name}"), name=package)
-    if name in known:
-        first = str(re.findall(r"\w+", known[name])[0])
-        text = _with(f"{package} has no {name}", known[name])
-        if first in absent:
-            return ImportError(f"{text}; {missing_text(first, absent[first], package)}")
-        if first in NOT_EXPORTED or first in dir(sys.modules[package]):
-            return ImportError(text, name=package)
-    return AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
-
-
-def _is_message_type(package: str, name: str) -> bool:
-    """Whether the module `models` of a package has a type, which the root does not have."""
-    is_type = name[:1].isupper() and not hasattr(typing, name)  # which the module imports
-    return is_type and hasattr(_loaded(".models", package), name)
+    sdk_names = module_of(".sdk_names", __package__)
+    error = None if sdk_names is None else sdk_names.import_error(package, name, absent)
+    return error or AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
 
 
 def _public_name(kind: type) -> str:
@@ -137,11 +119,11 @@ def _public_name(kind: type) -> str:
 
 def _alternatives(table: str) -> Mapping[str, Any]:
     """A table of `sdk_names`, which packages with the feature `migration` have."""
-    rows: Mapping[str, Any] = getattr(_loaded(".sdk_names", __package__), table, _NOTHING)
+    rows: Mapping[str, Any] = getattr(module_of(".sdk_names", __package__), table, _NOTHING)
     return rows
 
 
-def _loaded(module: str, package: str | None) -> Any:
+def module_of(module: str, package: str | None) -> Any:
     """A module of a package; `None` if the package lacks it."""
     try:
         return importlib.import_module(module, package)

@@ -4,7 +4,12 @@
 
 from __future__ import annotations
 
+import re
+import sys
+import typing
 from collections.abc import Mapping
+
+from .absence import missing_text, module_of
 
 _ADDRESS = "run(http='127.0.0.1:8000')"
 _AUTH = "asgi(auth=Protected(...)) or run(http=..., auth=Protected(...))"
@@ -543,3 +548,30 @@ CALLS: Mapping[str, str] = {
     "auth": "auth=OAuth(...), or auth=Bearer(token) for a token",
 }
 """Alternatives by function whose arguments have other types in another SDK."""
+
+NOT_EXPORTED = frozenset({"TypeError", "errors", "models", "the"})
+"""First words of alternatives that are not public names."""
+
+
+def import_error(package: str, name: str, absent: Mapping[str, str]) -> ImportError | None:
+    """The error for a name of another SDK, or of a message type; `None` for any other name.
+
+    Args:
+        package: The import name of the package.
+        name: The name.
+        absent: The public names of absent features, each with its feature.
+    """
+    text = f"{package} has no {name}: use "
+    known = NAMES.get(name)
+    if known is None:
+        is_type = name[:1].isupper() and not hasattr(typing, name)  # which the module imports
+        if is_type and hasattr(module_of(".models", package), name):
+            return ImportError(f"{text}models.{name}", name=package)
+        return None
+    first = str(re.findall(r"\w+", known)[0])
+    if first in absent:
+        missing = missing_text(first, absent[first], package)
+        return ImportError(f"{text}{known}; {missing}")
+    if first in NOT_EXPORTED or first in dir(sys.modules[package]):
+        return ImportError(f"{text}{known}", name=package)
+    return None

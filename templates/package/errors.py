@@ -12,7 +12,7 @@
     |   +-- InternalError           -32603
     |   +-- ResourceNotFoundError   code by revision
     |   +-- MissingCapabilityError  the peer did not declare a required capability
-    |   +-- UnsupportedRevisionError
+    |   +-- UnsupportedRevisionError (in `protocol.server_connection`)
     |   +-- URLElicitationRequiredError (in `client_features.input_required`)
     |   +-- HeaderMismatchError     HTTP header fields differ from the body
     +-- RemoteError                 the peer answered a request of this side with an error
@@ -25,6 +25,7 @@
     +-- MissingExtraError           an optional dependency is not installed
     +-- AuthorizationError          no access token could be obtained
     |   +-- OAuthError              an authorization server refused, with a code of OAuth
+    |                               (in `auth.token_endpoint`)
     +-- TransportError
         +-- ConnectionClosedError   the connection ended before the response
         +-- EndOfChannel            the peer closed the channel
@@ -47,7 +48,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from .foreign_text import SHOWN_TEXT, safe_list, safe_repr, safe_text
+from .foreign_text import safe_list, safe_repr, safe_text
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -199,27 +200,6 @@ class MissingCapabilityError(ProtocolError):
         self.path = tuple(path)
 
 
-class UnsupportedRevisionError(ProtocolError):
-    """A request names a revision that this side does not support.
-
-    `data.requested` repeats the name, cut at 200 characters.
-
-    Source: basic/versioning (2026-07-28).
-    """
-
-    default_code = INVALID_PARAMS
-
-    def __init__(self, requested: str, supported: Sequence[str], code: int) -> None:
-        super().__init__(
-            f"unsupported protocol version {safe_repr(requested)}; "
-            f"supported: {', '.join(supported)}",
-            code=code,
-            data={"supported": list(supported), "requested": requested[:SHOWN_TEXT]},
-        )
-        self.requested = requested
-        self.supported = tuple(supported)
-
-
 class HeaderMismatchError(ProtocolError):
     """Header fields of an HTTP request are missing, broken, or differ from its body.
 
@@ -351,23 +331,6 @@ class MissingExtraError(McpError):
 
 class AuthorizationError(McpError):
     """No access token could be obtained. The text holds no token, code or secret."""
-
-
-class OAuthError(AuthorizationError):
-    """An authorization server, or its user, refused with an OAuth error code.
-
-    Attributes:
-        code: The code, such as `invalid_grant`.
-        description: The server's description of the error; empty if there is none.
-
-    Source: RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2.
-    """
-
-    def __init__(self, where: str, code: str, description: str = "") -> None:
-        more = f": {safe_text(description)}" if description else ""
-        super().__init__(f"{where}: {safe_text(code)}{more}")
-        self.code = code
-        self.description = description
 
 
 class TransportError(McpError):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from mcpgen_runtime import errors
+from mcpgen_runtime.auth.token_endpoint import OAuthError
 from mcpgen_runtime.errors import (
     NO_DATA,
     ConnectFailedError,
@@ -16,7 +17,6 @@ from mcpgen_runtime.errors import (
     McpError,
     MissingCapabilityError,
     MissingExtraError,
-    OAuthError,
     ProtocolError,
     RemoteError,
     RequestLost,
@@ -26,9 +26,9 @@ from mcpgen_runtime.errors import (
     ServerStartError,
     ToolFailedError,
     ToolResultError,
-    UnsupportedRevisionError,
     last_lines,
 )
+from mcpgen_runtime.protocol.server_connection import UnsupportedRevisionError
 
 URL = "https://a.example/mcp"
 

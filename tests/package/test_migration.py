@@ -29,9 +29,9 @@ from mcpgen_runtime import (
     connect_sync,
     sdk_names,
 )
-from mcpgen_runtime.absence import NOT_EXPORTED
 from mcpgen_runtime.client.chosen import ConnectOptions
 from mcpgen_runtime.client.client_settings import ClientLimits, Timeouts
+from mcpgen_runtime.sdk_names import NOT_EXPORTED
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
 from mcpgen_runtime.server.chosen import ServerOptions, ToolOptions
 from mcpgen_runtime.server.toolkit.tools import _warn_of_hidden_text

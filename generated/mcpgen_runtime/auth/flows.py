@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from ..errors import AuthorizationError, OAuthError
+from ..errors import AuthorizationError
 from .discovery import AuthorizationServer, FlowContext
 from .identifiers import OFFLINE_ACCESS
 from .json_documents import finite_number
@@ -34,7 +34,15 @@ from .registration import (
     load_registration,
 )
 from .steps import Call, DeviceCode, Flow, Pause, PrepareRedirect, ShowCode, Visit
-from .token_endpoint import ClientIdentity, Grant, new_grant, post_form, read_success, request_token
+from .token_endpoint import (
+    ClientIdentity,
+    Grant,
+    OAuthError,
+    new_grant,
+    post_form,
+    read_success,
+    request_token,
+)
 
 JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 _RFC_8693_GRANT = "urn:ietf:params:oauth:grant-type:token-exchange"

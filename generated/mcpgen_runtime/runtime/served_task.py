@@ -20,13 +20,13 @@ from ..channel import RequestId
 from ..errors import InternalError, InvalidParamsError, LocalProtocolError, ProtocolError
 from ..facts import Revision
 from ..foreign_text import safe_repr
+from ..protocol.jsonrpc import read_id
 from ..protocol.requests import (
     PROGRESS,
     PROGRESS_TOKEN,
     InboundRequest,
     error_response,
     notification,
-    progress_token_of,
 )
 from .pending_requests import OnProgress
 from .request_context import RequestContext
@@ -82,7 +82,7 @@ class TaskContext(RequestContext):
             request.method,
             request.revision,
             request.params,
-            progress_token_of(request.meta),
+            read_id(request.meta.get(PROGRESS_TOKEN)),
             None,
             request.peer_capabilities,
         )

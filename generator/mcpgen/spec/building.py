@@ -304,8 +304,9 @@ def _result_types(facts: Facts, normal: NormalizedSchema) -> tuple[str, ...]:
 
 def _doc(definition: Definition, texts: Texts, tests: Mapping[str, tuple[Variant, ...]]) -> Doc:
     indented = definition.is_object or definition.name in tests
+    tag = definition.tag[0] if definition.tag else None  # its declaration has its only value
     members = {wire: texts.member(definition, wire) for wire in definition.properties}
     return Doc(
         docstring([texts.summary(definition)], 4 if indented else 0, texts.source(definition)),
-        {wire: docstring([text], 4) for wire, text in members.items() if text},
+        {wire: docstring([text], 4) for wire, text in members.items() if text and wire != tag},
     )

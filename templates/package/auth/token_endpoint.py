@@ -19,7 +19,8 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from ..errors import AuthorizationError, OAuthError
+from ..errors import AuthorizationError
+from ..foreign_text import safe_text
 from ..framing.http_headers import is_visible_ascii
 from .discovery import AuthorizationServer, FlowContext, read_object
 from .identifiers import parse_scopes
@@ -46,6 +47,23 @@ UNUSABLE_REFRESH_TOKEN = frozenset({"invalid_client", "invalid_grant", "unauthor
 """Error codes after which a refresh token cannot be used again."""
 
 _Record = TypeVar("_Record")
+
+
+class OAuthError(AuthorizationError):
+    """An authorization server, or its user, refused with an OAuth error code.
+
+    Attributes:
+        code: The code, such as `invalid_grant`.
+        description: The server's description of the error; empty if there is none.
+
+    Source: RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2.
+    """
+
+    def __init__(self, where: str, code: str, description: str = "") -> None:
+        more = f": {safe_text(description)}" if description else ""
+        super().__init__(f"{where}: {safe_text(code)}{more}")
+        self.code = code
+        self.description = description
 
 
 @dataclass(frozen=True)

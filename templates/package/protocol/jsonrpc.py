@@ -432,15 +432,6 @@ def encode_notification(method: str, params: Any = UNSET) -> bytes:
         raise LocalProtocolError(f"{method}: params: {error_text(error)}") from error
 
 
-def encode_result(identifier: RequestId, result: Any) -> bytes:
-    """Encode a success response; `result` must encode as an object.
-
-    Raises:
-        UNWRITABLE: The result has no JSON form.
-    """
-    return encode_finite(ResultOut(result, identifier))
-
-
 def encode_error(
     identifier: RequestId | UnsetType | None, code: int, message: str, data: Any = NO_DATA
 ) -> bytes:

@@ -34,8 +34,8 @@ from mcpgen_runtime.auth.steps import (
     ShowCode,
     Visit,
 )
-from mcpgen_runtime.auth.token_endpoint import Grant
-from mcpgen_runtime.errors import AuthorizationError, OAuthError
+from mcpgen_runtime.auth.token_endpoint import Grant, OAuthError
+from mcpgen_runtime.errors import AuthorizationError
 from package.auth.answers import (
     AS_URL,
     ISSUER,

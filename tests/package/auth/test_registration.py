@@ -25,10 +25,11 @@ from mcpgen_runtime.auth.steps import Fetch, Fetched
 from mcpgen_runtime.auth.token_endpoint import (
     ASSERTION_TYPE,
     ClientIdentity,
+    OAuthError,
     decode_record,
     encode_record,
 )
-from mcpgen_runtime.errors import AuthorizationError, OAuthError
+from mcpgen_runtime.errors import AuthorizationError
 from package.auth.answers import (
     ISSUER,
     NEWEST,

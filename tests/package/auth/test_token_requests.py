@@ -30,6 +30,7 @@ from mcpgen_runtime.auth.token_endpoint import (
     AccessToken,
     ClientIdentity,
     Grant,
+    OAuthError,
     authentication_fields,
     choose_method,
     decode_record,
@@ -37,7 +38,7 @@ from mcpgen_runtime.auth.token_endpoint import (
     refresh_grant,
     request_token,
 )
-from mcpgen_runtime.errors import AuthorizationError, OAuthError
+from mcpgen_runtime.errors import AuthorizationError
 from package.auth.answers import (
     AS_URL,
     ISSUER,

@@ -34,7 +34,7 @@ from mcpgen_runtime._wire import (
     fields,
 )
 from mcpgen_runtime.facts import python_names
-from mcpgen_runtime.protocol.results import extra_result_decoder
+from mcpgen_runtime.protocol.results import result_decoder
 from mcpgen_runtime.revisions import FOLDERS, REVISIONS
 from mcpgen_runtime.runtime.request_context import RequestContext
 from mcpgen_runtime.testing import connected
@@ -164,7 +164,7 @@ def test_without_asking_an_object_has_no_field_for_extra_members(revision: str) 
 
 def listing_server(revision: str) -> Server:
     """A server that lists the tools as they are."""
-    decode = extra_result_decoder(REVISIONS[revision].client_requests["tools/list"])
+    decode = result_decoder(REVISIONS[revision].client_requests["tools/list"], True)
 
     class Handlers(own(revision, "server").ServerHandlers):  # type: ignore[misc] # known late
         async def list_tools(self, params: Any, ctx: RequestContext) -> Any:
@@ -186,7 +186,7 @@ def test_a_client_without_an_event_loop_has_them(revision: str) -> None:
 def test_decoded_results_encode_to_the_same_json(revision: str) -> None:
     row = REVISIONS[revision].client_requests["tools/list"]
     page = {"tools": TOOLS, "total": 3}
-    decoded = extra_result_decoder(row)(json.dumps(page).encode())
+    decoded = result_decoder(row, True)(json.dumps(page).encode())
     again = json.loads(encode(decoded))
     assert {name: again[name] for name in page} == page
     assert to_builtins(decoded) == again
@@ -283,7 +283,7 @@ async def test_a_proxy_passes_them_on_into_any_other_revision(upstream: str, rev
 def test_a_connection_without_io_answers_with_them(revision: str) -> None:
     ends = Ends(revision)
     row = REVISIONS[revision].client_requests["tools/call"]
-    result = extra_result_decoder(row)(json.dumps(CALLED).encode())
+    result = result_decoder(row, True)(json.dumps(CALLED).encode())
     ends.ask("client", "tools/call", {"name": "Bash"})
     ends.answer("server", result)
     sent = ends.sent("server")[-1]["result"]

@@ -71,17 +71,9 @@ def test_a_request_is_lost_after_its_timeout_and_at_its_limit(
     revision: str, role: Role, how: dict[str, float], deadline: float | None
 ) -> None:
     end, id = begin_request(revision, role, **how)
-    assert (
-        end.connection.state.outbound.deadline(id)
-        == end.connection.state.outbound.next_deadline()
-        == deadline
-    )
-    if deadline is not None:
-        assert end.connection.state.outbound.expired(deadline - 0.001) == []
-        assert end.connection.state.outbound.expired(deadline) == [id]
+    assert end.connection.state.outbound.deadline(id) == deadline
     assert end.connection.cancel(id) is not None
     assert end.connection.state.outbound.deadline(id) is None
-    assert end.connection.state.outbound.expired(1e9) == []
 
 
 @pytest.mark.parametrize(("revision", "role"), ASKING)
@@ -98,17 +90,6 @@ def test_progress_starts_the_timeout_anew_but_not_the_limit(revision: str, role:
 def test_progress_that_nobody_asked_for_moves_no_deadline(revision: str, role: Role) -> None:
     end, id = begin_request(revision, role, timeout=10)
     assert deadline_after(end, id, 105.0) == 110.0
-
-
-@pytest.mark.parametrize(("revision", "role"), ASKING)
-def test_the_next_deadline_is_the_earliest_of_all(revision: str, role: Role) -> None:
-    end, id = begin_request(revision, role, timeout=10)
-    method = "tools/list" if role == "client" else "roots/list"
-    second, _ = end.connection.request(method, timeout=2, now=100.0)
-    assert end.connection.state.outbound.next_deadline() == 102.0
-    assert end.connection.state.outbound.expired(110.0) == [id, second]
-    end.connection.cancel(second)
-    assert end.connection.state.outbound.next_deadline() == 110.0
 
 
 @pytest.mark.requirement("cancellation.client-signals", "cancellation.stdio-notification")
@@ -210,7 +191,7 @@ async def test_an_answer_in_time_leaves_nothing_behind(revision: str) -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answer)
             assert text_of(await client.call_tool("quick", timeout=LATER)) == "done"
-        assert client._peer.connection.state.outbound.next_deadline() is None
+        assert not client._peer.connection.state.outbound.ids()
     assert len(server.heard) == 1
 
 

@@ -192,8 +192,6 @@ def test_ids_and_deadlines_of_requests_count_from_the_start() -> None:
         assert isinstance(identifier, int)
         assert second == identifier + 1
         assert connection.state.outbound.deadline(second) == 7.0
-        assert connection.state.outbound.expired(5.0) == [identifier]
-        assert connection.state.outbound.next_deadline() == 5.0
 
 
 def test_a_result_for_no_request_is_counted() -> None:

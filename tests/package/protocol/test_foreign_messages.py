@@ -26,7 +26,6 @@ from mcpgen_runtime.errors import (
     RevisionError,
     ServerStartError,
     ToolError,
-    UnsupportedRevisionError,
 )
 from mcpgen_runtime.facts import Role
 from mcpgen_runtime.protocol.client_connection import ClientConnection
@@ -39,7 +38,7 @@ from mcpgen_runtime.protocol.connection import (
     UnmatchedResponse,
 )
 from mcpgen_runtime.protocol.jsonrpc import ID_CHARACTERS
-from mcpgen_runtime.protocol.server_connection import STREAMS
+from mcpgen_runtime.protocol.server_connection import STREAMS, UnsupportedRevisionError
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import End, end_of
 from package.live import App, FakeServer, live

@@ -19,9 +19,8 @@ from mcpgen_runtime.protocol.request_meta import (
     check_user_meta,
     is_reserved_key,
     is_valid_key,
-    lacks_meta,
 )
-from mcpgen_runtime.protocol.server_connection import RequestMetaReader, ServerMeta
+from mcpgen_runtime.protocol.server_connection import RequestMetaReader, ServerMeta, lacks_meta
 from mcpgen_runtime.revisions import REVISIONS
 from package.ends import answering_ends, ask, asking_ends, both, end_of
 from package.protocol.pair import Pair

@@ -14,13 +14,13 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from ..._wire import UNREADABLE, decoder
-from ...errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
+from ...errors import HeaderMismatchError, InvalidParamsError
 from ...facts import Lifecycle, Method, Revision, Revisions
 from ...foreign_text import safe_repr, safe_text
 from ...framing import http_headers
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
-from ...protocol.server_connection import ServerMeta
+from ...protocol.server_connection import ServerMeta, UnsupportedRevisionError
 from ...revision_facts import Facts, Headers
 from . import request as http
 

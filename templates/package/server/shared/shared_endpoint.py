@@ -23,7 +23,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ..._wire import UNREADABLE, is_object
+from ..._wire import UNREADABLE, encode, is_object
 from ...channel import RequestId
 from ...facts import Revisions
 from ...protocol import jsonrpc
@@ -445,7 +445,7 @@ def _encode_message(message: jsonrpc.Message) -> bytes:
         case jsonrpc.Notification(method=method, params=params):
             return jsonrpc.encode_notification(method, params)
         case jsonrpc.Result(id=identifier, result=result):
-            return jsonrpc.encode_result(identifier, result)
+            return encode(jsonrpc.ResultOut(result, identifier))
         case jsonrpc.Failure(id=identifier, code=code, message=text, data=data):
             return jsonrpc.encode_error(identifier, code, text, data)
         case jsonrpc.InvalidMessage(id=identifier, error=error):
