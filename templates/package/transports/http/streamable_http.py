@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import anyio
 
@@ -42,9 +42,6 @@ from ..memory import MessageQueue
 from .http_client import POSTED, HeaderFields, HttpRequests, Posts, content_type
 from .http_libraries import Response, format_url
 
-if TYPE_CHECKING:
-    from .sessions import ServerSessionState
-
 ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
 """Returns the encoded parameter headers for a tool's name and arguments."""
 
@@ -54,6 +51,9 @@ Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
 
 OnMessage: TypeAlias = Callable[[bytes], Awaitable[None]]
 """Called with each message of a stream, in order."""
+
+Session: TypeAlias = Any
+"""A `ServerSessionState` of `sessions`, or `None`, as always in revisions without sessions."""
 
 StartSoon: TypeAlias = Callable[..., bool]
 """Starts a task that ends with the channel; `False` once the channel is closed."""
@@ -161,26 +161,26 @@ class StreamableHttp:
 
     # With sessions, `SessionHttp` extends or overrides these.
 
-    async def _post(self, message: OutgoingMessage) -> tuple[ServerSessionState | None, Response]:
+    async def _post(self, message: OutgoingMessage) -> tuple[Session, Response]:
         """Post a message; returns the session that it belongs to, and the response."""
         fields = POSTED if self._fields_of is None else {**POSTED, **self._fields_of(message)}
         return None, await self._requests.open("POST", self._url, fields, message.data)
 
-    def _accepted(self, message: OutgoingMessage, session: ServerSessionState | None) -> None:
+    def _accepted(self, message: OutgoingMessage, session: Session) -> None:
         """Called when the server has accepted a message that is not a request."""
 
     def _answered(self, message: OutgoingMessage, result: bytes | None, response: Response) -> None:
         """Called with the result of a request, or `None` for an error, before it is passed on."""
 
-    async def _lost(self, session: ServerSessionState | None, error: McpError) -> None:
+    async def _lost(self, session: Session, error: McpError) -> None:
         """Called with the reason why the response to a request was lost."""
 
-    def _resume(self, session: ServerSessionState | None) -> Resume | None:
-        """What resumes the stream of a request; `None` if streams cannot be resumed."""
+    def _resume(self, session: Session) -> Resume | None:
+        """The function that resumes the stream of a request; `None` if it cannot be resumed."""
         return None
 
     async def _receive_response(
-        self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
+        self, message: OutgoingMessage, session: Session, response: Response
     ) -> None:
         """Receive the response to a request: a JSON body, or an event stream."""
         kind = content_type(response)
@@ -207,7 +207,7 @@ class StreamableHttp:
         return RemoteProtocolError(text)
 
     async def _open_stream(
-        self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
+        self, message: OutgoingMessage, session: Session, response: Response
     ) -> None:
         """Start a task that reads the event stream with the response."""
         identifier = message.id
@@ -235,9 +235,7 @@ class StreamableHttp:
             if (stream := self._streams.get(identifier)) is not None:
                 stream.mark_answered()
 
-    async def _follow(
-        self, stream: EventStream, session: ServerSessionState | None, response: Response
-    ) -> None:
+    async def _follow(self, stream: EventStream, session: Session, response: Response) -> None:
         """Read the stream of one request until its response, or until the response is lost."""
         identifier = stream.id
         assert identifier is not None
@@ -459,6 +457,6 @@ def _is_temporary(error: McpError) -> bool:
     return isinstance(error, ConnectFailedError | ResponseLostError)
 
 
-def parse_message(data: bytes, session: ServerSessionState | None) -> ParsedMessage:
+def parse_message(data: bytes, session: Session) -> ParsedMessage:
     """Parse a message of the server, once for the channel and its receiver."""
     return ParsedMessage.of(data, session is not None and session.agreed.batching)
