@@ -1,3 +1,1 @@
 """Framing without I/O: messages as lines and as server-sent events, and HTTP header fields."""
-
-from __future__ import annotations

@@ -166,7 +166,7 @@ class Peer:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                self._handlers = handlers = HandlerTasks(tasks, self._handler_ended)
+                self._handlers = handlers = HandlerTasks(tasks)
                 self._channel.settle_by(self._settle)
                 tasks.start_soon(self._read, handlers)
                 await self._channel_ended.wait()
@@ -280,6 +280,7 @@ class Peer:
     ) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
         while self._is_full(handlers):
+            handlers.on_end = self._handler_ended
             if self._stalled or len(self.connection.state.outbound):
                 await self._refuse(event, handlers)
                 return False
@@ -293,8 +294,7 @@ class Peer:
 
     def _handler_ended(self) -> None:
         self._stalled = self._overflowed = False
-        if self._room is not None:
-            self._resume_reading()
+        self._resume_reading()
 
     def _resume_reading(self) -> None:
         if self._room is not None:

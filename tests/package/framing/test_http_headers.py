@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcpgen_runtime.errors import LocalProtocolError
-from mcpgen_runtime.framing.http_headers import (
+from mcpgen_runtime.framing.header_values import (
     SAFE_INTEGER,
     decode_value,
     encode_value,
     equals_body_value,
-    is_visible_ascii,
-    media_type,
     value_text,
 )
+from mcpgen_runtime.framing.http_headers import is_visible_ascii, media_type
 from mcpgen_runtime.protocol.param_headers import is_token
 from requirements import EVERY_REVISION
 

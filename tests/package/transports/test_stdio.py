@@ -253,37 +253,6 @@ def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
     assert (server.returncode, stderr) == (0, b"")
 
 
-RESTORE = """
-    import sys, anyio
-    from mcpgen_runtime.channel import OutgoingMessage
-    from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel
-    from mcpgen_runtime.server.stdio_server import open_stdio
-
-    async def main():
-        channel = open_stdio()
-        await channel.send(OutgoingMessage(await channel.receive()))
-        print("to stderr")
-        print("to stderr", file=sys.__stdout__)
-        await channel.restore()
-        await channel.restore()
-        await channel.close()
-        print("to stdout", sys.stdin.read())
-        for refused in (channel.receive(), channel.send(OutgoingMessage(b"1"))):
-            try:
-                await refused
-            except (ConnectionClosedError, EndOfChannel) as error:
-                print(type(error).__name__)
-
-    anyio.run(main, backend=sys.argv[1])
-"""
-
-
-def test_a_program_can_have_its_streams_back(backend: str) -> None:
-    done = run([sys.executable, "-c", textwrap.dedent(RESTORE), backend], b"1\n")
-    assert done.stdout == b"1\nto stdout \nEndOfChannel\nConnectionClosedError\n"
-    assert done.stderr == b"to stderr\nto stderr\n"
-
-
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_process_without_a_standard_stream_says_so(backend: str, closed: str) -> None:
     done = run(["sh", "-c", f'exec "$@" {closed}', "sh", *argv(backend)], b"")

@@ -1,3 +1,1 @@
 """HTTP as a client's transport: requests by POST, responses as JSON or as event streams."""
-
-from __future__ import annotations

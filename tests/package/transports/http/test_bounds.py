@@ -26,13 +26,13 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.runtime.time_limits import HTTP_TIMEOUTS
 from mcpgen_runtime.transports.http.aiohttp_library import FRAMING_LIMIT
-from mcpgen_runtime.transports.http.event_stream import EventStream
 from mcpgen_runtime.transports.http.http_client import (
     POSTED,
     REDIRECTS,
     REFUSAL_LIMIT,
     HttpRequests,
 )
+from mcpgen_runtime.transports.http.streamable_http import EventStream
 from package.http_script import Script, SseScript, result
 from package.http_server import Asked, Handler, HttpServer, Reply
 from package.wire import STREAMABLE

@@ -18,9 +18,9 @@ from mcpgen_runtime.errors import (
     ResponseLostError,
 )
 from mcpgen_runtime.runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts
-from mcpgen_runtime.transports.http.event_stream import EventStream
 from mcpgen_runtime.transports.http.http_client import HttpRequests
 from mcpgen_runtime.transports.http.http_libraries import TakePart
+from mcpgen_runtime.transports.http.streamable_http import EventStream
 from package.client.simulation import SimulatedResponse, simulate
 
 URL = "https://mcp.example/a"
