@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("03bf18eeaaea6109",)
+_INTERFACES = ("683d87cd93726674",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -49,11 +49,12 @@ _NAMES = {
         "DecodeError",
         "EncodingError",
         "ValidationError",
+        "convert",
+        "decoder",
         "encode",
         "replace",
         "to_builtins",
     ),
-    "._decoding": ("convert", "decoder"),
     ".apps": ("Csp", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     ".skills": ("Skill", "SkillResource"),
     ".auth.address_rules": ("AddressRules",),

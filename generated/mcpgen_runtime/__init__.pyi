@@ -6,11 +6,12 @@ from ._wire import (
     DecodeError as DecodeError,
     EncodingError as EncodingError,
     ValidationError as ValidationError,
+    convert as convert,
+    decoder as decoder,
     encode as encode,
     replace as replace,
     to_builtins as to_builtins,
 )
-from ._decoding import convert as convert, decoder as decoder
 from .apps import (
     Csp as Csp,
     ToolUi as ToolUi,

@@ -12,13 +12,17 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache
-from types import MappingProxyType
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, lru_cache
+from types import MappingProxyType, new_class
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import UNSET, DecodeError, Raw, UnsetType, ValidationError
+from msgspec import UNSET as UNSET
+from msgspec import DecodeError as DecodeError
+from msgspec import Raw as Raw
+from msgspec import UnsetType as UnsetType
+from msgspec import ValidationError as ValidationError
 
 from ._unions import (
     UntaggedType,
@@ -31,52 +35,11 @@ from ._unions import (
     without_null,
 )
 
-if TYPE_CHECKING:
-    from typing_extensions import TypeForm
-
-__all__ = [
-    "EXTRA",
-    "STRUCTS",
-    "UNREADABLE",
-    "UNSET",
-    "UNWRITABLE",
-    "DecodeError",
-    "EncodingError",
-    "MessageType",
-    "Raw",
-    "Spliced",
-    "Struct",
-    "StructType",
-    "UnsetType",
-    "Untagged",
-    "ValidationError",
-    "always_sent",
-    "asdict",
-    "constant_of",
-    "convert",
-    "create",
-    "decoder",
-    "encode",
-    "encode_finite",
-    "error_text",
-    "fields",
-    "is_null",
-    "replace",
-    "tag_of",
-    "to_builtins",
-]
-
 EXTRA = f"extra {os.urandom(8).hex()}"
 """Wire name of the field for extra members. No peer can guess it; it never leaves the process."""
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Exceptions of decoding bytes that are not JSON, or JSON of another form than expected."""
-
-_SHORT = 1024
-"""Longest JSON, in bytes, in which `_find_null` costs less than `_has_many_values`."""
-
-_find_null = re.compile(rb"null").search
-"""Finds a null in JSON; faster than `in`, also for short JSON."""
 
 UNWRITABLE = (
     msgspec.MsgspecError,
@@ -99,10 +62,6 @@ _GOT_FLOAT = "got `float`"
 
 _GOT_NULL = "got `null`"
 """Part of msgspec's error for null in place of any other value."""
-
-# Bytes of JSON to sample, and the numbers of quotes and commas in them that a long text lacks.
-_SAMPLE, _QUOTES, _COMMAS = 1024, 20, 60
-
 
 create: Callable[..., Any] = msgspec.StructMeta.__call__
 """Makes an object of a class from members by their Python names, without other spellings."""
@@ -138,7 +97,7 @@ def _own_members(struct: type[msgspec.Struct], members: Mapping[str, Any]) -> di
 
 
 if TYPE_CHECKING:
-    from msgspec import StructMeta as MessageType
+    MessageType = msgspec.StructMeta
 else:
     _create = msgspec.StructMeta.__call__
 
@@ -228,26 +187,20 @@ Extra members alone raise a TypeError, too: see `_write_extra`.
 """
 
 
-class Spliced:
-    """A value of the field `EXTRA`: at least one member, encoded among those of its object."""
-
-    members: Mapping[str, Any]
-
-
 def _write_extra(value: Any) -> bytes:
     """Encode a value that may have extra members; they follow the other members of their object."""
     data: bytes = _encoder_of_extra.encode(value)
     return data.replace(b'"%b":0,' % EXTRA.encode(), b"")
 
 
-def _encode_spliced(value: Any) -> Raw:
-    """The JSON of a `Spliced`: a placeholder value, followed by the extra members."""
-    if isinstance(value, Spliced):
+def _encode_extra(value: Any) -> Raw:
+    """The JSON of extra members, at least one: a placeholder value, and then the members."""
+    if isinstance(value, ExtraMembers):
         return Raw(b"0," + encode(value.members)[1:-1])
     raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
 
 
-_encoder_of_extra = msgspec.json.Encoder(enc_hook=_encode_spliced)
+_encoder_of_extra = msgspec.json.Encoder(enc_hook=_encode_extra)
 
 
 def encode(value: Any) -> bytes:
@@ -269,28 +222,30 @@ def encode_finite(value: Any) -> bytes:
         data = _write(value)
     except TypeError:
         data = _write_extra(value)
-    if len(data) > _SHORT or _find_null(data) is not None:
-        _check_finite(value, data)
+    try:
+        packed = _pack(value)
+    except OverflowError:  # an integer that only JSON can express
+        _check_finite(value)
+    else:
+        if _FLOAT in packed and _NOT_FINITE.search(packed) is not None:
+            _check_finite(value)
     return data
 
 
-def _check_finite(value: Any, data: bytes) -> None:
+def _encode_as_null(raw: Any) -> None:
+    """Encode raw JSON and extra members as null: they were checked when they were encoded."""
+
+
+_pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_encode_as_null).encode
+"""Shows numbers that are not finite, in less time than a search for null in the JSON takes."""
+
+
+def _check_finite(value: Any) -> None:
     """Refuse NaN and the infinities, for which msgspec writes null.
-
-    Few nulls stand for such a number, and to search a long text costs more than to encode it. So a
-    value of few long texts is walked member by member. In a value with many members, a null is
-    searched first, and then a float that is not finite in the MessagePack form of the value.
-
-    Args:
-        value: The encoded value.
-        data: The JSON of the value, which has a null or is longer than `_SHORT`.
 
     Raises:
         ValueError: The value holds such a number; the text has the number and its path.
     """
-    many = len(data) <= _SHORT or _has_many_values(data)
-    if many and (_find_null(data) is None or _is_packed_finite(value)):
-        return
     left: list[tuple[str, Any]] = [("$", msgspec.to_builtins(value, enc_hook=_encode_as_null))]
     while left:
         path, item = left.pop()
@@ -302,40 +257,9 @@ def _check_finite(value: Any, data: bytes) -> None:
             left += [(f"{path}[{at}]", member) for at, member in enumerate(item)]
 
 
-def _has_many_values(data: bytes) -> bool:
-    """Whether JSON has many small values, rather than a few long texts; samples its middle."""
-    sample = data[len(data) // 2 : len(data) // 2 + _SAMPLE]
-    return sample.count(b'"') > _QUOTES or sample.count(b",") > _COMMAS
-
-
-def _is_packed_finite(value: Any) -> bool:
-    try:
-        packed = _pack(value)
-    except OverflowError:  # an integer that only JSON can express
-        return False
-    return _FLOAT not in packed or _NOT_FINITE.search(packed) is None
-
-
-def _encode_as_null(raw: Any) -> None:
-    """Encode raw JSON and extra members as null: they were checked when they were encoded."""
-
-
-_pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_encode_as_null).encode
-
-
-def decoder(kind: TypeForm[T]) -> Callable[[bytes | Raw], T]:
-    """The decoder of a type, created once.
-
-    Raises:
-        ValidationError: (from the decoder) The JSON has another shape; the text has the path.
-        DecodeError: (from the decoder) The bytes are not JSON.
-    """
-    any_kind: Any = kind  # a type is a key
-    return _decoder(any_kind)
-
-
 @lru_cache(maxsize=1024)
-def _decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
+    """The decoder of a type; see `_wire.decoder`."""
     if isinstance(kind, UntaggedType):
         return _untagged_decoder(kind)
     decode: Callable[[bytes | Raw], Any] = msgspec.json.Decoder(
@@ -428,31 +352,24 @@ def _likeliest_first(
     return decode_likeliest
 
 
-def convert(value: Any, kind: TypeForm[T]) -> T:
-    """Turn decoded JSON (dicts, lists, scalars) into `kind`.
-
-    Members that `kind` does not have are dropped.
+def convert(value: Any, kind: Any) -> Any:
+    """Turn decoded JSON into a type; see `_wire.convert`.
 
     Raises:
-        ValidationError: The value has another shape; the text has the path.
+        ValidationError: The value has another shape, or no JSON form; the text has the path.
     """
     try:
-        converted: T = _convert(value, kind)
-        return converted
+        try:
+            return msgspec.convert(value, kind, dec_hook=_decode_untagged)
+        except ValidationError as error:
+            if not _is_tolerable(error):
+                raise
+        tolerated = without_null(with_integers(value), kind, _members_of)
+        return msgspec.convert(tolerated, kind, dec_hook=_decode_untagged)
     except ValidationError:
         raise
     except UNWRITABLE as error:  # half of a surrogate pair, nesting without end
         raise ValidationError(f"no JSON form: {error_text(error)}") from error
-
-
-def _convert(value: Any, kind: Any) -> Any:
-    try:
-        return msgspec.convert(value, kind, dec_hook=_decode_untagged)
-    except ValidationError as error:
-        if not _is_tolerable(error):
-            raise
-    tolerated = without_null(with_integers(value), kind, _members_of)
-    return msgspec.convert(tolerated, kind, dec_hook=_decode_untagged)
 
 
 def to_builtins(value: Any) -> Any:
@@ -501,3 +418,85 @@ def tag_of(kind: StructType) -> tuple[str, str] | None:
     """Wire name and value of the constant that identifies a Struct; `None` without a constant."""
     config = kind.__struct_config__
     return None if config.tag_field is None else (config.tag_field, str(config.tag))
+
+
+builtins_without_extra = msgspec.to_builtins
+"""Turn Structs into dicts with wire names; raises a TypeError for objects with extra members."""
+
+
+class ExtraMembers(Mapping[str, Any]):
+    """Members of a JSON object that its schema does not have, by wire name; read-only."""
+
+    def __init__(self, members: Mapping[str, Any]) -> None:
+        self.members = dict(members)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.members[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.members)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def __repr__(self) -> str:
+        return repr(self.members)
+
+
+def builtins_with_extra(value: Any) -> Any:
+    """Turn Structs into dicts with wire names, the extra members of an object under `EXTRA`."""
+    return msgspec.to_builtins(value, enc_hook=_dict_of_extra)
+
+
+def _dict_of_extra(value: Any) -> dict[str, Any]:
+    if isinstance(value, ExtraMembers):
+        return dict(value)
+    raise TypeError(f"Encoding objects of type {type(value).__name__} is unsupported")
+
+
+@cache
+def known_names(kind: StructType) -> frozenset[str | None]:
+    """Wire names of the fields of a Struct, and of its tag."""
+    names = (field.encode_name for field in fields(kind))
+    return frozenset((*names, kind.__struct_config__.tag_field))
+
+
+def with_extra_members(
+    value: Struct, changed: Mapping[str, Any], extra: Mapping[str, Any]
+) -> msgspec.Struct:
+    """A copy of an object with some members replaced, and with extra members (at least one)."""
+    members = asdict(value)
+    return _type_with_extra(type(value))(**{**members, **changed}, extra=extra)
+
+
+@cache
+def _type_with_extra(kind: type[Struct]) -> type[msgspec.Struct]:
+    """A class derived from a Struct, with the same name and a field for extra members."""
+    known, none = known_names(kind), kind.extra
+    check = getattr(kind, "__post_init__", None)
+
+    def post_init(self: Any) -> None:
+        given = {name: member for name, member in self.extra.items() if name not in known}
+        msgspec.structs.force_setattr(self, "extra", ExtraMembers(given) if given else none)
+        if check is not None:
+            check(self)
+
+    def reduce(self: Any) -> Any:
+        return _restored, (kind, asdict(self))
+
+    namespace = {
+        "__annotations__": {"extra": Mapping[str, Any]},
+        "extra": msgspec.field(name=EXTRA, default=none),
+        "__doc__": kind.__doc__,
+        "__module__": kind.__module__,
+        "__post_init__": post_init,
+        "__reduce__": reduce,
+    }
+    # `msgspec.defstruct` takes no class with a metaclass of its own.
+    keywords = {"frozen": True, "kw_only": True}
+    return new_class(kind.__name__, (kind,), keywords, lambda body: body.update(namespace))
+
+
+def _restored(kind: type[Struct], members: Mapping[str, Any]) -> msgspec.Struct:
+    """Make an object with extra members from a pickle."""
+    return _type_with_extra(kind)(**members)

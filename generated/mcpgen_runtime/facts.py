@@ -14,10 +14,10 @@ from functools import cached_property, lru_cache
 from types import NoneType
 from typing import TYPE_CHECKING, Any, get_args
 
-from ._decoding import structs_of as structs_of
 from ._unions import UntaggedType, format_text
 from ._wire import STRUCTS, MethodRow, Params, Result, StructType, fields
 from ._wire import Role as Role
+from ._wire import structs_of as structs_of
 from .errors import RevisionError
 
 if TYPE_CHECKING:  # loaded with the first revision

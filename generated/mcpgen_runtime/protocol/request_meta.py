@@ -21,9 +21,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Raw, UnsetType
 
-from .._decoding import members_with_structs, with_kept_members
-from .._extra_members import EXTRA, builtins_with_extra, builtins_without_extra
-from .._structs import replace
+from .._structs import EXTRA, builtins_with_extra, builtins_without_extra, replace
 from .._wire import (
     STRUCTS,
     UNREADABLE,
@@ -35,7 +33,9 @@ from .._wire import (
     error_text,
     is_many,
     is_object,
+    members_with_structs,
     to_builtins,
+    with_kept_members,
 )
 from ..errors import InvalidParamsError, LocalProtocolError
 from ..facts import Revision, Role, meta_name

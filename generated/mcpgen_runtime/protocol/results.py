@@ -15,8 +15,6 @@ from typing import Any, TypeAlias, get_args
 import msgspec
 from msgspec import Raw
 
-from .._decoding import convert as convert_members
-from .._decoding import decoder as decoder_of_members
 from .._wire import UNREADABLE, ValidationError, convert, decoder, fields, is_object, replace
 from ..facts import TTL, Method, structs_of
 from ..foreign_text import safe_text
@@ -51,7 +49,7 @@ def result_decoder(method: Method) -> Decode:
 @lru_cache(maxsize=1024)
 def extra_result_decoder(method: Method) -> Decode:
     """As `result_decoder`, with objects that keep their extra members."""
-    with_extra = partial(decoder_of_members, extra=True), partial(convert_members, extra=True)
+    with_extra = partial(decoder, extra=True), partial(convert, extra=True)
     return _result_decoder(method, *with_extra)
 
 

@@ -15,11 +15,11 @@ from __future__ import annotations
 import re
 import types
 import typing
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from functools import cache
 from itertools import islice
-from typing import Annotated, Any, NotRequired, Required, Union
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired, Required, Union
 
 import msgspec
 import msgspec.inspect
@@ -28,6 +28,9 @@ from ..._wire import error_text, is_many, is_object
 from ...foreign_text import join_errors, safe_list, safe_repr, safe_text
 from ...values import value_types
 from ...values.type_schemas import TypeParts, has_fields
+
+if TYPE_CHECKING:
+    from .signatures import Signature
 
 PARTS = 500
 """Most parts of one argument that are converted by themselves."""
@@ -45,61 +48,35 @@ _MANY = (list, set, frozenset, Sequence, AbstractSet)
 _QUALIFIERS = (Required, NotRequired)
 
 
-class _Field(typing.NamedTuple):
-    """A member of a class: its type, and whether it has no default."""
-
-    kind: Any
-    required: bool
-
-
-class _Fields(typing.NamedTuple):
-    """The members of a class by their names on the wire, and whether others are refused."""
-
-    by_name: Mapping[str, _Field]
-    is_closed: bool
-
-
 def argument_errors(
-    kinds: Mapping[str, Any],
-    required: Collection[str],
-    arguments: Mapping[str, Any],
-    *,
-    allows_unknown: bool,
-    strict: bool,
-    first: str,
+    signature: Signature, arguments: Mapping[str, Any], strict: bool, first: str
 ) -> str:
     """The errors of arguments that do not fit.
 
     Args:
-        kinds: The types that msgspec reads, by the names of the parameters.
-        required: The names of the parameters without default.
+        signature: The parameters.
         arguments: The arguments.
-        allows_unknown: Whether there may be arguments of other names.
         strict: Whether JSON types have to match.
         first: The error of all arguments together, for the case that each fits by itself.
     """
     errors: list[str] = []
-    for name, kind in kinds.items():
+    parameters = signature.parameters
+    for name, parameter in parameters.items():
         if name in arguments:
             search = _Search(strict)
-            search.add(kind, arguments[name], name, 0)
+            search.add(parameter.type.kind, arguments[name], name, 0)
             errors += search.errors
-        elif name in required:
+        elif parameter.required:
             errors.append(_missing_error(name))
-    unknown = [] if allows_unknown else [name for name in arguments if name not in kinds]
+    unknown = [] if signature.open else [name for name in arguments if name not in parameters]
     if unknown:
-        expected = ", ".join(kinds) or "none"
         names = safe_list([repr(name[:_NAME_CHARACTERS]) for name in unknown])
-        errors.append(f"unknown argument {names}; expected: {expected}")
+        errors.append(f"unknown argument {names}; expected: {', '.join(parameters) or 'none'}")
     return join_errors(errors) if errors else first
 
 
 class _Search:
-    """The errors of one argument and its parts.
-
-    Args:
-        strict: Whether JSON types have to match.
-    """
+    """The errors of one argument and its parts; `strict`: JSON types have to match."""
 
     def __init__(self, strict: bool) -> None:
         self.errors: list[str] = []
@@ -126,22 +103,22 @@ class _Search:
 
     def _add_parts(self, kind: Any, value: Any, path: str, level: int) -> None:
         kind = _without_wrappers(kind)
-        if has_fields(kind) and is_object(value):
-            fields = _fields_of(typing.get_origin(kind) or kind)
-            for name, field in fields.by_name.items():
-                if name in value:
-                    self.add(field.kind, value[name], _member(path, name), level)
-                elif field.required:
-                    self.errors.append(_missing_error(_member(path, name)))
-            if fields.is_closed:
-                self.errors += [
-                    f"argument {_member(path, name)!r}: unknown"
-                    for name in islice(value, PARTS)
-                    if name not in fields.by_name
-                ]
+        if not (has_fields(kind) and is_object(value)):
+            for name, part_kind, part in islice(_items(kind, value), self._left):
+                self.add(part_kind, part, f"{path}{name}", level)
             return
-        for name, part_kind, part in islice(_items(kind, value), self._left):
-            self.add(part_kind, part, f"{path}{name}", level)
+        fields, is_closed = _fields_of(typing.get_origin(kind) or kind)
+        for name, (member, is_required) in fields.items():
+            if name in value:
+                self.add(member, value[name], _member(path, name), level)
+            elif is_required:
+                self.errors.append(_missing_error(_member(path, name)))
+        if is_closed:
+            self.errors += [
+                f"argument {_member(path, name)!r}: unknown"
+                for name in islice(value, PARTS)
+                if name not in fields
+            ]
 
 
 def _items(kind: Any, value: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -175,22 +152,19 @@ def _without_wrappers(kind: Any) -> Any:
 
 
 @cache
-def _fields_of(kind: Any) -> _Fields:
-    """The members of a class with fields."""
+def _fields_of(kind: Any) -> tuple[Mapping[str, tuple[Any, bool]], bool]:
+    """The type of each member of a class by wire name, and whether it is required.
+
+    The second value says whether the class refuses other members.
+    """
     parts = TypeParts()
     parts.add(kind)
-    hints = parts.classes.get(kind, {})
     info: Any = msgspec.inspect.type_info(kind)
-    fields = {field.encode_name: field for field in info.fields}
-    in_order = [
-        *(name for name in hints if name in fields),
-        *(name for name in fields if name not in hints),
-    ]
-    return _Fields(
-        {
-            name: _Field(_without_qualifiers(hints.get(name, Any)), fields[name].required)
-            for name in in_order
-        },
+    required = {field.encode_name: field.required for field in info.fields}
+    hints = {name: hint for name, hint in parts.classes.get(kind, {}).items() if name in required}
+    types_by_name = {**hints, **{name: Any for name in required if name not in hints}}
+    return (
+        {name: (_without_qualifiers(hint), required[name]) for name, hint in types_by_name.items()},
         getattr(info, "forbid_unknown_fields", False),
     )
 
@@ -218,12 +192,8 @@ def _format_error(text: str, kind: Any, value: Any, path: str) -> str:
     if match and match["key"]:
         text = f"a key: {text}"
     if what.startswith("Invalid enum value") and not inner:
-        text += _choices(kind)
+        choices: list[Any] = value_types.schema_of(_without_wrappers(kind)).get("enum", [])
+        text += f"; expected one of {', '.join(map(repr, choices))}" if choices else ""
     if not inner and ", got" not in text and "value" not in text:
         text += f", got {safe_repr(value)}"
     return f"argument {where!r}: {text}"
-
-
-def _choices(kind: Any) -> str:
-    choices: list[Any] = value_types.schema_of(_without_wrappers(kind)).get("enum", [])
-    return f"; expected one of {', '.join(map(repr, choices))}" if choices else ""

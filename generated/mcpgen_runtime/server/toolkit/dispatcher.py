@@ -558,10 +558,10 @@ class Dispatcher:
             results = tool_result_builder(request.method.result, structured_content)
             self._tool_results[revision.name] = results
         context = self.context_of(request)
-        if (runner := tool.runner or self.default_runner) is None:
-            return self.result_of(context, tool.answer(params.arguments, context, results))
         call = tool.call(params.arguments, context, results)
-        return self.result_of(context, runner.run(context, call))
+        if (runner := tool.runner or self.default_runner) is not None:
+            call = runner.run(context, call)
+        return self.result_of(context, call)
 
 
 ForbiddenItems: TypeAlias = Literal["listed", "hidden"]

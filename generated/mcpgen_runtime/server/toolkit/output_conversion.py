@@ -36,17 +36,10 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
-from ..._wire import (
-    UNSET,
-    convert,
-    create,
-    encode,
-    is_many,
-    is_object,
-)
+from ..._wire import UNSET, convert, create, encode, is_many, is_object
 from ...errors import InternalError
 from ...json_schema import WRAPPED_MARKER, WRAPPER, Complaint, Deadline
-from ...values.value_types import ValueType, to_json, value_type
+from ...values.value_types import ValueType, one_line, to_json, value_type
 from . import signatures
 from .content import (
     ToolResult,
@@ -104,7 +97,7 @@ class Output(msgspec.Struct, frozen=True):
         """
         if isinstance(value, ToolResult):
             return self._explicit_results(value)
-        blocks = content_of(value) if self.form in _MAY_BE_CONTENT else None
+        blocks = _content_of(value) if self.form in _MAY_BE_CONTENT else None
         if blocks is not None:
             if self.complaint is not None:
                 raise OutputError("expected a value for the output schema, got content alone")
@@ -113,7 +106,7 @@ class Output(msgspec.Struct, frozen=True):
             if is_many(value) and all(isinstance(each, str) for each in value):
                 return list(map(wire_block, value)), UNSET, None
             raise OutputError(f"expected content, got {type(value).__name__}; {_CONTENT}")
-        plain = self._validate(value)
+        plain = self.validated(value)
         if self.form in _WRAPPED:  # a list of any values may have images among them
             return _blocks_among(value) or _bare_content(plain), {WRAPPER: plain}, None
         if self.form == "unstructured" or (
@@ -127,12 +120,12 @@ class Output(msgspec.Struct, frozen=True):
         if value.is_error:
             structured = structured if structured is UNSET else to_json(structured)
         elif structured is not UNSET:
-            structured = self._validate(structured)
+            structured = self.validated(structured)
         elif self.schema is not None:
             raise OutputError("expected ToolResult.structured, since there is an output schema")
         if value.content is not None:
             content: Any = value.content
-            single = isinstance(content, str) or is_content(content)
+            single = _is_single(content)
             blocks = [wire_block(block) for block in ([content] if single else content)]
         else:
             blocks = [] if structured is UNSET else _bare_content(structured)
@@ -141,29 +134,27 @@ class Output(msgspec.Struct, frozen=True):
         return blocks, structured, value.meta
 
     def validated(self, value: Any) -> Any:
-        """See `_validate`."""
-        return self._validate(value)
+        """The value as plain JSON data, validated against its type.
 
-    def _validate(self, value: Any) -> Any:
-        """The value as plain JSON data, validated against its type."""
+        Raises:
+            OutputError: The value does not fit.
+        """
         try:
-            plain = to_json(value) if self.kind is None else self.kind.write(value)
+            return to_json(value) if self.kind is None else self.kind.write(value)
         except (msgspec.ValidationError, ValueError) as error:
-            raise OutputError(" ".join(str(error).split())) from error
+            raise OutputError(one_line(error)) from error
         except TypeError as error:
-            raise OutputError(f"{' '.join(str(error).split())}; {_DATA}") from error
-        return plain
+            raise OutputError(f"{one_line(error)}; {_DATA}") from error
 
     async def check(self, structured: Any, deadline: Deadline) -> None:
-        """Validate a structured value against the user-defined schema, if there is one.
+        """Validate a structured value against the user-defined schema, which there is.
 
         Raises:
             OutputError: The value does not fit, or validation takes too long.
         """
-        if self.complaint is None:
-            return
         from ...json_schema.checks import complaint_in_time  # loaded already
 
+        assert self.complaint is not None
         error = await complaint_in_time(self.complaint, structured, deadline)
         if error:
             raise OutputError(f"the output schema is not kept: {error}")
@@ -177,18 +168,18 @@ def _bare_content(plain: Any) -> Blocks:
     """The content that repeats plain JSON data."""
     if plain is None:
         return []
-    return [{"type": "text", "text": plain if isinstance(plain, str) else _json(plain)}]
+    return [{"type": "text", "text": plain if isinstance(plain, str) else json_text(plain)}]
 
 
-def content_of(value: Any) -> Blocks | None:
+def _content_of(value: Any) -> Blocks | None:
     """A value as content blocks, or `None` if it is not content."""
     if value is None:
         return []
-    if isinstance(value, str):
-        return [{"type": "text", "text": value}]
-    if is_content(value):
-        return [wire_block(value)]
-    return _blocks_among(value)
+    return [wire_block(value)] if _is_single(value) else _blocks_among(value)
+
+
+def _is_single(value: Any) -> bool:
+    return isinstance(value, str) or is_content(value)
 
 
 def _blocks_among(value: Any) -> Blocks | None:
@@ -198,10 +189,7 @@ def _blocks_among(value: Any) -> Blocks | None:
     """
     if not is_many(value) or not any(map(is_content, value)):
         return None
-    return [
-        wire_block(each if isinstance(each, str) or is_content(each) else _json(to_json(each)))
-        for each in value
-    ]
+    return [wire_block(each if _is_single(each) else json_text(to_json(each))) for each in value]
 
 
 def from_annotation(annotation: Any, label: str) -> Output:
@@ -215,9 +203,8 @@ def from_annotation(annotation: Any, label: str) -> Output:
         kind, *notes = typing.get_args(annotation)
         if is_tool_result_type(kind):
             annotation = next(filter(_is_type, notes), kind)
-    if annotation in (signatures.Signature.NO_ANNOTATION, Any, object):
-        return Output("by value")
-    if is_tool_result_type(annotation):
+    untyped = annotation in (signatures.Signature.NO_ANNOTATION, Any, object)
+    if untyped or is_tool_result_type(annotation):
         return Output("by value")
     if _is_content(annotation):
         return Output("content")
@@ -225,7 +212,7 @@ def from_annotation(annotation: Any, label: str) -> Output:
         kind = value_type(annotation)
         schema = kind.schema("serialization")
     except TypeError as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise TypeError(
             f"{label}: no JSON Schema for the return annotation ({reason}); "
             "output_schema=None sends such values without one"
@@ -298,7 +285,8 @@ def _names_block(annotations: Sequence[Any]) -> bool:
     return any(is_content_type(part) or _names_block(typing.get_args(part)) for part in annotations)
 
 
-def _json(value: Any) -> str:
+def json_text(value: Any) -> str:
+    """A value as JSON."""
     return encode(value).decode()
 
 
@@ -327,45 +315,21 @@ class ContentResultBuilder:
         self._success: dict[str, Any] = {_IS_ERROR: False} if states_success else {}
         self._success_field: dict[str, Any] = {"is_error": False} if states_success else {}
 
-    def text(self, text: str) -> Any:
-        """A result with one text block, built without conversion."""
-        return self._kind(content=[self._text(text=text)], **self._success_field)
-
-    def wrapped_text(self, text: str) -> Any:
-        """A result with a text, as structured value too if the revision has such values."""
-        if self._structured_content == "none":
-            return self.text(text)
-        return create(
-            self._structured_kind,
-            content=[self._text(text=text)],
-            structured_content={WRAPPER: text},
-            **self._success_field,
-        )
-
-    def plain(self, value: Any) -> Any:
-        """A result with a JSON value that was validated, and its text; as `full` builds it."""
-        text = value if isinstance(value, str) else _json(value)
-        content = [] if value is None else [self._text(text=text)]
-        if self._structured_content != "any" and (
-            self._structured_content != "object" or type(value) is not dict
-        ):
+    def text(self, text: str, structured: Any = UNSET) -> Any:
+        """A result with one text block, and the object that it shows, built without conversion."""
+        content = [self._text(text=text)]
+        if structured is UNSET or self._structured_content == "none":
             return create(self._kind, content=content, **self._success_field)
         return create(
             self._structured_kind,
             content=content,
-            structured_content=value,
+            structured_content=structured,
             **self._success_field,
         )
 
     def failure(self, text: str) -> Any:
         """A result that reports a failure of the tool."""
         return self._kind(content=[self._text(text=text)], is_error=True)
-
-    def allows(self, value: Any) -> bool:
-        """Whether a value may be `structuredContent` in this revision."""
-        return self._structured_content == "any" or (
-            self._structured_content == "object" and isinstance(value, dict)
-        )
 
     def full(
         self,
@@ -383,7 +347,10 @@ class ContentResultBuilder:
         members: dict[str, Any] = {"content": known_blocks(content, self._blocks)}
         members |= {_IS_ERROR: True} if is_error else self._success
         kind = self._kind
-        if structured is not UNSET and self.allows(structured):
+        if structured is not UNSET and (
+            self._structured_content == "any"
+            or (self._structured_content == "object" and isinstance(structured, dict))
+        ):
             members[_STRUCTURED] = structured
             kind = self._structured_kind
         if meta:
@@ -399,6 +366,8 @@ def _text_object(*, text: str) -> dict[str, Any]:
 class ValueResultBuilder:
     """Builds results of `tools/call` that are one JSON value, `toolResult`.
 
+    Such results have no error flag, so a failure of the tool is an `InternalError`.
+
     Args:
         result: Type of the result as in the method table, other kinds of result included.
     """
@@ -406,18 +375,12 @@ class ValueResultBuilder:
     def __init__(self, result: Any) -> None:
         self._kind: Any = struct_with(result, _VALUE)
 
-    def text(self, text: str) -> Any:
-        """A result whose value is a text."""
+    def text(self, text: str, structured: Any = UNSET) -> Any:
+        """A result whose value is a text, without the object that wraps it."""
         return convert({_VALUE: text}, self._kind)
 
-    wrapped_text = text
-
     def failure(self, text: str) -> Any:
-        """Report a failure of the tool by an error, since these results have no error flag.
-
-        Raises:
-            InternalError: Always.
-        """
+        """Raise an `InternalError`."""
         raise InternalError(text)
 
     def full(

@@ -31,9 +31,10 @@ from typing import Annotated, Any, Optional, Protocol, TypeAlias, Union
 
 import msgspec
 
-from ..._wire import UNREADABLE, UNWRITABLE, error_text, is_many, is_object
+from ..._unions import with_integers
+from ..._wire import UNREADABLE, UNWRITABLE, error_text
 from ...values import type_schemas, value_types
-from ...values.value_types import ValueType
+from ...values.value_types import ValueType, one_line
 from .context import Context
 
 _MISSING = inspect.Parameter.empty
@@ -41,11 +42,10 @@ _CONTAINERS = frozenset({"array", "object", "null"})
 _COPIED: tuple[type, ...] = (list, dict, set, bytearray)
 _SHARED: tuple[type, ...] = (bool, int, float, str, bytes, tuple, frozenset, type(None))
 
+# Descriptions of parameters in docstrings: a name and a text.
 _SPHINX = r"^:param\s+(?:[^:]*\s)?\*{0,2}(\w+):\s*(.*)$"
 _GOOGLE = r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?:\s*(.*)$"
-_NUMPY = r"^\*{0,2}(\w+)\s*(?::.*)?$"
-"""Descriptions of parameters in docstrings."""
-
+_NUMPY = r"^\*{0,2}(\w+)\s*(?::.*)?()$"
 _GOOGLE_TITLES = frozenset({"Args:", "Arguments:", "Parameters:"})
 
 Field: TypeAlias = tuple[str, Any, Any]
@@ -69,11 +69,7 @@ class Injector(ABC):
 
     @abstractmethod
     def check_place(self, annotation: Any, name: str, default: Any, label: str) -> None:
-        """Check that the note, which is the first one of a parameter, is in a valid place.
-
-        Raises:
-            TypeError: The place is invalid.
-        """
+        """Raise a `TypeError` if the note, the first one of a parameter, is in an invalid place."""
 
     @abstractmethod
     def call(
@@ -85,10 +81,10 @@ class Injector(ABC):
         label: str,
         names: Mapping[str, Any] | None,
     ) -> Injected:
-        """A callable that calls a function with the values that its notes provide.
+        """A callable that calls a coroutine function with the values that its notes provide.
 
         Args:
-            function: The function, as coroutine function.
+            function: The function.
             context: Name of its parameter for the context, if there is one.
             injectors: Its notes, by parameter.
             argument_names: Names of its other parameters, which are arguments of a call.
@@ -184,23 +180,12 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
             pass
         strict = not coerce
         try:
-            arguments = (_with_whole_numbers if strict else self._with_parsed_texts)(arguments)
-            return self._convert(arguments, strict=strict)
+            arguments = with_integers(arguments) if strict else self._with_parsed_texts(arguments)
+            return _asdict(value_types.convert(arguments, self.struct, strict=strict))
         except (msgspec.ValidationError, RecursionError) as error:
             from .argument_errors import argument_errors  # for the error only
 
-            errors = argument_errors(
-                {name: parameter.type.kind for name, parameter in self.parameters.items()},
-                [name for name, parameter in self.parameters.items() if parameter.required],
-                arguments,
-                allows_unknown=self.open,
-                strict=strict,
-                first=error_text(error),
-            )
-            raise ValueError(errors) from error
-
-    def _convert(self, arguments: Mapping[str, Any], *, strict: bool) -> dict[str, Any]:
-        return msgspec.structs.asdict(value_types.convert(arguments, self.struct, strict=strict))
+            raise ValueError(argument_errors(self, arguments, strict, error_text(error))) from error
 
     def _with_parsed_texts(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, with JSON texts parsed where only a list or an object is expected."""
@@ -214,12 +199,8 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def _containers(self) -> frozenset[str]:
         """Names of the parameters that take lists or objects, and no texts."""
-        schema = self.schema()
-        accepted = {
-            name: type_schemas.accepts(each, schema.get("$defs", {}))
-            for name, each in schema["properties"].items()
-        }
-        return frozenset(name for name, kinds in accepted.items() if kinds and kinds <= _CONTAINERS)
+        accepted = ((name, each.json_types()) for name, each in self.parameters.items())
+        return frozenset(name for name, kinds in accepted if kinds and kinds <= _CONTAINERS)
 
     def bind_strings(self, arguments: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """Convert arguments that are strings on the wire; the result includes the context.
@@ -243,7 +224,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         try:
             full = value_types.schema_of(self.struct)
         except TypeError as error:
-            raise TypeError(f"{self.label}: {_one_line(error)}") from error
+            raise TypeError(f"{self.label}: {one_line(error)}") from error
         # `properties` is present even if empty: some clients require it (smolagents 1).
         properties: dict[str, Any] = full.get("properties", {})
         schema: dict[str, Any] = {"type": "object", "properties": properties}
@@ -297,7 +278,10 @@ def read(
         if parameter.kind is parameter.VAR_KEYWORD:
             has_kwargs = True
             continue
-        _check_kind(parameter, label)
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
+            raise TypeError(
+                f"{label}: expected parameters that can be given by name, got {parameter}"
+            )
         annotation = hints.get(name, Any)
         if is_context(annotation) or (name == context_name and name not in hints):
             contexts.append(name)
@@ -311,7 +295,7 @@ def read(
     if len(contexts) > 1:
         raise TypeError(f"{label}: expected one Context parameter, got {', '.join(contexts)}")
     context = contexts[0] if contexts else None
-    call = _without_blocking(function, context) if threads else _in_event_loop(function)
+    call = function if is_coroutine_function(function) else _coroutine(function, context, threads)
     dependencies: Injected | None = None
     if injectors:
         injector = next(iter(injectors.values()))
@@ -319,22 +303,23 @@ def read(
             call, context, injectors, tuple(parameters), label, names
         )
         context = dependencies.context
+    try:
+        struct = msgspec.defstruct(
+            "Arguments", fields, kw_only=True, forbid_unknown_fields=not has_kwargs
+        )
+    except TypeError as error:
+        raise TypeError(f"{label}: {one_line(error)}") from error
     return Signature(
         label=label,
         description=first_paragraph(inspect.getdoc(documented)),
         parameters=parameters,
         context=context,
-        struct=_struct(label, fields, forbid_unknown=not has_kwargs),
+        struct=struct,
         open=has_kwargs,
         returns=hints.get("return", _MISSING),
         call=call,
         dependencies=dependencies,
     )
-
-
-def _check_kind(parameter: inspect.Parameter, label: str) -> None:
-    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
-        raise TypeError(f"{label}: expected parameters that can be given by name, got {parameter}")
 
 
 def _check_bound(function: Callable[..., Any], signature: inspect.Signature, label: str) -> None:
@@ -370,17 +355,20 @@ def _notes_in(annotation: Any) -> list[Any]:
     return list(getattr(annotation, "__metadata__", ()))
 
 
-def _without_blocking(
-    function: Callable[..., Any], context: str | None
+def _coroutine(
+    function: Callable[..., Any], context: str | None, threads: bool
 ) -> Callable[..., Awaitable[Any]]:
-    """A coroutine function itself; for a plain function, one that runs it in a worker thread.
+    """A coroutine function that calls a plain function, in a worker thread if `threads`.
 
-    The methods of a plain function's context, the parameter `context`, need no `await`.
-
-    When a request is cancelled, its worker thread runs on: nothing can stop it.
+    In a thread, the methods of its context, the parameter `context`, need no `await`. When a
+    request is cancelled, its worker thread runs on: nothing can stop it.
     """
-    if is_coroutine_function(function):
-        return function
+
+    async def call_in_event_loop(**arguments: Any) -> Any:
+        return function(**arguments)
+
+    if not threads:
+        return call_in_event_loop
     from anyio.to_thread import run_sync  # needed for plain functions only
 
     async def call_in_thread(**arguments: Any) -> Any:
@@ -395,17 +383,6 @@ def _without_blocking(
     return call_in_thread
 
 
-def _in_event_loop(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """A coroutine function itself; for a plain function, one that calls it."""
-    if is_coroutine_function(function):
-        return function
-
-    async def call_in_event_loop(**arguments: Any) -> Any:
-        return function(**arguments)
-
-    return call_in_event_loop
-
-
 def _field(
     name: str, annotation: Any, default: Any, documented: str | None
 ) -> tuple[Parameter, Field]:
@@ -417,13 +394,10 @@ def _field(
     described: Any = kind.kind
     if description:
         described = Annotated[described, msgspec.Meta(description=description)]
-    if factory is not None:
-        return Parameter(name, kind, None, description), (
-            name,
-            described,
-            msgspec.field(default_factory=factory),
-        )
-    return Parameter(name, kind, default, description), (name, described, _default(default))
+    if factory is None:
+        return Parameter(name, kind, default, description), (name, described, _default(default))
+    field = msgspec.field(default_factory=factory)
+    return Parameter(name, kind, None, description), (name, described, field)
 
 
 def _accepts_none(annotation: Any) -> bool:
@@ -465,28 +439,6 @@ def _default(value: object) -> Any:
     return msgspec.field(default_factory=lambda: value)
 
 
-def _struct(label: str, fields: list[Field], *, forbid_unknown: bool) -> type[msgspec.Struct]:
-    try:
-        return msgspec.defstruct(
-            "Arguments", fields, kw_only=True, forbid_unknown_fields=forbid_unknown
-        )
-    except TypeError as error:
-        raise TypeError(f"{label}: {_one_line(error)}") from error
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
-
-
-def _with_whole_numbers(value: Any) -> Any:
-    """JSON data in which numbers without a fraction are integers."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if is_object(value):
-        return {name: _with_whole_numbers(each) for name, each in value.items()}
-    return [_with_whole_numbers(each) for each in value] if is_many(value) else value
-
-
 def first_paragraph(docstring: str | None) -> str | None:
     """The first paragraph of a docstring on one line, or `None` if there is none."""
     lines: list[str] = []
@@ -500,64 +452,34 @@ def first_paragraph(docstring: str | None) -> str | None:
 def parameter_descriptions(docstring: str | None) -> dict[str, str]:
     """Description by parameter name, each on one line; text in another form is ignored."""
     lines = inspect.cleandoc(docstring or "").splitlines()
-    descriptions = _sphinx_fields(lines)
-    for index, line in enumerate(lines):
-        if line.strip() in _GOOGLE_TITLES:
-            section = _section(lines[index + 1 :], _indent(line))
-            descriptions.update(_entries(section, _GOOGLE))
-        elif line.strip() == "Parameters" and _is_rule(lines[index + 1 :]):
-            descriptions.update(_entries(lines[index + 2 :], _NUMPY))
-    return {name: text for name, text in descriptions.items() if text}
-
-
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip())
-
-
-def _is_rule(lines: list[str]) -> bool:
-    return bool(lines) and set(lines[0].strip()) == {"-"}
-
-
-def _section(lines: list[str], title_indent: int) -> list[str]:
-    """The lines of a section: blank lines, and lines indented deeper than its title."""
-    for index, line in enumerate(lines):
-        if line.strip() and _indent(line) <= title_indent:
-            return lines[:index]
-    return lines
-
-
-def _sphinx_fields(lines: list[str]) -> dict[str, str]:
-    descriptions: dict[str, str] = {}
-    name = ""
-    for line in lines:
-        match = re.match(_SPHINX, line.strip()) if line.strip().startswith(":") else None
-        if match:
-            name = match[1]
-            descriptions[name] = match[2].strip()
-        elif name and line.strip() and not line.strip().startswith(":"):
-            descriptions[name] = f"{descriptions[name]} {line.strip()}".strip()
-        else:
-            name = ""
-    return descriptions
-
-
-def _entries(lines: list[str], head: str) -> dict[str, str]:
-    """Entries of a section: heads at the least indent, each continued by deeper lines."""
-    descriptions: dict[str, str] = {}
-    name = ""
-    filled = [line for line in lines if line.strip()]
-    depth = _indent(min(filled, key=_indent, default=""))
-    for line in filled:
-        if _indent(line) > depth:
-            if name:
-                descriptions[name] = f"{descriptions[name]} {line.strip()}".strip()
+    texts: dict[str, list[str]] = {}
+    current: list[str] | None = None  # the description that further lines continue
+    head: str | None = None  # what begins a description in the section
+    outer = depth = 0  # indents of the section's title and of its descriptions
+    for line, following in zip(lines, [*lines[1:], ""], strict=False):
+        text, indent = line.strip(), len(line) - len(line.lstrip())
+        is_numpy = text == "Parameters" and set(following.strip()) == {"-"}
+        if match := re.match(_SPHINX, text):
+            head, current = None, texts.setdefault(match[1], [])
+            current[:] = [match[2]]
+        elif is_numpy or text in _GOOGLE_TITLES:
+            head, current = _NUMPY if is_numpy else _GOOGLE, None
+            outer, depth = -1 if is_numpy else indent, 1000
+        elif not text:
+            current = current if head else None
+        elif head is None or indent > depth:
+            current = None if head is None and text.startswith(":") else current
+            if current is not None:
+                current.append(text)
+        elif head is _NUMPY and set(text) == {"-"}:
             continue
-        match = re.match(head, line.strip())
-        if match is None:
-            break
-        name = match[1]
-        descriptions[name] = match[2].strip() if match.re.groups == 2 else ""
-    return descriptions
+        elif indent > outer and (match := re.match(head, text)):
+            depth, current = indent, texts.setdefault(match[1], [])
+            current[:] = [match[2]]
+        else:
+            head = current = None
+    joined = {name: " ".join(part.strip() for part in parts) for name, parts in texts.items()}
+    return {name: text.strip() for name, text in joined.items() if text.strip()}
 
 
 def source_name(function: Callable[..., Any]) -> str:

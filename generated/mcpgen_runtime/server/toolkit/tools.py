@@ -10,19 +10,18 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any, Literal, Protocol, TypeAlias
 
 import anyio
 
 from ..._wire import is_object
 from ...errors import InvalidParamsError, ProtocolError, ToolError
-from ...json_schema import CheckedSchema, Complaint, Deadline
-from ...runtime.concurrency import outcome
+from ...json_schema import WRAPPER, CheckedSchema, Complaint, Deadline
 from . import output_conversion, signatures
 from .content import UnfinishedResult, as_tool_result, present_members
 from .context import Context
-from .output_conversion import ContentResultBuilder, ToolResultBuilder
+from .output_conversion import ContentResultBuilder, ToolResultBuilder, json_text
 from .registry import Respond
 
 FromSignature: TypeAlias = Literal["from signature"]
@@ -154,16 +153,6 @@ class Tool:
             return self._wire
         return {name: value for name, value in self._wire.items() if name != "outputSchema"}
 
-    @property
-    def has_own_schemas(self) -> bool:
-        """Whether arguments or results are validated against a user-defined schema."""
-        return self._input_complaint is not None or self._output.complaint is not None
-
-    @property
-    def returns_texts(self) -> bool:
-        """Whether a text that the function returns is put into the result unchanged."""
-        return self._output.form == "text" or self._output.schema is None
-
     def call(
         self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
     ) -> Coroutine[Any, Any, Any]:
@@ -183,68 +172,26 @@ class Tool:
             return self._refuse(error, arguments, context, results)
         if signature.context is not None:
             bound[signature.context] = context
-        return self.result_of(partial(self.function, **bound), results)
+        return self._run(bound, results)
 
-    def answer(
-        self, arguments: Mapping[str, Any] | None, context: Context, results: ToolResultBuilder
-    ) -> Coroutine[Any, Any, Any]:
-        """The result of a call, as `call` makes it; results of common types take fewer steps."""
-        signature = self.signature
-        if self._input_complaint is None:
-            try:
-                bound = signature.bind(arguments or _NO_ARGUMENTS, coerce=self.coerce)
-            except ValueError:
-                pass
-            else:
-                if signature.context is not None:
-                    bound[signature.context] = context
-                return self._run(bound, results)
-        return self.call(arguments, context, results)
-
-    async def _run(self, bound: dict[str, Any], results: ToolResultBuilder) -> Any:
+    async def _run(self, bound: Mapping[str, Any], results: ToolResultBuilder) -> Any:
         """The result of a call with bound arguments; the plainest results are built at once."""
         output = self._output
         try:
             value = await self.function(**bound)
-            if type(value) is str:
+            kind: Any = type(value)
+            if kind is str:
                 if output.form == "text":
-                    return results.wrapped_text(value)
+                    return results.text(value, {WRAPPER: value})
                 if output.schema is None:
                     return results.text(value)
             elif (
                 output.form == "object"
-                and type(value) is dict
+                and kind is dict
                 and isinstance(results, ContentResultBuilder)
             ):
-                return results.plain(output.validated(value))
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            ended = outcome(None, error)
-        else:
-            ended = outcome(value)
-        return await self.result_of(lambda: ended, results)
-
-    async def result_of(
-        self, function: Callable[[], Awaitable[Any]], results: ToolResultBuilder
-    ) -> Any:
-        """The result of a call, or the unfinished one of the function.
-
-        Args:
-            function: Returns the value of the tool, or raises its error.
-            results: Builds the result.
-
-        Raises:
-            ProtocolError: The tool raised it.
-        """
-        output = self._output
-        try:
-            value = await function()
-            if type(value) is str:
-                if output.form == "text":
-                    return results.wrapped_text(value)
-                if output.schema is None:
-                    return results.text(value)
+                plain = output.validated(value)
+                return results.text(json_text(plain), plain)
             if isinstance(value, UnfinishedResult):
                 return value
             whole = as_tool_result(value)
@@ -264,14 +211,6 @@ class Tool:
             _warn_of_hidden_text()
             return results.failure(f"{self.label} failed")
 
-    def _without_secrets(self, text: str, arguments: Mapping[str, Any]) -> str:
-        """An error text without the values of secret arguments."""
-        if not self.secret_names:
-            return text
-        from ...values.type_schemas import without_values
-
-        return without_values(text, arguments, self.secret_names)
-
     async def _refuse(
         self,
         error: ValueError,
@@ -280,7 +219,12 @@ class Tool:
         results: ToolResultBuilder,
     ) -> Any:
         """Report arguments that do not fit, by a result or an error, as the revision does."""
-        text = f"{self.label}: {self._without_secrets(str(error), arguments)}"
+        text = str(error)
+        if self.secret_names:
+            from ...values.type_schemas import without_values
+
+            text = without_values(text, arguments, self.secret_names)
+        text = f"{self.label}: {text}"
         if context.request_context.revision.facts.behaviour.bad_tool_arguments == "error":
             raise InvalidParamsError(text)
         return results.failure(text)
@@ -304,7 +248,7 @@ class Tool:
         bound = dict(arguments)
         if self.signature.context is not None:
             bound[self.signature.context] = context
-        return await self.result_of(partial(self.function, **bound), results)
+        return await self._run(bound, results)
 
     def _deadline(self) -> Deadline:
         return Deadline.after(self._validation_seconds, "validation_seconds of the server")
@@ -318,12 +262,17 @@ class Tool:
             if signature.open:
                 raise TypeError(f"{self.label}: **kwargs needs an input_schema")
             return signature.schema() | closed
-        own, schema = schema, _object_schema(schema, f"{self.label}: input_schema")
+        own, root = schema, schema.get("type") if is_object(schema) else None
+        if root != "object":
+            got = f"type {root!r}" if root is not None else repr(schema)
+            raise ValueError(
+                f'{self.label}: input_schema: expected a JSON Schema with type "object", got {got}'
+            )
         from ...json_schema.checks import validator  # few tools have schemas
 
+        schema = dict(own)
         if isinstance(own, CheckedSchema) and not closed:  # validation checks names too
             schema.pop(_ADDITIONAL, None)
-
         self._input_complaint = validator(own, "an input_schema")
         properties: Mapping[str, Any] = schema.get("properties", {})
         required: Sequence[str] = schema.get("required", ())
@@ -401,16 +350,3 @@ def _inline_definitions(
     from ...json_schema.inlining import inline_references  # few schemas have definitions
 
     return inline_references(schema)
-
-
-def _object_schema(schema: object, label: str) -> dict[str, Any]:
-    """The schema as a dict.
-
-    Raises:
-        ValueError: Not an object, or its root does not have `type: "object"`.
-    """
-    root = schema.get("type") if is_object(schema) else None
-    if not is_object(schema) or root != "object":
-        got = f"type {root!r}" if root is not None else repr(schema)
-        raise ValueError(f'{label}: expected a JSON Schema with type "object", got {got}')
-    return dict(schema)

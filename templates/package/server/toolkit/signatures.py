@@ -32,7 +32,7 @@ import msgspec
 from ..._unions import with_integers
 from ..._wire import UNREADABLE, UNWRITABLE, error_text
 from ...values import type_schemas, value_types
-from ...values.value_types import ValueType
+from ...values.value_types import ValueType, one_line
 from .context import Context
 
 _MISSING = inspect.Parameter.empty
@@ -222,7 +222,7 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         try:
             full = value_types.schema_of(self.struct)
         except TypeError as error:
-            raise TypeError(f"{self.label}: {_one_line(error)}") from error
+            raise TypeError(f"{self.label}: {one_line(error)}") from error
         # `properties` is present even if empty: some clients require it (smolagents 1).
         properties: dict[str, Any] = full.get("properties", {})
         schema: dict[str, Any] = {"type": "object", "properties": properties}
@@ -306,7 +306,7 @@ def read(
             "Arguments", fields, kw_only=True, forbid_unknown_fields=not has_kwargs
         )
     except TypeError as error:
-        raise TypeError(f"{label}: {_one_line(error)}") from error
+        raise TypeError(f"{label}: {one_line(error)}") from error
     return Signature(
         label=label,
         description=first_paragraph(inspect.getdoc(documented)),
@@ -435,10 +435,6 @@ def _default(value: object) -> Any:
     if isinstance(value, _SHARED):
         return value
     return msgspec.field(default_factory=lambda: value)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
 
 
 def first_paragraph(docstring: str | None) -> str | None:

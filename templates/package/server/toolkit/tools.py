@@ -177,14 +177,15 @@ class Tool:
         output = self._output
         try:
             value = await self.function(**bound)
-            if type(value) is str:
+            kind: Any = type(value)
+            if kind is str:
                 if output.form == "text":
                     return results.text(value, {WRAPPER: value})
                 if output.schema is None:
                     return results.text(value)
             elif (
                 output.form == "object"
-                and type(value) is dict
+                and kind is dict
                 and isinstance(results, ContentResultBuilder)
             ):
                 plain = output.validated(value)
