@@ -177,7 +177,7 @@ class Tool:
         output = self._output
         try:
             value = await self.function(**bound)
-            kind: Any = type(value)
+            kind: Any = value.__class__
             if kind is str:
                 if output.form == "text":
                     return results.text(value, {WRAPPER: value})
