@@ -135,7 +135,7 @@ class Tool:
     @cached_property
     def secret_names(self) -> frozenset[str]:
         """Names of arguments, and of members in these, that the schema declares secret."""
-        from ...values.type_schemas import secret_members  # for traces and errors only
+        from .argument_errors import secret_members  # for traces and errors only
 
         return secret_members(self._wire["inputSchema"])
 
@@ -219,7 +219,7 @@ class Tool:
         """Report arguments that do not fit, by a result or an error, as the revision does."""
         text = str(error)
         if self.secret_names:
-            from ...values.type_schemas import without_values
+            from .argument_errors import without_values
 
             text = without_values(text, arguments, self.secret_names)
         text = f"{self.label}: {text}"
