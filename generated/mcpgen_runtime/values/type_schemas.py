@@ -57,7 +57,7 @@ class TypeParts:
                 self._add_note(note)
             self.add(arguments[0])
         elif origin is Literal:
-            self.choices.append([each.value if _is_enum(each) else each for each in arguments])
+            self.choices.append([getattr(each, "value", each) for each in arguments])
         elif origin is not None:
             self.add(origin)
             for each in arguments:
@@ -83,10 +83,9 @@ class TypeParts:
             self.choices.append([each.value for each in kind])
         elif is_pydantic_class(kind):
             self.pydantic = True
-        elif issubclass(kind, msgspec.Struct) or hasattr(kind, "__attrs_attrs__"):
-            self.of_msgspec.append(kind)
-            self._add_fields(kind)
-        elif dataclasses.is_dataclass(kind) or typing.is_typeddict(kind) or _is_namedtuple(kind):
+        elif has_fields(kind) or (tuple in kind.__mro__ and hasattr(kind, "_fields")):
+            if issubclass(kind, msgspec.Struct) or hasattr(kind, "__attrs_attrs__"):
+                self.of_msgspec.append(kind)
             self._add_fields(kind)
 
     def _add_fields(self, kind: type[Any]) -> None:
@@ -94,25 +93,12 @@ class TypeParts:
             hints = typing.get_type_hints(kind, include_extras=True)
         except (NameError, TypeError):  # msgspec raises an error with the name
             hints = {}
-        self.classes[kind] = hints
+        names: Mapping[str, str] = {}
         if issubclass(kind, msgspec.Struct):
             names = {field.name: field.encode_name for field in msgspec.structs.fields(kind)}
-            self.classes[kind] = {names.get(name, name): hint for name, hint in hints.items()}
+        self.classes[kind] = {names.get(name, name): hint for name, hint in hints.items()}
         for hint in hints.values():
             self.add(hint)
-
-
-def _is_enum(value: object) -> typing.TypeGuard[enum.Enum]:
-    return isinstance(value, enum.Enum)
-
-
-def _is_class(value: object) -> typing.TypeGuard[type[Any]]:
-    return isinstance(value, type)
-
-
-def _is_namedtuple(kind: type[Any]) -> bool:
-    names: Any = getattr(kind, "_fields", None)
-    return names is not None and issubclass(kind, tuple)
 
 
 def is_pydantic_class(kind: type[Any]) -> bool:
@@ -132,13 +118,17 @@ def _is_pydantic_constraint(note: Any) -> bool:
     return hasattr(note, "__get_pydantic_core_schema__")
 
 
+def _is_class(value: object) -> typing.TypeGuard[type[Any]]:
+    return isinstance(value, type)
+
+
 def has_fields(kind: Any) -> bool:
-    """Whether a type is a class with named fields, without a part of pydantic."""
+    """Whether a type is a dataclass, a TypedDict, or a class of attrs or msgspec."""
     origin: Any = typing.get_origin(kind) or kind
     return _is_class(origin) and (
         dataclasses.is_dataclass(origin)
         or typing.is_typeddict(origin)
-        or getattr(origin, "__attrs_attrs__", None) is not None
+        or hasattr(origin, "__attrs_attrs__")
         or issubclass(origin, msgspec.Struct)
     )
 
@@ -166,8 +156,7 @@ def complete(schema: Schema, parts: TypeParts) -> Schema:
         parts: The parts of the type.
     """
     schema = _hoist_definitions(schema)
-    _finish(schema, parts)
-    _finish_tags(schema, schema["$defs"])
+    _finish(schema, parts, schema["$defs"])
     definitions = schema.pop("$defs")
     reference = schema.get("$ref", "")
     name = reference.rpartition("/")[2]
@@ -224,19 +213,19 @@ def _hoist_definitions(schema: Schema) -> Schema:
     return {**root, "$defs": definitions}
 
 
-def _finish(node: Any, parts: TypeParts) -> None:
-    """Complete a schema in place: types and order of choices, formats of times."""
+def _finish(node: Any, parts: TypeParts, definitions: Mapping[str, Any]) -> None:
+    """Complete a schema in place: types and order of choices, formats of times, tags of unions."""
     if is_many(node):
         for each in node:
-            _finish(each, parts)
+            _finish(each, parts, definitions)
     if not _is_schema(node):
         return
     for name, value in node.items():
         if name in _SCHEMA_MAPS:
             for each in value.values():
-                _finish(each, parts)
+                _finish(each, parts, definitions)
         elif name not in _NO_SUBSCHEMA:
-            _finish(value, parts)
+            _finish(value, parts, definitions)
     if node.get("format") == "decimal" and node.get("type") == "string":
         del node["format"]  # msgspec's own, which no validator has
     if "enum" in node:
@@ -248,32 +237,15 @@ def _finish(node: Any, parts: TypeParts) -> None:
             _add_formats(node["properties"], hints)
             if "description" in node:
                 node["description"] = inspect.cleandoc(node["description"])
-
-
-def _finish_tags(node: Any, definitions: Mapping[str, Any]) -> None:
-    """Complete unions by a tag in place: each member requires the tag, even if it has a default.
-
-    The mapping of tags to definitions is removed: a listed schema may have no definitions.
-    """
-    if is_many(node):
-        for each in node:
-            _finish_tags(each, definitions)
-    if not _is_schema(node):
-        return
-    for name, value in node.items():
-        for each in value.values() if name in _SCHEMA_MAPS else ():
-            _finish_tags(each, definitions)
-        if name not in _NO_SUBSCHEMA | _SCHEMA_MAPS:
-            _finish_tags(value, definitions)
     discriminator: Any = node.get("discriminator")
-    tag: Any = discriminator.get("propertyName") if is_object(discriminator) else None
-    if isinstance(tag, str):
-        node["discriminator"] = {"propertyName": tag}
-        _require(node, tag, definitions)
+    if is_object(discriminator) and "propertyName" in discriminator:
+        # Without its mapping of tags to definitions: a listed schema may have no definitions.
+        node["discriminator"] = {"propertyName": discriminator["propertyName"]}
+        _require(node, discriminator["propertyName"], definitions)
 
 
 def _require(node: Schema, tag: str, definitions: Mapping[str, Any]) -> None:
-    """Require a tag in the objects of a schema, in place."""
+    """Require a tag, which may have a default, in the objects of a schema, in place."""
     node = definitions.get(node.get("$ref", "").rpartition("/")[2], node)
     branches: Sequence[Schema] = node.get("oneOf") or node.get("anyOf") or ()
     for each in branches:
@@ -362,7 +334,8 @@ def mask_members(value: Any, names: Collection[str]) -> Any:
 
 def without_values(text: str, arguments: Any, names: Collection[str]) -> str:
     """An error text with the values of members with these names masked."""
-    for value in sorted(map(safe_repr, _values(arguments, names)), key=len, reverse=True):
+    values = map(safe_repr, _values(arguments, names, is_secret=False))
+    for value in sorted(values, key=len, reverse=True):
         text = text.replace(value, MASK)
     return text
 
@@ -392,22 +365,13 @@ def _is_secret(node: Any, definitions: Any, seen: frozenset[str]) -> bool:
     return any(_is_secret(node.get(branch), definitions, seen) for branch in _BRANCHES)
 
 
-def _values(value: Any, names: Collection[str]) -> Iterator[Any]:
+def _values(value: Any, names: Collection[str], *, is_secret: bool) -> Iterator[Any]:
     """The strings and numbers in members with these names."""
     if is_object(value):
         for name, member in value.items():
-            yield from _leaves(member) if name in names else _values(member, names)
+            yield from _values(member, names, is_secret=is_secret or name in names)
     elif is_many(value):
         for each in value:
-            yield from _values(each, names)
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if is_object(value):
-        for each in value.values():
-            yield from _leaves(each)
-    elif is_many(value):
-        for each in value:
-            yield from _leaves(each)
-    elif value is not None and not isinstance(value, bool):
+            yield from _values(each, names, is_secret=is_secret)
+    elif is_secret and value is not None and not isinstance(value, bool):
         yield value

@@ -19,7 +19,6 @@ Source: basic/index#json-schema-usage.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import sys
 import types
@@ -93,19 +92,12 @@ class ValueType(msgspec.Struct, frozen=True):
         return plain
 
 
-@cache
-def _any_type() -> ValueType:
-    return ValueType(Any, Any)
-
-
 def value_type(annotation: Any) -> ValueType:
     """The `ValueType` of an annotation.
 
     Raises:
         TypeError: A constraint of the annotation can't be checked.
     """
-    if annotation is Any:
-        return _any_type()
     parts = TypeParts()
     parts.add(annotation)
     if parts.pydantic and not parts.of_msgspec:
@@ -178,12 +170,9 @@ def _custom_class(
     write: Callable[[Any], Any] | None = None,
 ) -> Any:
     name = getattr(annotation, "__name__", None) or str(annotation)
-    members = {
-        "read": staticmethod(read),
-        "write": write and staticmethod(write),
-        "make_schema": staticmethod(make_schema),
-    }
-    return _Custom(name, (), members)
+    kind: Any = _Custom(name, (), {})
+    kind.read, kind.write, kind.make_schema = read, write, make_schema
+    return kind
 
 
 def _decode(kind: Any, value: Any, *, strict: bool) -> Any:
@@ -238,19 +227,18 @@ def custom_schema(kind: Any, *, use: Use) -> Schema:
 
 def _pydantic_class(annotation: Any) -> Any:
     adapter = _adapter_of(annotation)
-
-    def write(value: Any) -> Any:
-        return adapter.dump_python(adapter.validate_python(value), mode="json", by_alias=True)
-
     return _custom_class(
         annotation,
-        lambda value, strict: _pydantic_value(adapter, value, strict),
-        lambda use: _pydantic_schema(adapter, use),
-        write,
+        partial(_pydantic_value, adapter),
+        partial(_pydantic_schema, adapter),
+        lambda value: adapter.dump_python(
+            adapter.validate_python(value), mode="json", by_alias=True
+        ),
     )
 
 
-def _one_line(error: Exception) -> str:
+def one_line(error: Exception) -> str:
+    """The text of an error of a library, on one line."""
     return " ".join(str(error).split())
 
 
@@ -265,24 +253,19 @@ def _type_for_msgspec(annotation: Any) -> Any:
         return kind
     if origin in (Union, types.UnionType):
         return _union([_type_for_msgspec(each) for each in arguments], annotation)
-    if arguments and origin is not Literal and not _is_generic_class(origin):
+    # Within a generic class of the user, msgspec itself resolves the type arguments.
+    is_generic_class = hasattr(origin, "__orig_bases__") or hasattr(origin, "__dataclass_fields__")
+    if arguments and origin is not Literal and not is_generic_class:
         read = tuple(each if each is ... else _type_for_msgspec(each) for each in arguments)
-        return annotation if read == arguments else _with_arguments(annotation, origin, read)
+        if read == arguments:
+            return annotation
+        copy_with: Any = getattr(annotation, "copy_with", None)
+        return copy_with(read) if copy_with else origin[read]
     if annotation in FORMATS:
         return Annotated[
             annotation, msgspec.Meta(extra_json_schema={"format": FORMATS[annotation]})
         ]
     return annotation
-
-
-def _is_generic_class(origin: Any) -> bool:
-    """Whether msgspec resolves the type arguments within a user's class."""
-    return hasattr(origin, "__orig_bases__") or dataclasses.is_dataclass(origin)
-
-
-def _with_arguments(annotation: Any, origin: Any, arguments: tuple[Any, ...]) -> Any:
-    copy_with: Any = getattr(annotation, "copy_with", None)
-    return copy_with(arguments) if copy_with else origin[arguments]
 
 
 def _union(members: Sequence[Any], annotation: Any) -> Any:
@@ -338,7 +321,7 @@ def _best_member(kinds: Sequence[Any], value: Any, strict: bool) -> Any:
         try:
             return convert(value, kind, strict=strict)
         except (msgspec.ValidationError, *UNWRITABLE) as error:
-            reasons.append(f"{getattr(kind, '__name__', kind)}: {_one_line(error)}")
+            reasons.append(f"{getattr(kind, '__name__', kind)}: {one_line(error)}")
     raise ValueError(f"expected one of {len(kinds)} types; {'; '.join(reasons)}")
 
 
@@ -363,7 +346,7 @@ def field_default(annotation: Any, default: Any) -> tuple[Any, Any, Callable[[],
     if _is_field_info(default):
         annotation, field = Annotated[annotation, default], default
     else:
-        notes = typing.get_args(annotation)[1:] if _is_annotated(annotation) else ()
+        notes = getattr(annotation, "__metadata__", ())
         field = next((note for note in notes if _is_field_info(note)), None)
         if field is None or default is not inspect.Parameter.empty:
             return annotation, default, None
@@ -376,10 +359,6 @@ def field_default(annotation: Any, default: Any) -> tuple[Any, Any, Callable[[],
             raise TypeError(f"{field!r}: expected a default_factory without parameters")
         return annotation, inspect.Parameter.empty, field.default_factory
     return annotation, inspect.Parameter.empty if field.is_required() else field.default, None
-
-
-def _is_annotated(annotation: Any) -> bool:
-    return typing.get_origin(annotation) is Annotated
 
 
 def _is_field_info(value: Any) -> bool:
@@ -397,17 +376,11 @@ def _adapter_of(annotation: Any) -> Any:
     try:
         return pydantic.TypeAdapter(annotation)
     except pydantic.errors.PydanticUserError as error:
-        raise TypeError(" ".join(str(error).split())) from error
+        raise TypeError(one_line(error)) from error
 
 
-@lru_cache(maxsize=1024)
-def _class_adapter(kind: type[Any]) -> Any:
-    """pydantic's adapter of a class, created once.
-
-    Raises:
-        TypeError: pydantic does not accept the class.
-    """
-    return _adapter_of(kind)
+_class_adapter = lru_cache(maxsize=1024)(_adapter_of)
+"""pydantic's adapter of a class, created once."""
 
 
 def _pydantic_value(adapter: Any, value: Any, strict: bool) -> Any:
@@ -454,7 +427,7 @@ def _pydantic_schema(adapter: Any, use: Use) -> Schema:
             schema_generator=_schema_generator(pydantic.json_schema.GenerateJsonSchema),
         )
     except pydantic.errors.PydanticInvalidForJsonSchema as error:
-        raise TypeError(" ".join(str(error).split())) from error
+        raise TypeError(one_line(error)) from error
     return schema
 
 

@@ -6,12 +6,8 @@ from typing import Any
 
 import pytest
 
-from mcpgen_runtime.values.type_schemas import (
-    MASK,
-    mask_members,
-    secret_members,
-    without_values,
-)
+from mcpgen_runtime.runtime.masking import mask_members
+from mcpgen_runtime.server.toolkit.argument_errors import MASK, secret_members, without_values
 
 SECRET = {"type": "string", "writeOnly": True}
 

@@ -17,10 +17,10 @@ import pydantic
 import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
+from mcpgen_runtime.server.toolkit.signatures import field_default
 from mcpgen_runtime.values.value_types import (
     as_msgspec,
     custom_schema,
-    field_default,
     schema_of,
     to_json,
     value_type,
