@@ -8,10 +8,10 @@ Source: ASGI specification 3.0 (HTTP connection scope).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from ipaddress import IPv6Address
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from msgspec import UNSET
 
@@ -20,12 +20,8 @@ from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
 from ...protocol.states import DISCOVER
-from .http_response import CLOSE, HttpResponse, Refused, refusal
+from .http_response import CLOSE, HttpResponse, Receive, Refused, Scope, Send, refusal
 from .settings import Answers, Limits
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 KEPT_HEADS = 256
 """Most heads in `AcceptedHeads`."""
@@ -54,10 +50,14 @@ class HttpRequest:
         key: The fields that decide whether the head is accepted, without numbers and credentials;
             set by `AcceptedHeads`.
         forms: The forms of the response to a POST; see `response_forms`. Set by `AcceptedHeads`.
+        responded: Whether a response was started.
         server: Address that received the request, if known.
     """
 
-    __slots__ = ("_scope", "client", "count", "forms", "headers", "key", "method", "path", "server")
+    __slots__ = (
+        *("_scope", "client", "count", "forms", "headers", "key", "method", "path"),
+        *("responded", "server"),
+    )
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
@@ -70,6 +70,7 @@ class HttpRequest:
         self.count = len(pairs)
         self.key: tuple[str | bytes | None, ...] = ()
         self.forms: tuple[bool, bool] = (False, False)
+        self.responded = False
         self.client: tuple[str, int] | None = scope.get("client")
         self.server: tuple[str, int | None] | None = scope.get("server")
         headers: Mapping[bytes, bytes] = dict(pairs)
@@ -150,6 +151,18 @@ class OtherPaths(Protocol):
 
     def find(self, path: str, method: str) -> OtherPath | None:
         """The handler of a path; `None` for other paths."""
+        ...
+
+
+class PathEndpoint(Protocol):
+    """Serves requests to paths of its own; see `sse_endpoint`."""
+
+    def serves(self, path: str) -> bool:
+        """Whether a path is one of these."""
+        ...
+
+    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
+        """Serve a request to such a path."""
         ...
 
 

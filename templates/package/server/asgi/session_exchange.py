@@ -1,30 +1,295 @@
-"""A request of a session over HTTP, which goes on if its client disconnects.
+"""POSTs in sessions: requests, which go on if their client disconnects, and other messages.
 
-Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
+A client that closes its connection cancels nothing. Its call continues, but does not count as in
+flight any more, and is cancelled unless the client resumes the stream in time.
+
+The response to a POST without requests comes first, since a handler may wait for the next message
+of the client. A batch has one response for all its requests, each of which is an exchange.
+
+Source: basic/transports#streamable-http, #sending-messages-to-the-server
+(2025-03-26 to 2025-11-25).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
+from msgspec import Struct
 
 from ...channel import OutgoingMessage
-from ...errors import INTERRUPTED, InternalError, ProtocolError
-from ...protocol.receiver import CancelReceived
+from ...errors import INTERRUPTED, ConnectionClosedError, InternalError, ProtocolError
+from ...protocol import jsonrpc
+from ...protocol.handshake import FOLLOWING
+from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
+from ...runtime.concurrency import run_eagerly_here
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import RequestContext
+from ...runtime.task_scope import TaskScope
 from . import http_response
-from .exchange import Exchange
-from .http_response import SHUTTING_DOWN
+from .exchange import Exchange, Failable, OpenExchanges, log_failures
+from .http_response import SHUTTING_DOWN, HttpResponse, Receive, Refused
+from .http_response import Send as AsgiSend
 from .http_session import HttpSession
-from .open_exchanges import SessionExchanges
-from .session_response import SessionResponse
+from .quotas import Quotas, starts_work
+from .request import HttpRequest
+from .settings import Limits
+from .sse_response import EventStream, PostResponse
 
 
-class SessionExchange(Exchange):
+class Abandonable(Failable, Protocol):
+    """Work for a client that may be gone."""
+
+    @property
+    def attended(self) -> bool:
+        """Whether the client reads the stream of the response, perhaps after resuming it."""
+        ...
+
+
+class _Abandoned(Struct):
+    deadline: float
+    cancelled: bool = False
+
+
+class SessionExchanges(OpenExchanges):
+    """The exchanges in sessions, and other work for their clients that clients abandoned.
+
+    Args:
+        background: See `OpenExchanges`.
+        quotas: See `OpenExchanges`.
+        interval: See `OpenExchanges`.
+        limits: The limits.
+
+    Attributes:
+        abandoned: The abandoned work, the first first.
+    """
+
+    def __init__(
+        self, background: TaskScope, quotas: Quotas, interval: float, limits: Limits
+    ) -> None:
+        super().__init__(background, quotas, interval)
+        self._limits = limits
+        self.abandoned: OrderedDict[Abandonable, _Abandoned] = OrderedDict()
+        self._count = 0  # of those that are not cancelled
+        self._abandonment = anyio.Event()
+
+    def abandon(self, work: Abandonable) -> None:
+        """Count work as abandoned: its client disconnected, or has its response already."""
+        if work in self.abandoned:
+            return
+        self.quotas.in_flight -= 1
+        self.abandoned[work] = _Abandoned(self._deadline())
+        self._count += 1
+        while self._count > self._limits.abandoned and self.cancel_first_abandoned("abandoned"):
+            pass
+        self._abandonment.set()
+
+    def end(self, work: Abandonable) -> None:
+        """Stop counting work as abandoned; count it as in flight until its HTTP request ends."""
+        abandoned = self.abandoned.pop(work, None)
+        if abandoned is not None:
+            self.quotas.in_flight += 1
+            if not abandoned.cancelled:
+                self._count -= 1
+
+    def cancel_first_abandoned(self, limit: str) -> bool:
+        """Cancel the work that was abandoned first, of that whose stream was not resumed.
+
+        Returns:
+            Whether any was cancelled.
+        """
+        for work, abandoned in self.abandoned.items():
+            if not abandoned.cancelled and not work.attended:
+                self._cancel(work, limit)
+                return True
+        return False
+
+    async def expire_abandoned(self) -> None:
+        """Cancel work that has been abandoned for too long, until cancelled."""
+        while True:
+            while not self.abandoned:  # work may end in the turn in which it was abandoned
+                self._abandonment = anyio.Event()
+                await self._abandonment.wait()
+            work, first = next(iter(self.abandoned.items()))
+            if first.deadline > anyio.current_time():
+                await anyio.sleep_until(first.deadline)
+            elif work.attended:
+                first.deadline = self._deadline()
+                self.abandoned.move_to_end(work)
+            else:
+                self._cancel(work, "abandoned_seconds")
+
+    def _all(self) -> Sequence[Failable]:
+        return list(dict.fromkeys([*self.open, *self.abandoned]))
+
+    def _deadline(self) -> float:
+        return anyio.current_time() + self._limits.abandoned_seconds
+
+    def _cancel(self, work: Abandonable, limit: str) -> None:
+        abandoned = self.abandoned[work]
+        if not abandoned.cancelled:
+            abandoned.cancelled = True
+            self._count -= 1
+        abandoned.deadline = self._deadline()  # retry if the handler ignores the cancellation
+        self.abandoned.move_to_end(work)
+        text = f"the client was not there for its answer (Limits.{limit})"
+        self.background.start_soon(log_failures, work.fail, text)
+
+
+class SessionResponse(PostResponse):
+    """Carries the JSON-RPC responses to one POST in a session, and messages that precede them.
+
+    Counts a connection of the client, until the client has all responses or is gone.
+
+    Args:
+        request: The POST.
+        receive: The ASGI receive callable.
+        send: The ASGI send callable.
+        session: The session.
+        expected: Number of JSON-RPC responses; `None` for the one of a POST that is no batch. The
+            JSON responses of a batch are sent as one array.
+
+    Attributes:
+        attended: Whether the client waits for a response and was not found to be disconnected.
+        stream: The stream that carries the response, if it is one.
+        disconnected: Whether it was found to be disconnected before all responses were sent.
+    """
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        receive: Receive,
+        send: AsgiSend,
+        session: HttpSession,
+        expected: int | None = None,
+    ) -> None:
+        super().__init__(request, receive, send, session.settings)
+        session.users += 1
+        self._session = session
+        self._left = 1 if expected is None else expected
+        self._batch = expected is not None
+        self._documents: Sequence[bytes] = ()  # JSON-RPC responses that wait for others
+        self.stream: EventStream | None = None
+        self.attended = True
+        self.disconnected = False
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether JSON-RPC responses are missing."""
+        return self._left > 0
+
+    @property
+    def connected(self) -> bool:
+        """Whether a client reads the stream, over this or a later connection."""
+        return self.stream is not None and self.stream.attended
+
+    async def send(self, message: OutgoingMessage) -> None:
+        """Send a response, or a message that precedes one.
+
+        If the response has to be JSON, no message can precede it: requests to the client are sent
+        on another stream; other messages are dropped.
+
+        Raises:
+            TransportError: The session has no stream for a request.
+        """
+        is_response = message.is_response
+        if self.done or (self._json_only and not self._streaming and not is_response):
+            if message.kind == "request":
+                await self._session.send_unrelated(message.data)
+            return
+        if is_response and not (self._streaming or self.events_only):
+            await self._send_document(message.data)
+            return
+        if is_response:
+            self._left -= 1  # before other tasks send
+        is_last = is_response and not self._left
+        if self.stream is None:
+            await self._open(() if is_last else (message.data,))
+        elif not is_last:
+            await self.stream.put(message.data)
+        if is_last:
+            await self._end(message.data)
+
+    async def _send_document(self, document: bytes) -> None:
+        """Send a response as JSON, with all others of its batch."""
+        self._left -= 1
+        if not self._batch:
+            self.done = True
+            await HttpResponse(200, document, self.headers).send(self._send)
+            return
+        self._documents = [*self._documents, document]
+        if not self._left:
+            await self._end()
+
+    async def open_stream(self, *, holds: bool = False) -> None:
+        """Start the stream, regardless of the settings; see `PostResponse`."""
+        await self._open()
+
+    async def _open(self, messages: Sequence[bytes] = ()) -> None:
+        """Start the stream with the responses that wait, and other messages."""
+        self._streaming = True
+        documents, self._documents = self._documents, ()
+        self.stream = self._session.new_stream(self)
+        await self.stream.open(self.sse, self.headers, (*documents, *messages))
+
+    def disconnect(self) -> None:
+        """Called when the client was found to be gone."""
+        if self.stream is not None:
+            self.stream.disconnect(self.sse)
+        self.disconnected = self.attended and self._left > 0
+        self.leave()
+
+    def leave(self) -> None:
+        """Record that the client disconnected, or has all responses."""
+        if self.attended:
+            self.attended = False
+            self._session.leave()
+
+    async def finish(self, instead: HttpResponse | None = None) -> None:
+        """End the response, even if JSON-RPC responses are missing.
+
+        Args:
+            instead: Sent if nothing else was sent.
+        """
+        self.stop()
+        if instead is not None and not self._documents and self.stream is None:
+            await self.respond(instead)
+        elif self._left:
+            await self._end()
+
+    def stop(self) -> None:
+        """Count the client as gone, and stop waiting for its disconnect."""
+        self.leave()
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _end(self, last: bytes = b"") -> None:
+        """End the response, with a last event if it is a stream."""
+        if self.stream is not None:
+            self.done = True
+            try:
+                await self.stream.end(last)
+            finally:  # afterwards, since another worker would take a missing stream for lost
+                self._session.end_stream(self.stream)
+        elif self._documents:
+            body = b"[%b]" % b",".join(self._documents)
+            await self.respond(HttpResponse(200, body, self.headers))
+        elif self._request.accepts_events and not self.done:
+            # All requests were cancelled. A JSON body has to be a response; a stream may be empty.
+            self.done = True
+            with suppress(ConnectionClosedError):
+                await self.sse.open(self.headers)
+                await self.sse.close()
+        else:
+            accepted = self._session.revision.facts.http.accepted
+            await self.respond(HttpResponse(accepted, headers=self.headers))
+
+
+class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
     """A request in a session, its owner; see `Exchange`.
 
     Attributes:
@@ -32,9 +297,6 @@ class SessionExchange(Exchange):
         kept: Bytes reserved for a change of subscriptions.
     """
 
-    _owner: HttpSession
-    exchanges: SessionExchanges
-    response: SessionResponse | None
     kept: int | None = None
     in_batch: bool = False
 
@@ -47,7 +309,7 @@ class SessionExchange(Exchange):
         """See `Exchange`; in a task of the lifespan, which goes on if the POST is cancelled."""
         with anyio.CancelScope() as scope:
             try:
-                await self.exchanges.background.outlive(scope, self.serve)
+                await self._owner.open_exchanges.background.outlive(scope, self.serve)
             except anyio.get_cancelled_exc_class():
                 self._leave_post()
                 raise
@@ -55,9 +317,7 @@ class SessionExchange(Exchange):
     def new_response(self) -> SessionResponse:
         """See `Exchange`."""
         session = self._owner
-        response = SessionResponse(
-            self._request, self._receive, self._send, session.settings, session
-        )
+        response = SessionResponse(self._request, self._receive, self._send, session)
         session.users -= 1  # the response counts the client
         return response
 
@@ -69,7 +329,7 @@ class SessionExchange(Exchange):
             session.users += 1
         session.exchanges[identifier] = self
         peer.scopes[identifier] = self
-        exchanges = self.exchanges
+        exchanges = session.open_exchanges
         exchanges.open[self] = None
         if exchanges.added is not None:
             exchanges.wake()
@@ -106,10 +366,6 @@ class SessionExchange(Exchange):
         else:
             await self._finish()
 
-    async def close_stream(self) -> None:
-        """Close the connection of the response; the client resumes the stream."""
-        await self.writer().close_stream()
-
     async def cancelled(self) -> None:
         """See `Exchange`."""
         if self.cancel_called:  # the client cancelled the request
@@ -124,22 +380,22 @@ class SessionExchange(Exchange):
     def take_place(self) -> None:
         """Take a place among the messages in flight, besides that of the POST."""
         self.places += 1
-        self.exchanges.quotas.in_flight += 1
+        self._owner.open_exchanges.quotas.in_flight += 1
 
     def _leave_post(self) -> None:
         """Go on without the POST, which the host cancelled: its client is gone."""
-        if self in self.exchanges.open:
+        if self in self._owner.open_exchanges.open:
             self.take_place()
-            self.exchanges.abandon(self)
+            self._owner.open_exchanges.abandon(self)
 
     async def watch(self) -> None:
         """See `Exchange`. If the client disconnects, the whole POST is abandoned."""
         response = self.writer()
         await response.watch()
         if response.disconnected:
-            for exchange in list(self.exchanges.open):
+            for exchange in list(self._owner.exchanges.values()):
                 if exchange.response is response:
-                    self.exchanges.abandon(exchange)
+                    self._owner.open_exchanges.abandon(exchange)
 
     async def fail(self, text: str) -> None:
         """See `Exchange`; responds for up to `PARTING_SECONDS`."""
@@ -159,7 +415,7 @@ class SessionExchange(Exchange):
 
     async def end(self) -> None:
         """See `Exchange`."""
-        session, identifier, exchanges = self._owner, self.event.id, self.exchanges
+        session, identifier, exchanges = self._owner, self.event.id, self._owner.open_exchanges
         scopes = session.peer.scopes
         if session.exchanges.get(identifier) is self:
             del session.exchanges[identifier]
@@ -177,9 +433,6 @@ class SessionExchange(Exchange):
             self.response.stop()
         if self.kept is not None:
             session.count_subscriptions(self.kept)
-        if (session.ended or session.listening) and session.has_old_streams:
-            with anyio.CancelScope(shield=True):
-                await session.discard_streams()
 
     async def _finish(self) -> None:
         """End the response of a request that was cancelled, or whose session has ended."""
@@ -187,3 +440,179 @@ class SessionExchange(Exchange):
             with anyio.CancelScope(shield=True):
                 over = self._owner.over
                 await self.writer().finish(http_response.session_ended() if over else None)
+
+
+class SessionMessages:
+    """The messages of one POST.
+
+    Args:
+        session: The session.
+        message: The message; `None` for a batch.
+        messages: The message, or the messages of the batch.
+
+    Attributes:
+        attended: Whether a client waits for the end of the work.
+    """
+
+    attended = False
+
+    def __init__(
+        self,
+        session: HttpSession,
+        message: jsonrpc.Message | None,
+        messages: Sequence[jsonrpc.Message],
+    ) -> None:
+        self._session = session
+        self._exchanges = session.open_exchanges
+        self._messages = messages
+        self._is_batch = message is None
+        self._requests = [each for each in messages if isinstance(each, jsonrpc.Request)]
+        self._scope = anyio.CancelScope()
+
+    async def serve(
+        self,
+        request: HttpRequest,
+        body: bytes,
+        receive: Receive,
+        send: AsgiSend,
+    ) -> None:
+        """Respond to the POST.
+
+        Raises:
+            Refused: The messages are not served.
+        """
+        session = self._session
+        refused = self._invalid_message()
+        if refused is not None:
+            first = self._messages[0]
+            assert isinstance(first, jsonrpc.InvalidMessage)
+            is_ours = first.response and first.id is not None  # it fails a request of this side
+            await self._respond_then_handle(refused, self._receive() if is_ours else (), send)
+            return
+        self._check(session.settings.limits)
+        kept = 0
+        if not FOLLOWING.isdisjoint([each.method for each in self._requests]):
+            kept = await session.reserve_message(len(body))
+        events = self._receive()
+        await session.store_changes()
+        expected = sum(isinstance(event, (RequestReceived, Send)) for event in events)
+        if not expected:
+            accepted = HttpResponse(session.revision.facts.http.accepted)
+            await self._respond_then_handle(accepted, events, send)
+            return
+        response = SessionResponse(request, receive, send, session, expected)
+        exchanges = [
+            SessionExchange(session, request, receive, send, event, None, response)
+            for event in events
+            if isinstance(event, RequestReceived)
+            and event.id in session.peer.connection.state.inbound  # not cancelled by the batch
+        ]
+        try:
+            await self._serve_batch(response, exchanges, events)
+        finally:
+            response.stop()
+            self._exchanges.end(self)
+            if kept:
+                session.count_subscriptions(kept)
+
+    async def fail(self, text: str) -> None:
+        """Cancel the handlers of notifications and responses."""
+        self._scope.cancel()
+
+    def _invalid_message(self) -> HttpResponse | None:
+        """The response to a POST that has one message, which is invalid."""
+        first = self._messages[0]
+        if len(self._messages) > 1 or not isinstance(first, jsonrpc.InvalidMessage):
+            return None
+        if self._is_batch and not self._session.revision.batching:
+            return None
+        return http_response.invalid_message(first)
+
+    def _check(self, limits: Limits) -> None:
+        """Check that the messages may be served.
+
+        Raises:
+            Refused: The revision has no batches, or a limit is reached.
+        """
+        session, requests = self._session, len(self._requests)
+        if self._is_batch and not session.revision.batching:
+            text = "expected one JSON-RPC message, got an array"
+            raise Refused(http_response.refusal(session.revision.facts.http.rejected, text))
+        if (requests and len(session.exchanges) + requests > limits.per_session) or (
+            session.handling >= limits.per_session and any(map(starts_work, self._messages))
+        ):
+            raise Refused(http_response.over_limit("per_session"))
+        # One place is counted already, as for each POST.
+        if requests > 1 and not self._exchanges.quotas.has_room(requests - 1):
+            raise Refused(http_response.over_limit("in_flight"))
+
+    def _receive(self) -> Sequence[Event]:
+        """Pass the messages to the protocol."""
+        peer = self._session.peer
+        now = anyio.current_time() if peer.callers.timed else 0.0
+        if self._is_batch:
+            return peer.connection.receive_batch(self._messages, now)
+        return peer.connection.receive_message(self._messages[0], now)
+
+    async def _respond_then_handle(
+        self, response: HttpResponse, events: Sequence[Event], send: AsgiSend
+    ) -> None:
+        session = self._session
+        session.users += 1
+        with suppress(OSError):
+            await response.send(send)
+        session.leave()
+        session.handling += 1
+        try:
+            with self._scope:
+                await run_eagerly_here(self._handle(events), lambda: self._exchanges.abandon(self))
+        finally:
+            session.handling -= 1
+            self._exchanges.end(self)
+
+    async def _handle(self, events: Sequence[Event]) -> None:
+        """Handle events other than requests, in order."""
+        for event in events:
+            if not isinstance(event, (RequestReceived, Send)):
+                await self._session.peer.handle(event)
+
+    async def _serve_batch(
+        self,
+        response: SessionResponse,
+        exchanges: Sequence[SessionExchange],
+        events: Sequence[Event],
+    ) -> None:
+        """Serve each request of a batch in its own task, all other events in one task.
+
+        If a handler of the others still waits when all requests have their responses, the rest of
+        the batch counts as abandoned from then on.
+        """
+        await response.start()
+        for event in events:
+            if isinstance(event, Send):
+                await response.send(event.message)
+        handled = anyio.Event()
+
+        async def handle_others() -> None:
+            with self._scope:
+                await self._handle(events)
+            handled.set()
+
+        async def run(exchange: SessionExchange) -> None:
+            exchange.in_batch = True
+            if exchange is not exchanges[0]:  # whose place is that of the POST
+                exchange.take_place()
+            waiting = exchange.start()
+            if waiting is not None:
+                await waiting
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(handle_others)
+            async with anyio.create_task_group() as serving:
+                for exchange in exchanges:
+                    serving.start_soon(run, exchange)
+            if response.unfinished:
+                over = self._session.over
+                await response.finish(http_response.session_ended() if over else None)
+            if not handled.is_set():
+                self._exchanges.abandon(self)
