@@ -26,7 +26,7 @@ from ...facts import has_streamable_http
 from ...framing.sse import MEDIA_TYPE, EventDecoder
 from ...protocol import jsonrpc
 from ...runtime.eager_tasks import on_asyncio
-from ...runtime.task_scope import TaskScope, running_loop
+from ...runtime.task_scope import TaskScope, keep_running, running_loop
 from ...runtime.tracing import Trace, trace_of
 from ..request_head import HTTP_REQUEST
 from ..serving import Service
@@ -102,17 +102,17 @@ class AsgiApplication:
         if scope["type"] != "http":
             await self._serve_other(scope["type"], receive, send)
             return
-        request = HttpRequest(scope)
+        request = HttpRequest(scope, send)
         try:
             state = self._states.get(get_running_loop())
         except RuntimeError:  # on trio
             state = None
         if state is None or state.over:
             state = self._state()
-        send = partial(state.quotas.unread.send, request, send)
         if self.settings.origins is not None:
             origin = self._validator.listed_origin(request)
-            send = send if origin is None else share_responses(send, origin)
+            request.send = send = send if origin is None else share_responses(send, origin)
+        send = partial(state.quotas.unread.send, request, send)
         try:
             route: OtherPath | None = None
             is_accepted = state.heads.accepts(request)  # a POST whose head is known
@@ -343,7 +343,7 @@ class AsgiApplication:
         quotas.in_flight += 1
         try:
             if state.trace is not None:
-                send = _TracedSend(send, state.trace)
+                request.send = send = _TracedSend(send, state.trace)
                 state.trace.record_received(body)
             message: jsonrpc.Message | None = None
             messages: Sequence[jsonrpc.Message]
@@ -430,7 +430,8 @@ class LifespanState:
         if not self._watching:
             self._watching = True
             for endpoint in self.endpoints:
-                self.background.start_soon(endpoint.watch)
+                for work in endpoint.background_work():
+                    self.background.start_soon(keep_running, work)
 
     def serves_path(self, request: HttpRequest) -> bool:
         """Whether a request is for a path beside the endpoint."""

@@ -47,7 +47,7 @@ from ...runtime.request_context import RequestContext
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from .http_response import JSON_TYPE, Receive, Send
-from .quotas import Quotas
+from .quotas import SHORT_BODY, Quotas
 from .request import HttpRequest
 from .settings import HttpSettings
 from .sse_response import PostResponse
@@ -128,9 +128,9 @@ class Endpoint(ABC):
         """Serve a GET or a DELETE; `False` if the endpoint serves none."""
         return False
 
-    @abstractmethod
-    async def watch(self) -> None:
-        """Watch connections, until cancelled."""
+    def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        """What runs until the end of the lifespan; whatever fails begins again."""
+        return (self.exchanges.watch, self.exchanges.own_tasks)
 
     def free_memory(self) -> None:
         """End what costs memory and is of little use."""
@@ -270,7 +270,9 @@ class Exchange(ABC, Generic[OwnerT, ResponseT]):
             ):
                 await self.reply(message)
             else:
-                send, body = self._send, message.data  # nothing was sent before
+                request, body = self._request, message.data  # nothing was sent before
+                send = request.send if request.send and len(body) <= SHORT_BODY else self._send
+                request.responded = True
                 headers = [(b"content-length", b"%d" % len(body)), JSON_TYPE]
                 await send({"type": "http.response.start", "status": 200, "headers": headers})
                 await send({"type": "http.response.body", "body": body, "more_body": False})

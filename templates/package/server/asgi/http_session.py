@@ -35,7 +35,7 @@ from .http_response import Refused
 from .quotas import MemoryQuota, subscriptions_size
 from .request import HttpRequest
 from .settings import HttpSettings, Limits
-from .sse_response import EventStream, SseResponse
+from .sse_response import RESPONSES, EventStream, SseResponse
 
 if TYPE_CHECKING:
     from .session_exchange import SessionExchange, SessionExchanges, SessionResponse
@@ -226,7 +226,7 @@ class HttpSession(MessageSender):
     def end_stream(self, stream: EventStream) -> None:
         """Record that a stream has ended, or that the client that opened it by GET is gone."""
         self.streams.pop(stream, None)
-        if stream in self.listening:
+        if self.listening and stream in self.listening:
             self.listening.remove(stream)
 
     async def send_pending(self, stream: EventStream) -> None:
@@ -254,7 +254,7 @@ class HttpSession(MessageSender):
     async def send(self, message: OutgoingMessage) -> None:
         """Send a message to the POST that it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
-        is_response = message.is_response
+        is_response = message.kind in RESPONSES
         exchange: SessionExchange | None = None
         if related is not None:
             exchange = (self.exchanges.pop if is_response else self.exchanges.get)(related, None)

@@ -19,7 +19,6 @@ from ...foreign_text import safe_repr
 from ...framing.http_headers import JSON, media_type
 from ...framing.sse import MEDIA_TYPE as SSE
 from ...protocol import jsonrpc
-from ...protocol.states import DISCOVER
 from .http_response import CLOSE, HttpResponse, Receive, Refused, Scope, Send, refusal
 from .settings import Answers, Limits
 
@@ -39,6 +38,7 @@ class HttpRequest:
 
     Args:
         scope: The ASGI connection scope.
+        send: The ASGI send callable.
 
     Attributes:
         method: The method, in upper case.
@@ -51,16 +51,18 @@ class HttpRequest:
             set by `AcceptedHeads`.
         forms: The forms of the response to a POST; see `response_forms`. Set by `AcceptedHeads`.
         responded: Whether a response was started.
+        send: The ASGI send callable for short responses, whose bytes are not counted.
         server: Address that received the request, if known.
     """
 
     __slots__ = (
         *("_scope", "client", "count", "forms", "headers", "key", "method", "path"),
-        *("responded", "server"),
+        *("responded", "send", "server"),
     )
 
-    def __init__(self, scope: Scope) -> None:
+    def __init__(self, scope: Scope, send: Send | None = None) -> None:
         self._scope = scope
+        self.send = send
         root: str = scope.get("root_path", "")
         self.method: str = scope["method"]
         self.path: str = _unmount(scope["path"], root.rstrip("/")) if root else scope["path"] or "/"
@@ -247,11 +249,6 @@ def response_forms(request: HttpRequest, answers: Answers) -> tuple[bool, bool]:
         not events or (answers == "json" and json),
         not json or (answers == "sse" and events),
     )
-
-
-def is_discovery(message: jsonrpc.Message | None) -> bool:
-    """Whether a message is the `server/discover` request of revisions without sessions."""
-    return isinstance(message, jsonrpc.Request) and message.method == DISCOVER
 
 
 def check_events(request: HttpRequest, *, id: Any = UNSET) -> None:

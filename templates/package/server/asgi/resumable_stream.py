@@ -267,13 +267,15 @@ class ResumableSession(HttpSession):
     def end_stream(self, stream: EventStream) -> None:
         """See `HttpSession`; the events of the stream remain available for a while."""
         assert isinstance(stream, ResumableStream)
-        is_lost = self._store is not None and not (stream.over or self.over)
-        if stream not in self.listening or not is_lost:
-            super().end_stream(stream)
-            if self.named.pop(stream.name, None) is not None and self._store is not None:
-                self.ended.append(stream.name)
-        if self._has_old_streams:
-            self._background.start_soon(self._discard_old_streams)
+        if self._store is not None and stream in self.listening and not (stream.over or self.over):
+            if len(self._lost_streams()) > _DISCONNECTED_STREAMS:
+                self._background.start_soon(self._discard_old_streams)
+            return
+        super().end_stream(stream)
+        if self.named.pop(stream.name, None) is not None and self._store is not None:
+            self.ended.append(stream.name)
+            if len(self.ended) > self.settings.limits.per_session:
+                self._background.start_soon(self._discard_old_streams)
 
     async def close_sse_stream(self, identifier: RequestId) -> bool:
         """Close the connection of the POST of a request; the client resumes the stream."""
@@ -285,13 +287,6 @@ class ResumableSession(HttpSession):
         if isinstance(response.stream, ResumableStream):
             await response.stream.close_connection()
         return True
-
-    @property
-    def _has_old_streams(self) -> bool:
-        return (
-            len(self.ended) > self.settings.limits.per_session
-            or len(self._lost_streams()) > _DISCONNECTED_STREAMS
-        )
 
     def _lost_streams(self) -> list[EventStream]:
         return [stream for stream in self.listening if not stream.connected]

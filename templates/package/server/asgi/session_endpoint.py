@@ -10,7 +10,7 @@ Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeAlias
 
 import anyio
@@ -23,9 +23,9 @@ from ...protocol import jsonrpc
 from ...protocol.handshake import FOLLOWING, HandshakeConnection, handshake_connection
 from ...protocol.lifecycle import Description, Session, capabilities_without_session
 from ...protocol.receiver import Event, Send
-from ...protocol.states import INITIALIZE
+from ...protocol.states import DISCOVER, INITIALIZE
 from ...runtime.request_context import NETWORK, PRINCIPAL
-from ...runtime.task_scope import TaskScope, keep_running
+from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response
 from . import request as http
@@ -136,13 +136,10 @@ class SessionEndpoint(Endpoint):
         """See `Endpoint`."""
         await self.registry.close()
 
-    async def watch(self) -> None:
-        """End idle sessions and watch connections, until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(keep_running, self.registry.expire)
-            tasks.start_soon(keep_running, self.exchanges.watch)
-            tasks.start_soon(keep_running, self.exchanges.expire_abandoned)
-            tasks.start_soon(self.exchanges.own_tasks)
+    def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        """See `Endpoint`."""
+        more = (self.registry.expire, self.exchanges.expire_abandoned)
+        return (*super().background_work(), *more)
 
     def post(
         self,
@@ -156,13 +153,18 @@ class SessionEndpoint(Endpoint):
     ) -> Awaitable[None] | None:
         """See `Endpoint`. `session` is that of the POST, if it is known."""
         if session is None:
-            if self._stateless or not request.headers.get(self._session_key):
+            headers = request.headers
+            named = headers.get(self._session_key)
+            if self._stateless or not named:
                 initialize = initialize_request(message)
                 if initialize is not None:
                     return self.initialize(request, initialize, body, receive, send)
                 session = self._without_session(request, message)
-            if session is None:
+            elif headers.get(self._version_key) in self._known_versions:
+                session = self.registry.by_id.get(named.decode("latin-1"))
+            if session is None or session.owner is not None:
                 session = self._find_session(request)
+            NETWORK.set(session.network)  # whose share tasks take
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
             of_tool = self.service.param_headers_of
             self._check_draft(session.revision.facts, request, message, of_tool)
@@ -287,7 +289,7 @@ class SessionEndpoint(Endpoint):
         """
         if isinstance(message, jsonrpc.InvalidMessage):
             raise Refused(http_response.invalid_message(message))
-        if isinstance(message, jsonrpc.Request) and http.is_discovery(message):
+        if isinstance(message, jsonrpc.Request) and message.method == DISCOVER:
             self.check_version(request)
             raise Refused(http_response.unknown_method(message))
         if not self._stateless:
@@ -415,13 +417,6 @@ class SessionEndpoint(Endpoint):
         Raises:
             Refused: It names none that there is, or a revision that is not served.
         """
-        headers, session = request.headers, None
-        if headers.get(self._version_key, None) in self._known_versions:
-            named = headers.get(self._session_key)
-            session = None if named is None else self.registry.by_id.get(named.decode("latin-1"))
-            if session is not None and session.owner is None:
-                NETWORK.set(session.network)  # whose share tasks take
-                return session
         self.check_version(request)
         facts = self._facts
         identifier = self.session_id_of(request)

@@ -38,7 +38,7 @@ from .http_session import HttpSession
 from .quotas import Quotas, starts_work
 from .request import HttpRequest
 from .settings import Limits
-from .sse_response import EventStream, PostResponse
+from .sse_response import RESPONSES, EventStream, PostResponse
 
 
 class Abandonable(Failable, Protocol):
@@ -196,7 +196,7 @@ class SessionResponse(PostResponse):
         Raises:
             TransportError: The session has no stream for a request.
         """
-        is_response = message.is_response
+        is_response = message.kind in RESPONSES
         if self.done or (self._json_only and not self._streaming and not is_response):
             if message.kind == "request":
                 await self._session.send_unrelated(message.data)

@@ -10,6 +10,7 @@ basic/transports/streamable-http (2026-07-28).
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -23,14 +24,16 @@ from ...channel import MessageSender, OutgoingMessage
 from ...errors import ConnectionClosedError
 from ...framing.sse import MEDIA_TYPE, encode_comment, encode_event
 from ...runtime.concurrency import Turns, resume
-from ...runtime.eager_tasks import on_asyncio
 from ...runtime.pending_requests import PARTING_SECONDS
-from ...runtime.task_scope import NativeScope, loop_clock
+from ...runtime.task_scope import NativeScope
 from .http_response import HttpResponse, Receive, Send
 
 if TYPE_CHECKING:
     from .request import HttpRequest
     from .settings import HttpSettings
+
+RESPONSES = ("response", "error")
+"""The kinds of messages that are responses."""
 
 _NO_HEADERS: Mapping[str, str] = {}
 _NO_STATUSES: Mapping[int, int] = {}
@@ -69,8 +72,11 @@ class SseResponse:
         self._seconds = seconds
         self._turns = Turns()
         self._held: dict[str, object] | None = None  # the head, until the first event
-        self._native = on_asyncio()  # scopes of trio have to nest with those that `send` enters
-        self._now = loop_clock()
+        try:
+            self._now: Callable[[], float] = asyncio.get_running_loop().time
+            self._native = True
+        except RuntimeError:  # scopes of trio have to nest with those that `send` enters
+            self._now, self._native = anyio.current_time, False
         self.is_open = False
         self._size = self._confirmed = 0  # bytes of all events, and of those known to be received
         self._writes = 0
@@ -312,7 +318,7 @@ class EventStream:
 
     async def _close_response(self) -> None:
         response, self._response = self._response, None
-        if response is not None:
+        if response is not None and response.is_open:
             await response.close()
 
     async def _send(self, message: bytes) -> bool:
@@ -410,7 +416,7 @@ class PostResponse(MessageSender):
         Raises:
             ConnectionClosedError: The client is gone.
         """
-        is_response = message.is_response
+        is_response = message.kind in RESPONSES
         if self.done or (self._json_only and not self._streaming and not is_response):
             await anyio.lowlevel.checkpoint()  # so that a handler that only sends is cancelled
             return

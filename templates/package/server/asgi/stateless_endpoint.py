@@ -34,7 +34,7 @@ from ...runtime.concurrency import run_eagerly_here
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, RequestContext
-from ...runtime.task_scope import TaskScope, keep_running
+from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
@@ -97,6 +97,8 @@ class StatelessEndpoint(Endpoint):
         if settings.keep_alive is not None:
             interval = min(interval, settings.keep_alive / 2)
         self.exchanges = self.open_exchanges = OpenExchanges(background, quotas, interval)
+        self._version_key = http.field_key(facts.headers.protocol_version or "")
+        self._version_values = frozenset(name.encode() for name in revisions)
         self._meta = self.headers.meta_cache
         self._reader = self.connection()
         listen = facts.behaviour.listen
@@ -106,6 +108,8 @@ class StatelessEndpoint(Endpoint):
 
     def applies(self, request: HttpRequest, message: jsonrpc.Message | None) -> bool:
         """See `Endpoint`."""
+        if request.headers.get(self._version_key) in self._version_values:
+            return True  # as of each request of these revisions
         return self.headers.applies(request, message)
 
     def names_revision(self, request: HttpRequest) -> bool:
@@ -124,12 +128,6 @@ class StatelessEndpoint(Endpoint):
             identifier, result, event.method, revision, event.peer_capabilities, *own
         )
         return OutgoingMessage(data, "response", identifier, "", revision, identifier)
-
-    async def watch(self) -> None:
-        """Watch the clients of long requests for disconnects, until cancelled."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(keep_running, self.exchanges.watch)
-            tasks.start_soon(self.exchanges.own_tasks)
 
     def post(
         self,

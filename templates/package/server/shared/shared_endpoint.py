@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import Any
 
 import anyio
@@ -33,7 +33,7 @@ from ...protocol.receiver import Send
 from ...protocol.requests import CANCELLED, PROGRESS, PROGRESS_TOKEN
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, PRINCIPAL, Identity
-from ...runtime.task_scope import TaskScope, keep_running
+from ...runtime.task_scope import TaskScope
 from ..asgi import http_response
 from ..asgi.event_store import MemoryEventStore
 from ..asgi.http_response import HttpResponse, Receive, Refused
@@ -97,12 +97,9 @@ class SharedEndpoint(SessionEndpoint):
         self._serials = itertools.count(1)
         worker.handler = self
 
-    async def watch(self) -> None:
-        """Renew the records of used sessions, and do the work of `SessionEndpoint.watch`."""
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(super().watch)
-            if self._idle is not None:
-                tasks.start_soon(keep_running, self._keep_used, self._idle / _TOUCHES)
+    def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
+        """See `Endpoint`; also renews the records of used sessions."""
+        return (*super().background_work(), self._keep_used)
 
     async def post(
         self,
@@ -378,10 +375,10 @@ class SharedEndpoint(SessionEndpoint):
                 if not isinstance(event, Send):
                     await session.peer.handle(event)
 
-    async def _keep_used(self, seconds: float) -> None:
+    async def _keep_used(self) -> None:
         """Touch the records of sessions with connections, until cancelled."""
-        while True:
-            await anyio.sleep(seconds)
+        while self._idle is not None:
+            await anyio.sleep(self._idle / _TOUCHES)
             for session in self.registry.all():
                 if session.users:
                     try:
