@@ -35,12 +35,7 @@ from .http_response import Send as AsgiSend
 from .http_session import HttpSession, SessionRegistry
 from .quotas import Quotas, decoded_size
 from .request import HttpRequest, field_key
-from .session_exchange import (
-    SessionExchange,
-    SessionExchanges,
-    SessionMessages,
-    SessionResponse,
-)
+from .session_exchange import SessionExchange, SessionExchanges, SessionResponse, post_message
 from .settings import HttpSettings
 from .sse_response import EventStream, SseResponse
 
@@ -168,9 +163,14 @@ class SessionEndpoint(Endpoint):
         if self._check_draft and not self._draft_keys.isdisjoint(request.headers):
             of_tool = self.service.param_headers_of
             self._check_draft(session.revision.facts, request, message, of_tool)
+        if message is None:
+            serve_batch = self.settings.serve_batch
+            if serve_batch is None or not session.revision.batching:
+                text = "expected one JSON-RPC message, got an array"
+                raise Refused(http_response.refusal(session.revision.facts.http.rejected, text))
+            return serve_batch(session, request, messages, body, receive, send)
         if not isinstance(message, jsonrpc.Request):
-            posted = SessionMessages(session, message, messages)
-            return posted.serve(request, body, receive, send)
+            return post_message(session, message, send)
         most = self.settings.limits.per_session
         if len(session.exchanges) >= most or session.handling >= most:
             raise Refused(http_response.over_limit("per_session"))

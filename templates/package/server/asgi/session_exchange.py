@@ -4,7 +4,7 @@ A client that closes its connection cancels nothing. Its call continues, but doe
 flight any more, and is cancelled unless the client resumes the stream in time.
 
 The response to a POST without requests comes first, since a handler may wait for the next message
-of the client. A batch has one response for all its requests, each of which is an exchange.
+of the client.
 
 Source: basic/transports#streamable-http, #sending-messages-to-the-server
 (2025-03-26 to 2025-11-25).
@@ -24,7 +24,6 @@ from msgspec import Struct
 from ...channel import OutgoingMessage
 from ...errors import INTERRUPTED, ConnectionClosedError, InternalError, ProtocolError
 from ...protocol import jsonrpc
-from ...protocol.handshake import FOLLOWING
 from ...protocol.receiver import CancelReceived, Event, RequestReceived, Send
 from ...runtime.concurrency import run_eagerly_here
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
@@ -141,46 +140,32 @@ class SessionExchanges(OpenExchanges):
 
 
 class SessionResponse(PostResponse):
-    """Carries the JSON-RPC responses to one POST in a session, and messages that precede them.
+    """The response to one request in a session, and the messages that precede it.
 
-    Counts a connection of the client, until the client has all responses or is gone.
+    Counts a connection of the client, until the client has the response or is gone.
 
     Args:
         request: The POST.
         receive: The ASGI receive callable.
         send: The ASGI send callable.
         session: The session.
-        expected: Number of JSON-RPC responses; `None` for the one of a POST that is no batch. The
-            JSON responses of a batch are sent as one array.
 
     Attributes:
         attended: Whether the client waits for a response and was not found to be disconnected.
+        disconnected: Whether it was found to be disconnected before the response was sent.
         stream: The stream that carries the response, if it is one.
-        disconnected: Whether it was found to be disconnected before all responses were sent.
+        unfinished: Whether a JSON-RPC response is missing.
     """
 
     def __init__(
-        self,
-        request: HttpRequest,
-        receive: Receive,
-        send: AsgiSend,
-        session: HttpSession,
-        expected: int | None = None,
+        self, request: HttpRequest, receive: Receive, send: AsgiSend, session: HttpSession
     ) -> None:
         super().__init__(request, receive, send, session.settings)
         session.users += 1
         self._session = session
-        self._left = 1 if expected is None else expected
-        self._batch = expected is not None
-        self._documents: Sequence[bytes] = ()  # JSON-RPC responses that wait for others
         self.stream: EventStream | None = None
-        self.attended = True
+        self.attended = self.unfinished = True
         self.disconnected = False
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether JSON-RPC responses are missing."""
-        return self._left > 0
 
     @property
     def connected(self) -> bool:
@@ -188,7 +173,7 @@ class SessionResponse(PostResponse):
         return self.stream is not None and self.stream.attended
 
     async def send(self, message: OutgoingMessage) -> None:
-        """Send a response, or a message that precedes one.
+        """Send the response, or a message that precedes it.
 
         If the response has to be JSON, no message can precede it: requests to the client are sent
         on another stream; other messages are dropped.
@@ -200,47 +185,33 @@ class SessionResponse(PostResponse):
         if self.done or (self._json_only and not self._streaming and not is_response):
             if message.kind == "request":
                 await self._session.send_unrelated(message.data)
-            return
-        if is_response and not (self._streaming or self.events_only):
-            await self._send_document(message.data)
-            return
-        if is_response:
-            self._left -= 1  # before other tasks send
-        is_last = is_response and not self._left
-        if self.stream is None:
-            await self._open(() if is_last else (message.data,))
-        elif not is_last:
+        elif not is_response and self.stream is not None:
             await self.stream.put(message.data)
-        if is_last:
+        elif not is_response:
+            await self._open((message.data,))
+        elif self._streaming or self.events_only:
+            self.unfinished = False  # before other tasks send
+            if self.stream is None:
+                await self._open()
             await self._end(message.data)
-
-    async def _send_document(self, document: bytes) -> None:
-        """Send a response as JSON, with all others of its batch."""
-        self._left -= 1
-        if not self._batch:
-            self.done = True
-            await HttpResponse(200, document, self.headers).send(self._send)
-            return
-        self._documents = [*self._documents, document]
-        if not self._left:
-            await self._end()
+        else:
+            self.unfinished, self.done = False, True
+            await HttpResponse(200, message.data, self.headers).send(self._send)
 
     async def open_stream(self, *, holds: bool = False) -> None:
         """Start the stream, regardless of the settings; see `PostResponse`."""
         await self._open()
 
     async def _open(self, messages: Sequence[bytes] = ()) -> None:
-        """Start the stream with the responses that wait, and other messages."""
         self._streaming = True
-        documents, self._documents = self._documents, ()
         self.stream = self._session.new_stream(self)
-        await self.stream.open(self.sse, self.headers, (*documents, *messages))
+        await self.stream.open(self.sse, self.headers, messages)
 
     def disconnect(self) -> None:
         """Called when the client was found to be gone."""
         if self.stream is not None:
             self.stream.disconnect(self.sse)
-        self.disconnected = self.attended and self._left > 0
+        self.disconnected = self.attended and self.unfinished
         self.leave()
 
     def leave(self) -> None:
@@ -250,15 +221,15 @@ class SessionResponse(PostResponse):
             self._session.leave()
 
     async def finish(self, instead: HttpResponse | None = None) -> None:
-        """End the response, even if JSON-RPC responses are missing.
+        """End the response, even if the JSON-RPC response is missing.
 
         Args:
             instead: Sent if nothing else was sent.
         """
         self.stop()
-        if instead is not None and not self._documents and self.stream is None:
+        if instead is not None and self.stream is None:
             await self.respond(instead)
-        elif self._left:
+        elif self.unfinished:
             await self._end()
 
     def stop(self) -> None:
@@ -275,11 +246,8 @@ class SessionResponse(PostResponse):
                 await self.stream.end(last)
             finally:  # afterwards, since another worker would take a missing stream for lost
                 self._session.end_stream(self.stream)
-        elif self._documents:
-            body = b"[%b]" % b",".join(self._documents)
-            await self.respond(HttpResponse(200, body, self.headers))
         elif self._request.accepts_events and not self.done:
-            # All requests were cancelled. A JSON body has to be a response; a stream may be empty.
+            # The request was cancelled. A JSON body has to be a response; a stream may be empty.
             self.done = True
             with suppress(ConnectionClosedError):
                 await self.sse.open(self.headers)
@@ -293,12 +261,10 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
     """A request in a session, its owner; see `Exchange`.
 
     Attributes:
-        in_batch: Whether the request is part of a batch, which ends the response.
         kept: Bytes reserved for a change of subscriptions.
     """
 
     kept: int | None = None
-    in_batch: bool = False
 
     @property
     def attended(self) -> bool:
@@ -325,7 +291,7 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
         """See `Exchange`."""
         session, identifier = self._owner, self.event.id
         peer = session.peer
-        if not self.in_batch:
+        if self.response is None:
             session.users += 1
         session.exchanges[identifier] = self
         peer.scopes[identifier] = self
@@ -425,8 +391,6 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
         if exchanges.abandoned:
             exchanges.end(self)
         exchanges.quotas.in_flight -= self.places
-        if self.in_batch:
-            return
         if self.response is None:
             session.leave()
         else:
@@ -436,19 +400,17 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
 
     async def _finish(self) -> None:
         """End the response of a request that was cancelled, or whose session has ended."""
-        if not self.in_batch:
-            with anyio.CancelScope(shield=True):
-                over = self._owner.over
-                await self.writer().finish(http_response.session_ended() if over else None)
+        with anyio.CancelScope(shield=True):
+            over = self._owner.over
+            await self.writer().finish(http_response.session_ended() if over else None)
 
 
-class SessionMessages:
-    """The messages of one POST.
+class PostedEvents:
+    """What a POST without requests brings; handled once the POST has its response.
 
     Args:
         session: The session.
-        message: The message; `None` for a batch.
-        messages: The message, or the messages of the batch.
+        events: The events; those that are no work for a handler are ignored.
 
     Attributes:
         attended: Whether a client waits for the end of the work.
@@ -456,163 +418,58 @@ class SessionMessages:
 
     attended = False
 
-    def __init__(
-        self,
-        session: HttpSession,
-        message: jsonrpc.Message | None,
-        messages: Sequence[jsonrpc.Message],
-    ) -> None:
+    def __init__(self, session: HttpSession, events: Sequence[Event]) -> None:
         self._session = session
-        self._exchanges = session.open_exchanges
-        self._messages = messages
-        self._is_batch = message is None
-        self._requests = [each for each in messages if isinstance(each, jsonrpc.Request)]
+        self._events = events
         self._scope = anyio.CancelScope()
 
-    async def serve(
-        self,
-        request: HttpRequest,
-        body: bytes,
-        receive: Receive,
-        send: AsgiSend,
-    ) -> None:
-        """Respond to the POST.
-
-        Raises:
-            Refused: The messages are not served.
-        """
-        session = self._session
-        refused = self._invalid_message()
-        if refused is not None:
-            first = self._messages[0]
-            assert isinstance(first, jsonrpc.InvalidMessage)
-            is_ours = first.response and first.id is not None  # it fails a request of this side
-            await self._respond_then_handle(refused, self._receive() if is_ours else (), send)
-            return
-        self._check(session.settings.limits)
-        kept = 0
-        if not FOLLOWING.isdisjoint([each.method for each in self._requests]):
-            kept = await session.reserve_message(len(body))
-        events = self._receive()
-        await session.store_changes()
-        expected = sum(isinstance(event, (RequestReceived, Send)) for event in events)
-        if not expected:
-            accepted = HttpResponse(session.revision.facts.http.accepted)
-            await self._respond_then_handle(accepted, events, send)
-            return
-        response = SessionResponse(request, receive, send, session, expected)
-        exchanges = [
-            SessionExchange(session, request, receive, send, event, None, response)
-            for event in events
-            if isinstance(event, RequestReceived)
-            and event.id in session.peer.connection.state.inbound  # not cancelled by the batch
-        ]
-        try:
-            await self._serve_batch(response, exchanges, events)
-        finally:
-            response.stop()
-            self._exchanges.end(self)
-            if kept:
-                session.count_subscriptions(kept)
-
-    async def fail(self, text: str) -> None:
-        """Cancel the handlers of notifications and responses."""
-        self._scope.cancel()
-
-    def _invalid_message(self) -> HttpResponse | None:
-        """The response to a POST that has one message, which is invalid."""
-        first = self._messages[0]
-        if len(self._messages) > 1 or not isinstance(first, jsonrpc.InvalidMessage):
-            return None
-        if self._is_batch and not self._session.revision.batching:
-            return None
-        return http_response.invalid_message(first)
-
-    def _check(self, limits: Limits) -> None:
-        """Check that the messages may be served.
-
-        Raises:
-            Refused: The revision has no batches, or a limit is reached.
-        """
-        session, requests = self._session, len(self._requests)
-        if self._is_batch and not session.revision.batching:
-            text = "expected one JSON-RPC message, got an array"
-            raise Refused(http_response.refusal(session.revision.facts.http.rejected, text))
-        if (requests and len(session.exchanges) + requests > limits.per_session) or (
-            session.handling >= limits.per_session and any(map(starts_work, self._messages))
-        ):
-            raise Refused(http_response.over_limit("per_session"))
-        # One place is counted already, as for each POST.
-        if requests > 1 and not self._exchanges.quotas.has_room(requests - 1):
-            raise Refused(http_response.over_limit("in_flight"))
-
-    def _receive(self) -> Sequence[Event]:
-        """Pass the messages to the protocol."""
-        peer = self._session.peer
-        now = anyio.current_time() if peer.callers.timed else 0.0
-        if self._is_batch:
-            return peer.connection.receive_batch(self._messages, now)
-        return peer.connection.receive_message(self._messages[0], now)
-
-    async def _respond_then_handle(
-        self, response: HttpResponse, events: Sequence[Event], send: AsgiSend
-    ) -> None:
-        session = self._session
+    async def serve(self, response: HttpResponse, send: AsgiSend) -> None:
+        """Respond, then handle the events, which count as abandoned if a handler waits."""
+        session, exchanges = self._session, self._session.open_exchanges
         session.users += 1
         with suppress(OSError):
             await response.send(send)
         session.leave()
         session.handling += 1
         try:
-            with self._scope:
-                await run_eagerly_here(self._handle(events), lambda: self._exchanges.abandon(self))
+            await run_eagerly_here(self.handle(), lambda: exchanges.abandon(self))
         finally:
             session.handling -= 1
-            self._exchanges.end(self)
+            exchanges.end(self)
 
-    async def _handle(self, events: Sequence[Event]) -> None:
-        """Handle events other than requests, in order."""
-        for event in events:
-            if not isinstance(event, (RequestReceived, Send)):
-                await self._session.peer.handle(event)
+    async def handle(self) -> None:
+        """Handle the events in order, until `fail`."""
+        with self._scope:
+            for event in self._events:
+                if not isinstance(event, (RequestReceived, Send)):
+                    await self._session.peer.handle(event)
 
-    async def _serve_batch(
-        self,
-        response: SessionResponse,
-        exchanges: Sequence[SessionExchange],
-        events: Sequence[Event],
-    ) -> None:
-        """Serve each request of a batch in its own task, all other events in one task.
+    async def fail(self, text: str) -> None:
+        """Cancel the handlers."""
+        self._scope.cancel()
 
-        If a handler of the others still waits when all requests have their responses, the rest of
-        the batch counts as abandoned from then on.
-        """
-        await response.start()
-        for event in events:
-            if isinstance(event, Send):
-                await response.send(event.message)
-        handled = anyio.Event()
 
-        async def handle_others() -> None:
-            with self._scope:
-                await self._handle(events)
-            handled.set()
+async def post_message(session: HttpSession, message: jsonrpc.Message, send: AsgiSend) -> None:
+    """Respond to a POST of one message that is no request.
 
-        async def run(exchange: SessionExchange) -> None:
-            exchange.in_batch = True
-            if exchange is not exchanges[0]:  # whose place is that of the POST
-                exchange.take_place()
-            waiting = exchange.start()
-            if waiting is not None:
-                await waiting
+    Raises:
+        Refused: The message is not served.
+    """
+    if isinstance(message, jsonrpc.InvalidMessage):
+        is_ours = message.response and message.id is not None  # it fails a request of this side
+        events = received_events(session, message) if is_ours else ()
+        await PostedEvents(session, events).serve(http_response.invalid_message(message), send)
+        return
+    if session.handling >= session.settings.limits.per_session and starts_work(message):
+        raise Refused(http_response.over_limit("per_session"))
+    events = received_events(session, message)
+    await session.store_changes()
+    accepted = HttpResponse(session.revision.facts.http.accepted)
+    await PostedEvents(session, events).serve(accepted, send)
 
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(handle_others)
-            async with anyio.create_task_group() as serving:
-                for exchange in exchanges:
-                    serving.start_soon(run, exchange)
-            if response.unfinished:
-                over = self._session.over
-                await response.finish(http_response.session_ended() if over else None)
-            if not handled.is_set():
-                self._exchanges.abandon(self)
+
+def received_events(session: HttpSession, message: jsonrpc.Message) -> Sequence[Event]:
+    """Pass a message to the protocol."""
+    peer = session.peer
+    now = anyio.current_time() if peer.callers.timed else 0.0
+    return peer.connection.receive_message(message, now)

@@ -5,7 +5,7 @@ Features add settings of their own, as bases of `chosen_http.ServerHttpSettings`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 
@@ -147,6 +147,9 @@ class HttpSettings:
 
     draft_check: ClassVar[Callable[..., None] | None] = None
     """Checks the header fields of a draft; see `draft_headers.check_draft`."""
+
+    serve_batch: ClassVar[Callable[..., Coroutine[Any, Any, None]] | None] = None
+    """Responds to a batch; see `batches.serve_batch`."""
 
     path: str = "/mcp"
     hosts: Sequence[str] | None = None

@@ -532,6 +532,7 @@ async def test_a_cancelled_call_still_makes_room_for_events() -> None:
                 assert (await http.post(cancelled_notification(number))).status == 202
                 await stream.end()
                 await stream.finished.wait()
+        await anyio.wait_all_tasks_blocked()
         assert len(store) == 1
 
 

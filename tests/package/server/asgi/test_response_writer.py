@@ -18,6 +18,7 @@ from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.protocol.lifecycle import Session
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.task_scope import TaskScope
+from mcpgen_runtime.server.asgi.batches import BatchResponse
 from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore
 from mcpgen_runtime.server.asgi.http_response import HttpResponse
@@ -293,7 +294,8 @@ async def test_silence_before_a_stream_is_told_after_each_period(
     is_started: bool, since: float | None, called: Sequence[float]
 ) -> None:
     wire, moments = Wire((25.0, DISCONNECT)), list[float]()
-    response = SseResponse(wire.send, SEND_SECONDS, since)
+    response = SseResponse(wire.send, SEND_SECONDS)
+    response.last_write = since or 0.0
     if is_started:
         await response.open()
         await response.close()
@@ -370,9 +372,15 @@ def respond_in(
     session: HttpSession, wire: Wire, accept: bytes = BOTH, count: int | None = None
 ) -> SessionResponse:
     """The response to a POST in a session: to a batch of some requests, or to one request."""
-    response = SessionResponse(head(accept), wire.receive, wire.send, session, expected=count)
+    parts = (head(accept), wire.receive, wire.send, session)
+    response = SessionResponse(*parts) if count is None else BatchResponse(*parts, count)
     response.headers = {"X-More": "1"}
     return response
+
+
+async def finish(post: SessionResponse, instead: HttpResponse | None) -> None:
+    """End a response, that of a batch too."""
+    await (post.finish_all if isinstance(post, BatchResponse) else post.finish)(instead)
 
 
 MORE_FIELD = (b"x-more", b"1")
@@ -627,10 +635,10 @@ async def test_a_post_whose_requests_were_cancelled_ends(
     post = respond_in(session, wire, accept, count=2)
     for message in sent:
         await post.send(message)
-    await post.finish(instead)
+    await finish(post, instead)
     assert wire.sent == expected
     assert (session.users, len(session.streams)) == (0, 0)
-    await post.finish(instead)
+    await finish(post, instead)
     await post.send(PROGRESS)
     assert len(wire.sent) == len(expected)
 
