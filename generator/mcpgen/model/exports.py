@@ -141,7 +141,7 @@ EXPORTS = (
     _export(".runtime.request_context", "client server", "RequestContext"),
     _export(
         ".server.asgi.event_store",
-        "server+http",
+        "resume",
         "EventStore",
         "MemoryEventStore",
         "StoredEvent",
@@ -149,7 +149,8 @@ EXPORTS = (
     ),
     _export(".server.request_head", "server+http", "RequestHead"),
     _export(".server.asgi.routes", "routes", "RouteRequest", "RouteResponse"),
-    _export(".server.asgi.settings", "server+http", "Limits", "ServerHttpSettings"),
+    _export(".server.asgi.settings", "server+http", "Limits"),
+    _export(".server.asgi.chosen_http", "server+http", "ServerHttpSettings"),
     _export(".server.auth.authenticator", "auth+server", "ProtectedResourceMetadata"),
     _export(".server.auth.dpop_validation", "auth+server", "DpopValidation"),
     _export(".server.auth.introspection", "auth+server", "Introspection"),

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 TASKS = "a revision or an extension with tasks"
 """The requirement of tasks, besides a client or a server."""
+SESSIONS = "a revision with sessions over HTTP"
+"""The requirement of what only sessions have over HTTP."""
 TASKS_EXTENSION = "io.modelcontextprotocol/tasks"
 _UI_EXTENSION = "io.modelcontextprotocol/ui"
 _SKILLS_EXTENSION = "io.modelcontextprotocol/skills"
@@ -22,8 +24,8 @@ class Base:
 
     Attributes:
         of: The class of the page: `Server`, `Dispatcher`, `Context`, `ServerOptions` or
-            `ToolOptions` of servers; `Client`, `ClientGroup`, `ChosenApplication` or
-            `ConnectOptions` of clients.
+            `ToolOptions` of servers; `ServerHttpOptions` or `ServerHttpSettings` of servers over
+            HTTP; `Client`, `ClientGroup`, `ChosenApplication` or `ConnectOptions` of clients.
         place: The module and the class, within the package.
         needs: A part that it needs besides the feature; see `Features.parts`.
     """
@@ -50,7 +52,7 @@ class Feature:
     Attributes:
         name: Its word of `--features`.
         parts: The requirements besides a client or a server: `client`, `server`,
-            `http`, `stdio`, or tasks in a revision or an extension.
+            `http`, `stdio`, sessions over HTTP, or tasks in a revision or an extension.
         brings: Features that it includes.
         server_members: Members of `Server` that it adds.
         client_members: Members of open clients that it adds.
@@ -142,7 +144,8 @@ FEATURES = (
         ),
         bases=(
             Base("Server", "server.toolkit.required_scopes.ScopedServer"),
-            Base("ServerHttpOptions", "server.toolkit.required_scopes.AuthOptions"),
+            Base("ServerHttpOptions", "server.asgi.auth_options.AuthOptions"),
+            Base("ServerHttpSettings", "server.asgi.auth_options.AuthSettings"),
         ),
     ),
     Feature(
@@ -321,6 +324,19 @@ FEATURES = (
         commands=("serve --reload",),
     ),
     Feature(
+        "resume",
+        frozenset({"server", SESSIONS}),
+        options=tuple(
+            f"{call}.{option}"
+            for call in ("asgi", "run", "run_async", "run_workers", "ServerHttpSettings")
+            for option in ("events", "retry")
+        ),
+        bases=(
+            Base("ServerHttpOptions", "server.asgi.event_store.ResumeOptions"),
+            Base("ServerHttpSettings", "server.asgi.event_store.ResumeSettings"),
+        ),
+    ),
+    Feature(
         "workers",
         frozenset({"server", "http"}),
         server_members=("run_workers",),
@@ -337,7 +353,8 @@ FEATURES = (
         ),
         bases=(
             Base("Server", "server.toolkit.worker_hosting.SealedHosting"),
-            Base("ServerHttpOptions", "server.toolkit.worker_hosting.SealedOptions"),
+            Base("ServerHttpOptions", "server.asgi.sealed_options.SealedOptions"),
+            Base("ServerHttpSettings", "server.asgi.sealed_options.SealedSettings"),
             Base("Server", "server.toolkit.key_ring.KeyedServer"),
             Base("ServerOptions", "server.toolkit.key_ring.KeyOptions"),
         ),
@@ -345,7 +362,7 @@ FEATURES = (
     Feature(
         "shared",
         frozenset({"server", "http"}),
-        brings=("scaling", "serve", "workers"),
+        brings=("resume", "scaling", "serve", "workers"),
         server_members=("announcer",),
         options=(
             *("asgi.shared", "run.shared", "run_async.shared", "run_workers.shared"),
@@ -354,7 +371,8 @@ FEATURES = (
         commands=("announce", "serve --shared"),
         bases=(
             Base("Server", "server.toolkit.shared_hosting.SharedHosting"),
-            Base("ServerHttpOptions", "server.toolkit.shared_hosting.SharedOptions"),
+            Base("ServerHttpOptions", "server.asgi.shared_options.SharedOptions"),
+            Base("ServerHttpSettings", "server.asgi.shared_options.SharedSettings"),
         ),
     ),
     Feature(
@@ -427,6 +445,8 @@ FEATURES = (
 
 BASES = (
     Base("ServerHttpOptions", "server.asgi.sse_options.SseOptions", "http+sse"),
+    Base("ServerHttpSettings", "server.asgi.sse_options.SseSettings", "http+sse"),
+    Base("ServerHttpSettings", "server.asgi.draft_headers.DraftSettings", "draft_headers"),
     Base("Server", "server.toolkit.any_hosting.AnyHosting", "stdio and http"),
     Base("Server", "server.toolkit.http_hosting.HttpHosting", "http alone"),
     Base("Server", "server.toolkit.stdio_hosting.StdioHosting", "stdio alone"),

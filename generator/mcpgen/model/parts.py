@@ -16,6 +16,7 @@ from mcpgen.model.feature_table import (
     ANY_EXTENSION,
     BASES,
     FEATURES,
+    SESSIONS,
     TASKS,
     TASKS_EXTENSION,
     Base,
@@ -240,6 +241,7 @@ class Features:
             "server": self.server,
             "http": self.any_http,
             "stdio": self.stdio,
+            SESSIONS: self.http_sessions,
             TASKS: self.tasks,
         }
         return (self.client or self.server) and all(has[part] for part in feature.parts)
@@ -268,6 +270,7 @@ class Features:
             "client+http": self.client and self.any_http,
             "client+stdio": self.client and self.stdio,
             "server+http": self.server and self.any_http,
+            "draft_headers": self.server and self.draft_headers and self.http_sessions,
             "param_headers": self.server and (self.param_headers or self.draft_headers),
         }
         beside = {f"{each}+{name}": has[name] for each in self.extensions for name in PEERS}

@@ -279,6 +279,11 @@ class PackageSpec:
         return any(revision.unset for revision in self.revisions)
 
     @property
+    def has_batches(self) -> bool:
+        """Whether a revision has batches of messages."""
+        return any(revision.batching for revision in self.revisions)
+
+    @property
     def item_options(self) -> Mapping[str, Mapping[str, str]]:
         """New members of items, by decorator: wire names by keyword."""
         options: dict[str, dict[str, str]] = {}

@@ -401,7 +401,7 @@ async def test_an_application_that_drains_ends_all_waits_for_events() -> None:
             await anyio.wait_all_tasks_blocked()
             assert stream.status == 0
             app: Any = http.app
-            await app.drain()
+            app.start_drain()
             await stream.end()
             assert stream.raw == b"[]"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import signal
 import socket
 import sys
@@ -21,18 +20,18 @@ from uvicorn.server import ServerState
 
 from mcpgen_runtime import Server
 from mcpgen_runtime.errors import ListenFailedError
-from mcpgen_runtime.server.asgi.listening import listener_at, reached_at
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.routes import RouteRequest
-from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.asgi.uvicorn_adapter import (
     HEAD_BYTES,
-    CancellableApplication,
     JoinedWrites,
+    listener_at,
     options_of,
+    protocol_of,
+    reached_at,
     run,
     run_async,
-    until_shutdown,
-    with_timeouts,
 )
 from package.client.simulation import ASYNCIO
 from package.server.raw_http import head, raw
@@ -154,6 +153,7 @@ class Connection(Recorded):
     """The transport of a connection, and uvicorn's protocol with timeouts at its end.
 
     Attributes:
+        application: The application that is told of the shutdown.
         unread: Bytes that the client has not read.
         aborted: The time of the abort.
         protocol: The protocol.
@@ -166,6 +166,7 @@ class Connection(Recorded):
         self.aborted: float | None = None
         self.requests: list[str] = []
         self._may_respond = anyio.Event()
+        self.application = Application(**limits)
         config = uvicorn.Config(
             self._serve,
             interface="asgi3",
@@ -174,8 +175,8 @@ class Connection(Recorded):
             h11_max_incomplete_event_size=2**20,  # leave the size of heads to the mixin
         )
         config.load()
-        base: Any = H11Protocol
-        kind: Any = with_timeouts(base, Limits(**limits))
+        config.http_protocol_class = H11Protocol
+        kind: Any = protocol_of(config, self.application)
         self.protocol: Any = kind(config, ServerState(), {})
         self.protocol.connection_made(self)
 
@@ -331,8 +332,8 @@ async def test_a_connection_that_goes_on_or_ends_has_no_timer(ends: bool) -> Non
 class Application:
     """An application that records the steps of its server."""
 
-    def __init__(self) -> None:
-        self.settings = ServerHttpSettings()
+    def __init__(self, **limits: Any) -> None:
+        self.settings = ServerHttpSettings(limits=Limits(**limits))
         self.endpoint_path = "/here"
         self.steps: list[object] = []
 
@@ -345,12 +346,20 @@ class Application:
     async def start(self) -> None:
         self.steps.append("start")
 
-    async def drain(self) -> None:
+    def start_drain(self) -> None:
         self.steps.append("drain")
-        await anyio.sleep_forever()
 
     async def end(self) -> None:
         self.steps.append("end")
+
+
+@on_asyncio
+async def test_connections_that_are_open_at_the_end_are_drained() -> None:
+    connection = Connection()
+    assert connection.application.steps == []
+    connection.protocol.shutdown()
+    assert (connection.application.steps, connection.closed) == (["drain"], True)
+    await anyio.lowlevel.checkpoint()
 
 
 INTERRUPT, TERMINATE = signal.SIGINT, signal.SIGTERM
@@ -382,7 +391,7 @@ def test_only_a_second_interrupt_skips_the_lifespan(
     assert [urlsplit(url)._replace(netloc="").geturl() for url in urls] == ["http:///here"]
     assert [urlsplit(url).hostname for url in urls] == ["127.0.0.1"]
     assert urlsplit(urls[0]).port
-    assert application.steps == [["127.0.0.1"], "start", "drain", *(["end"] if ends else [])]
+    assert application.steps == [["127.0.0.1"], "start", *(["end"] if ends else [])]
 
 
 @pytest.mark.parametrize("trusted", [None, "", "127.0.0.1"])
@@ -400,69 +409,6 @@ def test_uvicorn_gets_the_seconds_to_drain_and_two_more(
         "timeout_graceful_shutdown": 2.5,
         "ws": "none",
     }
-
-
-class Ending:
-    """A server of uvicorn that ends when its signal handler is called."""
-
-    def __init__(self) -> None:
-        self.should_exit = False
-
-    def handle_exit(self, *_: object) -> None:
-        self.should_exit = True
-
-
-@on_virtual_clock
-async def test_the_shutdown_of_uvicorn_is_seen_within_a_quarter_second() -> None:
-    before = signal.signal(signal.SIGTERM, Ending().handle_exit)
-    try:
-        asyncio.get_running_loop().call_at(0.1, signal.raise_signal, signal.SIGTERM)
-        assert await until_shutdown()
-        assert anyio.current_time() == 0.25
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    assert not await until_shutdown()
-
-
-@on_asyncio
-@pytest.mark.parametrize(
-    ("failing", "sent"),
-    [
-        ((), ["start 503", "body", "end"]),
-        (("start 503",), ["end"]),  # the response has begun
-        (("body",), ["start 503", "end"]),
-        (("start 503", "end"), []),  # the response has ended
-    ],
-)
-@pytest.mark.parametrize("error", [RuntimeError, asyncio.CancelledError])
-async def test_a_request_that_uvicorn_cancels_gets_a_response(
-    failing: tuple[str, ...], sent: list[str], error: type[BaseException]
-) -> None:
-    steps, bodies = list[str](), list[bytes]()
-
-    async def send(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            name = f"start {message['status']}"
-            assert (b"connection", b"close") in message["headers"]
-            assert (b"content-type", b"application/json") in message["headers"]
-        else:
-            name = "body" if message.get("more_body") else "end"
-        if name in failing:
-            raise error
-        steps.append(name)
-        bodies.append(message.get("body", b""))
-
-    class Cancelled(Application):
-        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            raise asyncio.CancelledError
-
-    receive: Any = None
-    await CancellableApplication(Cancelled())({}, receive, send)
-    assert steps == sent
-    if not failing:
-        error_of = json.loads(b"".join(bodies))["error"]
-        text = "the server is ending; the request may have been acted on"
-        assert error_of == {"code": -32603, "message": text, "data": {"begun": True}}
 
 
 @pytest.mark.parametrize(
@@ -510,4 +456,4 @@ async def test_a_server_in_a_loop_leaves_no_task_behind() -> None:
     await asyncio.wait((serving,))
     await anyio.lowlevel.checkpoint()
     assert asyncio.all_tasks() == before
-    assert (serving.cancelled(), application.steps[1:]) == (True, ["start", "drain", "end"])
+    assert (serving.cancelled(), application.steps[1:]) == (True, ["start", "end"])

@@ -19,6 +19,7 @@ from ...framing import header_values
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.server_connection import ServerMeta, UnsupportedRevisionError
+from ...protocol.states import DISCOVER
 from ...revision_facts import Facts, Headers
 from . import request as http
 
@@ -71,9 +72,7 @@ class HeaderValidator:
         except UNREADABLE:
             return None
 
-    def applies(
-        self, request: http.HttpRequest, message: jsonrpc.Message | None, _values: object = None
-    ) -> bool:
+    def applies(self, request: http.HttpRequest, message: jsonrpc.Message | None) -> bool:
         """Whether the header or the body of a POST names a revision without sessions.
 
         For `server/discover` only the header counts: gateways that know only older revisions
@@ -85,7 +84,8 @@ class HeaderValidator:
         value = request.headers.get(self._version_key)
         if value in self._version_values:
             return True
-        if not http.is_discovery(message) and _revision(self.values_of(message)) is not None:
+        is_discovery = isinstance(message, jsonrpc.Request) and message.method == DISCOVER
+        if not is_discovery and _revision(self.values_of(message)) is not None:
             return True
         if value is None or value in self._other_values:
             return False

@@ -1,4 +1,4 @@
-"""Validation of `Host` and `Origin`, which prevents DNS rebinding.
+"""Validation of `Host` and `Origin`, which prevents DNS rebinding, and sharing with listed origins.
 
 An attacker can point the name of a web page at a local address, so that the page reaches a local
 server from a browser. The browser then sends that name in both fields, and the request is refused,
@@ -7,18 +7,23 @@ as the name is not allowed. The address that received a request is allowed: DNS 
 Both fields are parsed by the grammar of RFC 3986 and compared as a whole: a value that only begins
 like an allowed name is not allowed.
 
-Source: basic/transports (security warning), basic/security_best_practices.
+Pages of listed origins make requests and read responses (CORS). Before a request with JSON or with
+fields of the protocol, a browser sends a preflight request (OPTIONS), which has no credentials.
+Cookies are never shared: pages send access tokens themselves.
+
+Source: basic/transports (security warning), basic/security_best_practices;
+fetch.spec.whatwg.org/#http-cors-protocol.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, MutableMapping, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from ...foreign_text import safe_repr
-from .http_response import HttpResponse, refusal
+from .http_response import HttpResponse, Refused, Send, refusal
 from .request import HttpRequest
 
 _Host: TypeAlias = str | IPv4Address | IPv6Address
@@ -29,6 +34,26 @@ _LARGEST_PORT = 65535
 
 _AUTHORITY = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._~-]+))(?::([0-9]{1,5}))?", re.IGNORECASE)
 _WEB_ORIGIN = re.compile(r"https?://([^/]+)", re.IGNORECASE)
+
+
+_ALLOWED = b"access-control-allow-origin"
+_SHARED = (
+    (b"vary", b"origin"),
+    (
+        b"access-control-expose-headers",
+        b"Mcp-Session-Id, WWW-Authenticate, DPoP-Nonce, Retry-After, Allow, ETag",
+    ),
+)
+
+PREFLIGHT = HttpResponse(
+    200,
+    headers={
+        "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+        "Access-Control-Allow-Headers": "*, Authorization",  # which the wildcard leaves out
+        "Access-Control-Max-Age": "7200",  # the most that browsers accept
+    },
+)
+"""The response to a preflight request, besides the fields of all shared responses."""
 
 
 class Authority(NamedTuple):
@@ -77,23 +102,26 @@ class HostOriginValidator:
         """Allow more hosts by default: the names that the server listens at."""
         self._allowed |= {_parse_host(name) for name in names} - _WILDCARDS
 
-    def check(self, request: HttpRequest, *, any_origin: bool = False) -> HttpResponse | None:
-        """The refusal of a request, or `None`; with `any_origin`, only `Host` is checked."""
+    def check(self, request: HttpRequest, *, any_origin: bool = False) -> None:
+        """Check a request; with `any_origin`, only its `Host`.
+
+        Raises:
+            Refused: One of the two is not allowed.
+        """
         bound = request.server[0] if request.server is not None else None
         headers = request.headers
         key = (headers.get(b"host"), headers.get(b"origin"), bound)
         if key in self._passed:
-            return None
+            return
         host, origin = request.field("Host") or "", request.field("Origin")
         if not self._allows_host(host, bound):
-            return self._refuse("Host", host, "hosts")
+            raise self._refuse("Host", host, "hosts")
         if any_origin:
-            return None
+            return
         if origin is not None and not self._allows_origin(origin, bound):
-            return self._refuse("Origin", origin, "origins")
+            raise self._refuse("Origin", origin, "origins")
         if len(self._passed) < _CACHED:
             self._passed.add(key)
-        return None
 
     def listed_origin(self, request: HttpRequest) -> bytes | None:
         """The origin of a request, if the settings list it."""
@@ -123,12 +151,9 @@ class HostOriginValidator:
         web = _WEB_ORIGIN.fullmatch(origin)
         return web is not None and self._allows_host(web[1], bound)
 
-    def _refuse(self, field: str, value: str, setting: str) -> HttpResponse:
-        return refusal(
-            self._status,
-            f"{field}: {safe_repr(value)} is not served here; the setting {setting!r} of the "
-            f"server lists what is",
-        )
+    def _refuse(self, field: str, value: str, setting: str) -> Refused:
+        text = f"{field}: {safe_repr(value)} is not served here; the setting {setting!r} of the "
+        return Refused(refusal(self._status, f"{text}server lists what is"), "unread")
 
 
 def parse_authority(text: str) -> Authority | None:
@@ -180,3 +205,24 @@ def _parse_listed(text: str) -> Authority:
 def _normalize(origin: str) -> str:
     """Normalize a value of the settings: lower case, without a trailing slash."""
     return origin.lower().rstrip("/")
+
+
+def is_preflight(request: HttpRequest) -> bool:
+    """Whether a browser asks by a request whether a page may send another one."""
+    return request.method == "OPTIONS" and b"access-control-request-method" in request.headers
+
+
+def share_responses(send: Send, origin: bytes) -> Send:
+    """An ASGI send callable whose responses pages of an origin may read.
+
+    A response that states by itself who may read it stays as it is.
+    """
+
+    async def send_shared(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            fields = [*message.get("headers", ())]
+            if not any(name.lower() == _ALLOWED for name, _ in fields):
+                message = {**message, "headers": [*fields, (_ALLOWED, origin), *_SHARED]}
+        await send(message)
+
+    return send_shared

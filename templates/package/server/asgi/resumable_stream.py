@@ -1,4 +1,4 @@
-"""Streams of server-sent events that outlive the connections that carry them.
+"""Streams of server-sent events that outlive the connections that carry them, and their sessions.
 
 An event is stored first, if there is a store, and then written to the connection, if there is one.
 A client whose connection broke, or was closed by the server, resumes the stream with the id of the
@@ -10,26 +10,32 @@ Source: basic/transports#resumability-and-redelivery (to 2025-11-25).
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 
 import anyio
 
 from ...channel import RequestId
-from ...errors import ConnectionClosedError
-from ...runtime.pending_requests import PARTING_SECONDS
-from ...runtime.task_scope import Turns
-from .event_store import EventStore, StoredEvent
-from .sse_response import SseResponse
+from ...foreign_text import safe_repr
+from ...protocol.connection import Connection
+from ..serving import Service
+from . import http_response
+from .event_store import EventStore, ResumeSettings, StoredEvent, StoredEvents
+from .http_response import Refused
+from .http_session import HttpSession
+from .request import HttpRequest
+from .session_exchange import SessionExchanges, SessionResponse
+from .sse_response import EventStream, SseResponse
 
 logger = logging.getLogger(__name__)
 
 _NO_HEADERS: Mapping[str, str] = {}
 _WRITE_SECONDS = 0.5  # for a write to the previous connection, once the client resumes
+_DISCONNECTED_STREAMS = 4  # disconnected GET streams that the client may resume
 
 
-class ResumableStream:
-    """One stream. Many tasks may send; all connections carry the events in the same order.
+class ResumableStream(EventStream):
+    """One stream. All connections carry the events in the same order.
 
     Args:
         session: Id of the session.
@@ -42,8 +48,6 @@ class ResumableStream:
     Attributes:
         name: As passed.
         requests: As passed.
-        over: Whether nothing more is sent.
-        held: The scope that keeps a GET connection open.
         followed_until: Time on the clock of the event loop; until then, a client counts as reading
             the stream at another process.
     """
@@ -57,39 +61,20 @@ class ResumableStream:
         retry: float,
         requests: Callable[[], Sequence[RequestId]],
     ) -> None:
+        super().__init__()
         self.name = name
-        self.over = False
-        self.held: anyio.CancelScope | None = None
+        self.requests = requests
         self.followed_until = 0.0
         self._session = session
-        self.requests = requests
         self._store = store
         self._polling = polling and store is not None
         self._retry = max(1, round(retry * 1000))
-        self._response: SseResponse | None = None
-        self._was_connected = False
         self._last_id: str | None = None
-        self._turns = Turns()
-
-    @property
-    def connected(self) -> bool:
-        """Whether there is an open connection."""
-        return self._response is not None and self._response.is_open
-
-    @property
-    def lost(self) -> bool:
-        """Whether the stream had a connection, and has none now."""
-        return self._was_connected and not self.connected
 
     @property
     def attended(self) -> bool:
         """Whether a client reads the stream, at this or another process."""
         return self.connected or self.followed_until > anyio.current_time()
-
-    @property
-    def resumable(self) -> bool:
-        """Whether a client may resume the stream."""
-        return self._store is not None
 
     async def open(
         self,
@@ -111,18 +96,11 @@ class ResumableStream:
             if before:
                 await self._replay(before)
             if self._polling:
-                await self._send(b"", self._retry)
+                event_id = await self._store_event(b"")
+                if not self.over:
+                    await self._write(b"", event_id, self._retry)
             for message in messages:
                 await self._send(message)
-
-    async def put(self, message: bytes) -> bool:
-        """Store a message, and write it if there is a connection.
-
-        Returns:
-            Whether the message was written, or was stored for resuming.
-        """
-        async with self._turns:
-            return not self.over and await self._send(message)
 
     async def resume(self, response: SseResponse, event_id: str) -> bool:
         """Continue on another connection, after an event.
@@ -140,8 +118,8 @@ class ResumableStream:
                 return False
             before, self._response = self._response, response
             if before is not None:
-                await _close(before)
-            await self._connect(response)
+                await before.close()
+            await self._connect(response, holds=False)
             await self._replay(stored.events)
             if self.over:
                 await self._close_response()
@@ -164,87 +142,31 @@ class ResumableStream:
         async with self._turns:
             await self._close_response()
 
-    def disconnect(self, response: SseResponse) -> None:
-        """Record that the client of a connection is gone."""
-        response.abort()
-        if self._response is response:
-            self._cancel_write()
-            self._response = None
-
-    async def close(self, response: SseResponse) -> None:
-        """Close a connection, not the stream."""
-        async with self._turns:  # another task may be closing the connection
-            if self._response is response:
-                await self._close_response()
-
-    async def end(self, message: bytes = b"") -> None:
-        """End the stream after the event that is being written, or after one more message."""
-        async with self._turns:
-            if not self.over:
-                if message:
-                    await self._send(message, is_last=True)
-                else:
-                    await self._store_event(b"", is_last=True)
-            self.over = True
-            await self._close_response()
-        self.stop()
-
-    def stop(self) -> None:
-        """Send nothing more. The task that holds a GET connection closes the connection.
-
-        A client that does not read has `PARTING_SECONDS` for the end.
-        """
-        self.over = True
-        if self._response is not None:
-            self._response.end_within(PARTING_SECONDS)
-        if self.held is not None:
-            self.held.cancel()
-
     async def _end_write(self) -> None:
         """Wait for the current write, but cancel it if the client does not read."""
         with anyio.move_on_after(_WRITE_SECONDS) as waiting:
             async with self._turns:
                 pass
-        if waiting.cancelled_caught:
-            self._cancel_write()
-
-    def _cancel_write(self) -> None:
-        if self._response is not None:
+        if waiting.cancelled_caught and self._response is not None:
             self._response.cancel_write()
-
-    async def _connect(
-        self,
-        response: SseResponse,
-        headers: Mapping[str, str] = _NO_HEADERS,
-        *,
-        holds: bool = False,
-    ) -> None:
-        """Start a response; if its client is gone, the stream has no connection."""
-        self._response = response
-        self._was_connected = True
-        with suppress(ConnectionClosedError):
-            await response.open(headers, holds=holds)
-
-    async def _close_response(self) -> None:
-        response, self._response = self._response, None
-        if response is not None and response.is_open:
-            await _close(response)
 
     async def _replay(self, events: Sequence[StoredEvent]) -> None:
         for event in events:
             if event.message:
                 await self._write(event.message, event.id)
 
-    async def _send(
-        self, message: bytes, retry: int | None = None, *, is_last: bool = False
-    ) -> bool:
-        event_id = await self._store_event(message, is_last=is_last)
+    async def _send(self, message: bytes) -> bool:
+        event_id = await self._store_event(message)
         if self.over:
             return False
-        written = await self._write(message, event_id, retry, is_last=is_last)
-        return written or event_id is not None
+        return await self._write(message, event_id) or event_id is not None
 
-    async def _store_event(self, message: bytes, *, is_last: bool) -> str | None:
+    async def _send_last(self, message: bytes) -> None:
+        event_id = await self._store_event(message, is_last=True)
+        if message and not self.over:
+            await self._write(message, event_id, is_last=True)
+
+    async def _store_event(self, message: bytes, *, is_last: bool = False) -> str | None:
         """Store an event and return its id; `None` if the store failed.
 
         The stream is stopped if another process has ended it in the store.
@@ -267,26 +189,142 @@ class ResumableStream:
             self._last_id = event_id
         return event_id
 
-    async def _write(
+
+class ResumableSession(HttpSession):
+    """A session whose client may resume streams; see `HttpSession`.
+
+    Attributes:
+        named: The streams that have not ended, by name.
+        ended: Names of streams that have ended and may be resumed.
+    """
+
+    def __init__(
         self,
-        message: bytes,
-        event_id: str | None,
-        retry: int | None = None,
-        *,
-        is_last: bool = False,
-    ) -> bool:
-        """Write an event; `False` if there is no connection, or the connection broke."""
-        response = self._response
-        if response is None:
-            return False
+        service: Service,
+        settings: ResumeSettings,
+        connection: Connection,
+        network: str,
+        exchanges: SessionExchanges,
+        on_leave: Callable[[HttpSession], None],
+    ) -> None:
+        super().__init__(service, settings, connection, network, exchanges, on_leave)
+        self.named: dict[str, ResumableStream] = {}
+        self.ended: list[str] = []
+        is_kept = self.revision.facts.http.resumable and self._lasts
+        self._store = settings.events if is_kept else None
+        self._retry = settings.retry
+        self._prefix = secrets.token_hex(8)
+        self._stream_count = 0
+
+    def new_stream(self, response: SessionResponse | None = None) -> ResumableStream:
+        """See `HttpSession`; with a unique name."""
+        self._stream_count += 1
+        stream = self._make_stream(self._stream_name(self._stream_count, response), response)
+        self.streams[stream] = None
+        self.named[stream.name] = stream
+        return stream
+
+    async def open_stream(self, request: HttpRequest, response: SseResponse) -> EventStream:
+        """Open a stream by GET, or resume the stream of the event that the request names.
+
+        Raises:
+            Refused: No further event can come.
+        """
+        name = self.revision.facts.headers.last_event_id
+        last_event_id = request.field(name)
+        if last_event_id is None:
+            return await super().open_stream(request, response)
+        stream = None
         try:
-            await response.write_event(message, id=event_id, retry=retry, is_last=is_last)
-        except ConnectionClosedError:
-            self.disconnect(response)
+            if self._store is not None:
+                stored = await self._store.after(self.id, last_event_id)
+                if stored is not None:
+                    stream = await self._continue(stored, last_event_id, response)
+        except Exception as error:
+            logger.error("the event store failed: %r", error)
+            text = f"{name}: what came after that event can't be had now"
+            raise Refused(http_response.unavailable(text)) from None
+        if stream is None:
+            text = f"{name}: {safe_repr(last_event_id)} is no event that more can come after"
+            raise Refused(http_response.refusal(self.revision.facts.http.rejected, text))
+        return stream
+
+    async def _continue(
+        self, stored: StoredEvents, last_event_id: str, response: SseResponse
+    ) -> ResumableStream | None:
+        """Resume a stream on a connection; `None` if no further event can come."""
+        stream = self.named.get(stored.stream)
+        if stream is None:
+            stream = self._make_stream(stored.stream)
+            stream.over = True
+        if not await stream.resume(response, last_event_id):
+            return None
+        if stream in self.listening:
+            self.listening.remove(stream)
+            self.listening.append(stream)
+        return stream
+
+    def end_stream(self, stream: EventStream) -> None:
+        """See `HttpSession`; the events of the stream remain available for a while."""
+        assert isinstance(stream, ResumableStream)
+        if self._store is not None and stream in self.listening and not (stream.over or self.over):
+            if len(self._lost_streams()) > _DISCONNECTED_STREAMS:
+                self._background.start_soon(self._discard_old_streams)
+            return
+        super().end_stream(stream)
+        if self.named.pop(stream.name, None) is not None and self._store is not None:
+            self.ended.append(stream.name)
+            if len(self.ended) > self.settings.limits.per_session:
+                self._background.start_soon(self._discard_old_streams)
+
+    async def close_sse_stream(self, identifier: RequestId) -> bool:
+        """Close the connection of the POST of a request; the client resumes the stream."""
+        exchange = self.exchanges.get(identifier)
+        if exchange is None:
             return False
+        response = exchange.writer()
+        await response.start_early()
+        if isinstance(response.stream, ResumableStream):
+            await response.stream.close_connection()
         return True
 
+    def _lost_streams(self) -> list[EventStream]:
+        return [stream for stream in self.listening if not stream.connected]
 
-async def _close(response: SseResponse) -> None:
-    with suppress(ConnectionClosedError):
-        await response.close()
+    async def _discard_old_streams(self) -> None:
+        """Discard streams that the client is unlikely to resume."""
+        for stream in self._lost_streams()[:-_DISCONNECTED_STREAMS]:
+            assert isinstance(stream, ResumableStream)
+            super().end_stream(stream)
+            if self.named.pop(stream.name, None) is not None:
+                await self._discard_events(stream.name)
+        while len(self.ended) > self.settings.limits.per_session:
+            await self._discard_events(self.ended.pop(0))
+
+    def _stream_name(self, number: int, response: SessionResponse | None) -> str:
+        return f"{self._prefix}-{number}"
+
+    def _make_stream(self, name: str, response: SessionResponse | None = None) -> ResumableStream:
+        polling = self.revision.facts.http.polling
+
+        def requests() -> Sequence[RequestId]:
+            if response is None:
+                return ()
+            exchanges = self.exchanges.items()
+            return [key for key, each in exchanges if each.response is response]
+
+        return ResumableStream(self.id, name, self._store, polling, self._retry, requests)
+
+    async def _end_streams(self) -> None:
+        """Stop all streams, and discard their events so that none can be resumed."""
+        await super()._end_streams()
+        self.named.clear()
+        await self._discard_events()
+
+    async def _discard_events(self, name: str | None = None) -> None:
+        """Discard the events of a stream, or of all streams."""
+        if self._store is not None:
+            try:
+                await self._store.discard(self.id, name)
+            except Exception as error:
+                logger.error("the event store failed, so a stream is not forgotten: %r", error)

@@ -1,42 +1,270 @@
-"""A request of a session over HTTP, which goes on if its client disconnects.
+"""POSTs in sessions: requests, which go on if their client disconnects, and other messages.
 
-Source: basic/transports#streamable-http (2025-03-26 to 2025-11-25).
+A client that closes its connection cancels nothing. Its call continues, but does not count as in
+flight any more, and is cancelled unless the client resumes the stream in time.
+
+The response to a POST without requests comes first, since a handler may wait for the next message
+of the client.
+
+Source: basic/transports#streamable-http, #sending-messages-to-the-server
+(2025-03-26 to 2025-11-25).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
+from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
+from msgspec import Struct
 
 from ...channel import OutgoingMessage
-from ...errors import INTERRUPTED, InternalError, ProtocolError
-from ...protocol.connection import CancelReceived
+from ...errors import INTERRUPTED, ConnectionClosedError, InternalError, ProtocolError
+from ...protocol import jsonrpc
+from ...protocol.connection import CancelReceived, Event, RequestReceived, Send
+from ...runtime.eager_tasks import run_eagerly
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import RequestContext
+from ...runtime.task_scope import TaskScope
 from . import http_response
-from .exchange import Exchange
-from .http_response import SHUTTING_DOWN
+from .exchange import Exchange, Failable, OpenExchanges, log_failures
+from .http_response import SHUTTING_DOWN, HttpResponse, Receive, Refused
+from .http_response import Send as AsgiSend
 from .http_session import HttpSession
-from .open_exchanges import SessionExchanges
-from .session_response import SessionResponse
+from .quotas import Quotas, starts_work
+from .request import HttpRequest
+from .settings import Limits
+from .sse_response import RESPONSES, EventStream, PostResponse
 
 
-class SessionExchange(Exchange):
+class Abandonable(Failable, Protocol):
+    """Work for a client that may be gone."""
+
+    @property
+    def attended(self) -> bool:
+        """Whether the client reads the stream of the response, perhaps after resuming it."""
+        ...
+
+
+class _Abandoned(Struct):
+    deadline: float
+    cancelled: bool = False
+
+
+class SessionExchanges(OpenExchanges):
+    """The exchanges in sessions, and other work for their clients that clients abandoned.
+
+    Args:
+        background: See `OpenExchanges`.
+        quotas: See `OpenExchanges`.
+        interval: See `OpenExchanges`.
+        limits: The limits.
+
+    Attributes:
+        abandoned: The abandoned work, the first first.
+    """
+
+    def __init__(
+        self, background: TaskScope, quotas: Quotas, interval: float, limits: Limits
+    ) -> None:
+        super().__init__(background, quotas, interval)
+        self._limits = limits
+        self.abandoned: OrderedDict[Abandonable, _Abandoned] = OrderedDict()
+        self._count = 0  # of those that are not cancelled
+        self._abandonment = anyio.Event()
+
+    def abandon(self, work: Abandonable) -> None:
+        """Count work as abandoned: its client disconnected, or has its response already."""
+        if work in self.abandoned:
+            return
+        self.quotas.in_flight -= 1
+        self.abandoned[work] = _Abandoned(self._deadline())
+        self._count += 1
+        while self._count > self._limits.abandoned and self.cancel_first_abandoned("abandoned"):
+            pass
+        self._abandonment.set()
+
+    def end(self, work: Abandonable) -> None:
+        """Stop counting work as abandoned; count it as in flight until its HTTP request ends."""
+        abandoned = self.abandoned.pop(work, None)
+        if abandoned is not None:
+            self.quotas.in_flight += 1
+            if not abandoned.cancelled:
+                self._count -= 1
+
+    def cancel_first_abandoned(self, limit: str) -> bool:
+        """Cancel the work that was abandoned first, of that whose stream was not resumed.
+
+        Returns:
+            Whether any was cancelled.
+        """
+        for work, abandoned in self.abandoned.items():
+            if not abandoned.cancelled and not work.attended:
+                self._cancel(work, limit)
+                return True
+        return False
+
+    async def expire_abandoned(self) -> None:
+        """Cancel work that has been abandoned for too long, until cancelled."""
+        while True:
+            while not self.abandoned:  # work may end in the turn in which it was abandoned
+                self._abandonment = anyio.Event()
+                await self._abandonment.wait()
+            work, first = next(iter(self.abandoned.items()))
+            if first.deadline > anyio.current_time():
+                await anyio.sleep_until(first.deadline)
+            elif work.attended:
+                first.deadline = self._deadline()
+                self.abandoned.move_to_end(work)
+            else:
+                self._cancel(work, "abandoned_seconds")
+
+    def _all(self) -> Sequence[Failable]:
+        return list(dict.fromkeys([*self.open, *self.abandoned]))
+
+    def _deadline(self) -> float:
+        return anyio.current_time() + self._limits.abandoned_seconds
+
+    def _cancel(self, work: Abandonable, limit: str) -> None:
+        abandoned = self.abandoned[work]
+        if not abandoned.cancelled:
+            abandoned.cancelled = True
+            self._count -= 1
+        abandoned.deadline = self._deadline()  # retry if the handler ignores the cancellation
+        self.abandoned.move_to_end(work)
+        text = f"the client was not there for its answer (Limits.{limit})"
+        self.background.start_soon(log_failures, work.fail, text)
+
+
+class SessionResponse(PostResponse):
+    """The response to one request in a session, and the messages that precede it.
+
+    Counts a connection of the client, until the client has the response or is gone.
+
+    Args:
+        request: The POST.
+        receive: The ASGI receive callable.
+        send: The ASGI send callable.
+        session: The session.
+
+    Attributes:
+        attended: Whether the client waits for a response and was not found to be disconnected.
+        disconnected: Whether it was found to be disconnected before the response was sent.
+        stream: The stream that carries the response, if it is one.
+        unfinished: Whether a JSON-RPC response is missing.
+    """
+
+    def __init__(
+        self, request: HttpRequest, receive: Receive, send: AsgiSend, session: HttpSession
+    ) -> None:
+        super().__init__(request, receive, send, session.settings)
+        session.users += 1
+        self._session = session
+        self.stream: EventStream | None = None
+        self.attended = self.unfinished = True
+        self.disconnected = False
+
+    @property
+    def connected(self) -> bool:
+        """Whether a client reads the stream, over this or a later connection."""
+        return self.stream is not None and self.stream.attended
+
+    async def send(self, message: OutgoingMessage) -> None:
+        """Send the response, or a message that precedes it.
+
+        If the response has to be JSON, no message can precede it: requests to the client are sent
+        on another stream; other messages are dropped.
+
+        Raises:
+            TransportError: The session has no stream for a request.
+        """
+        is_response = message.kind in RESPONSES
+        if self.done or (self._json_only and not self._streaming and not is_response):
+            if message.kind == "request":
+                await self._session.send_unrelated(message.data)
+        elif not is_response and self.stream is not None:
+            await self.stream.put(message.data)
+        elif not is_response:
+            await self._open((message.data,))
+        elif self._streaming or self.events_only:
+            self.unfinished = False  # before other tasks send
+            if self.stream is None:
+                await self._open()
+            await self._end(message.data)
+        else:
+            self.unfinished, self.done = False, True
+            await HttpResponse(200, message.data, self.headers).send(self._send)
+
+    async def open_stream(self, *, holds: bool = False) -> None:
+        """Start the stream, regardless of the settings; see `PostResponse`."""
+        await self._open()
+
+    async def _open(self, messages: Sequence[bytes] = ()) -> None:
+        self._streaming = True
+        self.stream = self._session.new_stream(self)
+        await self.stream.open(self.sse, self.headers, messages)
+
+    def disconnect(self) -> None:
+        """Called when the client was found to be gone."""
+        if self.stream is not None:
+            self.stream.disconnect(self.sse)
+        self.disconnected = self.attended and self.unfinished
+        self.leave()
+
+    def leave(self) -> None:
+        """Record that the client disconnected, or has all responses."""
+        if self.attended:
+            self.attended = False
+            self._session.leave()
+
+    async def finish(self, instead: HttpResponse | None = None) -> None:
+        """End the response, even if the JSON-RPC response is missing.
+
+        Args:
+            instead: Sent if nothing else was sent.
+        """
+        self.stop()
+        if instead is not None and self.stream is None:
+            await self.respond(instead)
+        elif self.unfinished:
+            await self._end()
+
+    def stop(self) -> None:
+        """Count the client as gone, and stop waiting for its disconnect."""
+        self.leave()
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def _end(self, last: bytes = b"") -> None:
+        """End the response, with a last event if it is a stream."""
+        if self.stream is not None:
+            self.done = True
+            try:
+                await self.stream.end(last)
+            finally:  # afterwards, since another worker would take a missing stream for lost
+                self._session.end_stream(self.stream)
+        elif self._request.accepts_events and not self.done:
+            # The request was cancelled. A JSON body has to be a response; a stream may be empty.
+            self.done = True
+            with suppress(ConnectionClosedError):
+                await self.sse.open(self.headers)
+                await self.sse.close()
+        else:
+            accepted = self._session.revision.facts.http.accepted
+            await self.respond(HttpResponse(accepted, headers=self.headers))
+
+
+class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
     """A request in a session, its owner; see `Exchange`.
 
     Attributes:
-        in_batch: Whether the request is part of a batch, which ends the response.
         kept: Bytes reserved for a change of subscriptions.
     """
 
-    _owner: HttpSession
-    exchanges: SessionExchanges
-    response: SessionResponse | None
     kept: int | None = None
-    in_batch: bool = False
 
     @property
     def attended(self) -> bool:
@@ -47,7 +275,7 @@ class SessionExchange(Exchange):
         """See `Exchange`; in a task of the lifespan, which goes on if the POST is cancelled."""
         with anyio.CancelScope() as scope:
             try:
-                await self.exchanges.background.outlive(scope, self.serve)
+                await self._owner.open_exchanges.background.outlive(scope, self.serve)
             except anyio.get_cancelled_exc_class():
                 self._leave_post()
                 raise
@@ -55,9 +283,7 @@ class SessionExchange(Exchange):
     def new_response(self) -> SessionResponse:
         """See `Exchange`."""
         session = self._owner
-        response = SessionResponse(
-            self._request, self._receive, self._send, session.settings, session
-        )
+        response = SessionResponse(self._request, self._receive, self._send, session)
         session.users -= 1  # the response counts the client
         return response
 
@@ -65,11 +291,11 @@ class SessionExchange(Exchange):
         """See `Exchange`."""
         session, identifier = self._owner, self.event.id
         peer = session.peer
-        if not self.in_batch:
+        if self.response is None:
             session.users += 1
         session.exchanges[identifier] = self
         peer.scopes[identifier] = self
-        exchanges = self.exchanges
+        exchanges = session.open_exchanges
         exchanges.open[self] = None
         if exchanges.added is not None:
             exchanges.wake()
@@ -106,10 +332,6 @@ class SessionExchange(Exchange):
         else:
             await self._finish()
 
-    async def close_stream(self) -> None:
-        """Close the connection of the response; the client resumes the stream."""
-        await self.writer().close_stream()
-
     async def cancelled(self) -> None:
         """See `Exchange`."""
         if self.cancel_called:  # the client cancelled the request
@@ -124,22 +346,22 @@ class SessionExchange(Exchange):
     def take_place(self) -> None:
         """Take a place among the messages in flight, besides that of the POST."""
         self.places += 1
-        self.exchanges.quotas.in_flight += 1
+        self._owner.open_exchanges.quotas.in_flight += 1
 
     def _leave_post(self) -> None:
         """Go on without the POST, which the host cancelled: its client is gone."""
-        if self in self.exchanges.open:
+        if self in self._owner.open_exchanges.open:
             self.take_place()
-            self.exchanges.abandon(self)
+            self._owner.open_exchanges.abandon(self)
 
     async def watch(self) -> None:
         """See `Exchange`. If the client disconnects, the whole POST is abandoned."""
         response = self.writer()
         await response.watch()
         if response.disconnected:
-            for exchange in list(self.exchanges.open):
+            for exchange in list(self._owner.exchanges.values()):
                 if exchange.response is response:
-                    self.exchanges.abandon(exchange)
+                    self._owner.open_exchanges.abandon(exchange)
 
     async def fail(self, text: str) -> None:
         """See `Exchange`; responds for up to `PARTING_SECONDS`."""
@@ -159,7 +381,7 @@ class SessionExchange(Exchange):
 
     async def end(self) -> None:
         """See `Exchange`."""
-        session, identifier, exchanges = self._owner, self.event.id, self.exchanges
+        session, identifier, exchanges = self._owner, self.event.id, self._owner.open_exchanges
         scopes = session.peer.scopes
         if session.exchanges.get(identifier) is self:
             del session.exchanges[identifier]
@@ -169,21 +391,85 @@ class SessionExchange(Exchange):
         if exchanges.abandoned:
             exchanges.end(self)
         exchanges.quotas.in_flight -= self.places
-        if self.in_batch:
-            return
         if self.response is None:
             session.leave()
         else:
             self.response.stop()
         if self.kept is not None:
             session.count_subscriptions(self.kept)
-        if (session.ended or session.listening) and session.has_old_streams:
-            with anyio.CancelScope(shield=True):
-                await session.discard_streams()
 
     async def _finish(self) -> None:
         """End the response of a request that was cancelled, or whose session has ended."""
-        if not self.in_batch:
-            with anyio.CancelScope(shield=True):
-                over = self._owner.over
-                await self.writer().finish(http_response.session_ended() if over else None)
+        with anyio.CancelScope(shield=True):
+            over = self._owner.over
+            await self.writer().finish(http_response.session_ended() if over else None)
+
+
+class PostedEvents:
+    """What a POST without requests brings; handled once the POST has its response.
+
+    Args:
+        session: The session.
+        events: The events; those that are no work for a handler are ignored.
+
+    Attributes:
+        attended: Whether a client waits for the end of the work.
+    """
+
+    attended = False
+
+    def __init__(self, session: HttpSession, events: Sequence[Event]) -> None:
+        self._session = session
+        self._events = events
+        self._scope = anyio.CancelScope()
+
+    async def serve(self, response: HttpResponse, send: AsgiSend) -> None:
+        """Respond, then handle the events, which count as abandoned if a handler waits."""
+        session, exchanges = self._session, self._session.open_exchanges
+        session.users += 1
+        with suppress(OSError):
+            await response.send(send)
+        session.leave()
+        session.handling += 1
+        try:
+            await run_eagerly(self.handle(), lambda: exchanges.abandon(self))
+        finally:
+            session.handling -= 1
+            exchanges.end(self)
+
+    async def handle(self) -> None:
+        """Handle the events in order, until `fail`."""
+        with self._scope:
+            for event in self._events:
+                if not isinstance(event, (RequestReceived, Send)):
+                    await self._session.peer.handle(event)
+
+    async def fail(self, text: str) -> None:
+        """Cancel the handlers."""
+        self._scope.cancel()
+
+
+async def post_message(session: HttpSession, message: jsonrpc.Message, send: AsgiSend) -> None:
+    """Respond to a POST of one message that is no request.
+
+    Raises:
+        Refused: The message is not served.
+    """
+    if isinstance(message, jsonrpc.InvalidMessage):
+        is_ours = message.response and message.id is not None  # it fails a request of this side
+        events = received_events(session, message) if is_ours else ()
+        await PostedEvents(session, events).serve(http_response.invalid_message(message), send)
+        return
+    if session.handling >= session.settings.limits.per_session and starts_work(message):
+        raise Refused(http_response.over_limit("per_session"))
+    events = received_events(session, message)
+    await session.store_changes()
+    accepted = HttpResponse(session.revision.facts.http.accepted)
+    await PostedEvents(session, events).serve(accepted, send)
+
+
+def received_events(session: HttpSession, message: jsonrpc.Message) -> Sequence[Event]:
+    """Pass a message to the protocol."""
+    peer = session.peer
+    now = anyio.current_time() if peer.callers.timed else 0.0
+    return peer.connection.receive_message(message, now)

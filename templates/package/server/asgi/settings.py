@@ -1,15 +1,20 @@
-"""Settings of an ASGI application: trusted hosts, limits, response forms."""
+"""Settings of an ASGI application: trusted hosts, limits, response forms.
+
+Features add settings of their own, as bases of `chosen_http.ServerHttpSettings`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypedDict
 
-from .event_store import EventStore, MemoryEventStore
-
-if TYPE_CHECKING:  # most servers on a user's machine need none
-    from .protection import Auth, Protection, Shared
+if TYPE_CHECKING:
+    from ..serving import ProcessLimit, Service
+    from .body import RequestBodies
+    from .http_session import HttpSession
+    from .quotas import Quotas
+    from .request import Authentication, PathEndpoint
 
 Answers: TypeAlias = Literal["auto", "json", "sse"]
 """The form of the response to a POST: JSON, a stream of events, or chosen per response.
@@ -20,17 +25,7 @@ With `json` nothing can precede the response: progress and log messages of a cal
 in a session its requests to the client are sent on the stream that the client opened by GET.
 """
 
-SessionPlace: TypeAlias = Literal["process", "sealed"]
-"""Where sessions are kept: in the process that opened them, or sealed in their ids."""
-
-SSE_PATH = "/sse"
-"""The default path of the stream of HTTP+SSE."""
-
-RELATIVE = "relative"
-"""Value of `messages_endpoint` for a reference relative to the stream."""
-
 _ANSWERS = ("auto", "json", "sse")
-_PLACES = ("process", "sealed")
 
 
 @dataclass(frozen=True)
@@ -119,8 +114,10 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class ServerHttpSettings:
-    """HTTP settings of an application.
+class HttpSettings:
+    """The settings that every package with HTTP has; a base of `ServerHttpSettings`.
+
+    The methods are for features: by default they do nothing.
 
     Attributes:
         path: Path of the endpoint, below the mount point of the application; served with and
@@ -133,69 +130,37 @@ class ServerHttpSettings:
             the origins whose host is allowed: all, if all hosts are. Requests without `Origin` are
             allowed, since browsers always send one. Pages of listed origins may read responses.
         answers: The form of responses to POSTs; a client's `Accept` takes precedence.
-        events: Stores the events of streams, so that a client whose connection broke can resume;
-            `None` for streams that can't be resumed.
         keep_alive: Seconds of silence before a comment is sent on a stream, and before a stream is
             opened for a POST that has no response yet, if its client accepts streams and `answers`
             is not `json`; `None` for never. Has to be less than the timeout of proxies for a
             silent response.
-        retry: Seconds that a client is told to wait before it resumes a stream.
         limits: The limits.
-        sse_path: Path of the stream of HTTP+SSE (2024-11-05); `None` to disable it.
-        messages_path: Path that clients of HTTP+SSE post to, below the mount point.
-        messages_endpoint: The address of `messages_path` that clients of HTTP+SSE are given. By
-            default the path with that of the mount point (`root_path`) before it. Behind a proxy
-            that takes a prefix away: a path (`/team/messages`), an http or https URL, or `relative`
-            for a reference relative to `sse_path`, which some clients cannot resolve.
-        auth: Requires an access token of every request: `Protected`, `StaticTokens`, or a coroutine
-            function that takes a token and returns its `Principal` or `None`; `None` for none.
-        sessions: Where sessions are kept: each in the process that opened it, or `sealed` in their
-            ids, so that any process can serve them; features that need one process are refused.
         stateless: Whether each POST is served on its own in the revisions with sessions too, so
             that any process can serve it: no session id, no stream by GET, nothing to resume.
             Features that need a session are not declared, and are refused: requests to the client
             (elicitation, sampling, roots), subscriptions, list changes, log messages.
-        shared: The state that processes share: the URL of an engine that speaks the protocol of
-            Redis, such as `redis://127.0.0.1:6379/0`, or a `SharedState`; `None` for none. Changes
-            then reach the clients of all processes, and any process serves any session.
 
     Raises:
-        ValueError: A path does not begin with a slash, or another value is invalid; or `stateless`
-            or sealed `sessions` together with each other or with `sse_path`.
-        TypeError: A string is given instead of a list, or `auth` has another type.
+        ValueError: A path does not begin with a slash, or another value is invalid.
+        TypeError: A string is given instead of a list.
     """
+
+    draft_check: ClassVar[Callable[..., None] | None] = None
+    """Checks the header fields of a draft; see `draft_headers.check_draft`."""
+
+    serve_batch: ClassVar[Callable[..., Coroutine[Any, Any, None]] | None] = None
+    """Responds to a batch; see `batches.serve_batch`."""
 
     path: str = "/mcp"
     hosts: Sequence[str] | None = None
     origins: Sequence[str] | None = None
     answers: Answers = "auto"
-    events: EventStore | None = field(default_factory=MemoryEventStore)
     keep_alive: float | None = 15.0
-    retry: float = 1.0
     limits: Limits = field(default_factory=Limits)
-    sse_path: str | None = None
-    messages_path: str = "/messages"
-    messages_endpoint: str | None = None
-    auth: Auth | None = None
-    sessions: SessionPlace = "process"
     stateless: bool = False
-    shared: Shared | None = field(default=None, repr=False)  # a URL may have a password
 
     def __post_init__(self) -> None:
-        is_sealed = self.sessions == "sealed"
-        if self.sse_path is not None and (self.stateless or is_sealed):
-            option = "sessions='sealed'" if is_sealed else "stateless"
-            text = "HTTP+SSE has sessions only, each in one process; expected no sse_path"
-            raise ValueError(f"{option}: {text}")
-        if self.stateless and is_sealed:
-            raise ValueError("sessions='sealed': a stateless server has none; expected one of both")
-        if self.sessions not in _PLACES:
-            raise ValueError(f"sessions: expected one of {_PLACES}, got {self.sessions!r}")
-        for name in ("path", "sse_path", "messages_path"):
-            path = getattr(self, name)
-            if path is not None and not path.startswith("/"):
-                raise ValueError(f"{name}: expected a path that begins with '/', got {path!r}")
-        _check_endpoint(self.messages_endpoint)
+        check_path("path", self.path)
         for name in ("hosts", "origins"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name}: expected a list of texts, got {getattr(self, name)!r}")
@@ -203,47 +168,98 @@ class ServerHttpSettings:
             raise ValueError(
                 f"answers: expected one of {', '.join(_ANSWERS)}, got {self.answers!r}"
             )
-        for name in ("keep_alive", "retry"):
-            seconds = getattr(self, name)
-            if seconds is not None and seconds <= 0:
-                raise ValueError(f"{name}: expected more than 0, got {seconds}")
-        _ = self.protected  # raises for a value of another type
+        check_seconds("keep_alive", self.keep_alive)
 
     @property
-    def protected(self) -> Protection | None:
-        """The settings for the value of `auth`; `None` if it is `None`."""
-        if self.auth is None:
-            return None
-        from .protection import protected_by  # only protected servers need it
+    def is_protected(self) -> bool:
+        """Whether requests need an access token."""
+        return False
 
-        return protected_by(self.auth)
+    @property
+    def public_hosts(self) -> Collection[str]:
+        """Hosts of the public URL of the endpoint, which are allowed too."""
+        return ()
+
+    @property
+    def process_limits(self) -> Sequence[ProcessLimit]:
+        """Limits where several processes serve together."""
+        return ()
+
+    @property
+    def other_paths(self) -> frozenset[str]:
+        """The paths of the protocol besides `path`."""
+        return frozenset()
+
+    @property
+    def stream_path(self) -> str:
+        """The path of the stream of HTTP+SSE; empty without HTTP+SSE."""
+        return ""
+
+    @property
+    def session_type(self) -> type[HttpSession]:
+        """The class of sessions."""
+        from .http_session import HttpSession  # the settings are loaded before
+
+        return HttpSession
+
+    def checked_for(self, service: Service) -> Self:
+        """The settings as they apply to a server.
+
+        Raises:
+            ValueError: The server lacks what the settings need.
+            MissingExtraError: An optional library is not installed.
+        """
+        return self
+
+    def endpoint_type(self, kind: type[Any]) -> type[Any]:
+        """The class of the endpoint to use in place of a class of `chosen_http.ENDPOINTS`."""
+        return kind
+
+    def path_endpoint(
+        self,
+        service: Service,
+        quotas: Quotas,
+        bodies: RequestBodies,
+        authenticator: Authentication | None,
+    ) -> PathEndpoint | None:
+        """The endpoint for paths other than `path`."""
+        return None
+
+    def authenticator(self, service: Service, worker: Any) -> Authentication | None:
+        """The authentication of requests on one event loop."""
+        return None
+
+    def worker(self, service: Service) -> Any:
+        """The worker of the state that processes share, on one event loop; `None` for none."""
+        return None
 
 
-def _check_endpoint(endpoint: str | None) -> None:
-    """Check `messages_endpoint`.
+def check_path(name: str, path: str | None) -> None:
+    """Check a path of the settings.
 
     Raises:
-        ValueError: The value is not an address to which a query can be appended.
+        ValueError: It does not begin with a slash.
     """
-    if endpoint is None or endpoint == RELATIVE:
-        return
-    is_path = endpoint.startswith("/") and not endpoint.startswith("//")
-    is_address = endpoint.startswith(("http://", "https://"))
-    if not (is_path or is_address) or any(each in "?#" or each <= " " for each in endpoint):
-        raise ValueError(
-            "messages_endpoint: expected a path that begins with '/', an http or https URL, or "
-            f"{RELATIVE!r}, without query and spaces, got {endpoint!r}"
-        )
+    if path is not None and not path.startswith("/"):
+        raise ValueError(f"{name}: expected a path that begins with '/', got {path!r}")
+
+
+def check_seconds(name: str, seconds: float | None) -> None:
+    """Check a duration of the settings.
+
+    Raises:
+        ValueError: It is not above zero.
+    """
+    if seconds is not None and seconds <= 0:
+        raise ValueError(f"{name}: expected more than 0, got {seconds}")
 
 
 class HttpServerOptions(TypedDict, total=False):
-    """The attributes of `ServerHttpSettings` that every package with HTTP has, but the path."""
+    """The attributes of `HttpSettings` but the path, as keyword arguments."""
 
     hosts: Sequence[str] | None
     origins: Sequence[str] | None
     answers: Answers
-    events: EventStore | None
     keep_alive: float | None
-    retry: float
     limits: Limits
     stateless: bool

@@ -49,7 +49,7 @@ class HttpHosting(AsgiHosting):
             ListenFailedError: Listening at the address failed.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        from ..asgi.listening import address_of  # not needed for other servers
+        from ..asgi.uvicorn_adapter import address_of  # not needed for other servers
 
         call = "server.run"
         check_run(call, transport, OVER_HTTP)
@@ -80,7 +80,7 @@ class HttpHosting(AsgiHosting):
         Raises:
             Exception: As `run`, or whatever the lifespan raised.
         """
-        from ..asgi.listening import address_of  # not needed for other servers
+        from ..asgi.uvicorn_adapter import address_of  # not needed for other servers
 
         call = "server.run_async"
         check_run(call, transport, OVER_HTTP)

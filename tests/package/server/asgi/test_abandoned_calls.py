@@ -14,8 +14,8 @@ from trio.testing import MockClock
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.runtime.task_scope import TaskScope
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
-from mcpgen_runtime.server.asgi.open_exchanges import SessionExchanges
 from mcpgen_runtime.server.asgi.quotas import Quotas
+from mcpgen_runtime.server.asgi.session_exchange import SessionExchanges
 from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream
@@ -532,6 +532,7 @@ async def test_a_cancelled_call_still_makes_room_for_events() -> None:
                 assert (await http.post(cancelled_notification(number))).status == 202
                 await stream.end()
                 await stream.finished.wait()
+        await anyio.wait_all_tasks_blocked()
         assert len(store) == 1
 
 

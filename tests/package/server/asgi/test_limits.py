@@ -10,7 +10,8 @@ import anyio
 import pytest
 
 from mcpgen_runtime import StaticTokens
-from mcpgen_runtime.server.asgi.settings import Answers, Limits, ServerHttpSettings
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
+from mcpgen_runtime.server.asgi.settings import Answers, Limits
 from mcpgen_runtime.server.chosen import Context
 from package.asgi_client import Http, asgi, fields_of
 from package.asgi_stream import Stream

@@ -13,21 +13,23 @@ import anyio
 import pytest
 
 from mcpgen_runtime.channel import OutgoingMessage
-from mcpgen_runtime.errors import ConnectionClosedError, EndOfChannel
+from mcpgen_runtime.errors import ConnectionClosedError
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.protocol.lifecycle import Session
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.task_scope import TaskScope
+from mcpgen_runtime.server.asgi.batches import BatchResponse
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.event_store import EventStore, MemoryEventStore
 from mcpgen_runtime.server.asgi.http_response import HttpResponse
 from mcpgen_runtime.server.asgi.http_session import HttpSession
-from mcpgen_runtime.server.asgi.post_response import PostResponse
 from mcpgen_runtime.server.asgi.quotas import Quotas
 from mcpgen_runtime.server.asgi.request import HttpRequest, response_forms
+from mcpgen_runtime.server.asgi.resumable_stream import ResumableStream
 from mcpgen_runtime.server.asgi.session_endpoint import SessionEndpoint
-from mcpgen_runtime.server.asgi.session_response import SessionResponse
-from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
-from mcpgen_runtime.server.asgi.sse_response import SseResponse, until_disconnect
+from mcpgen_runtime.server.asgi.session_exchange import SessionResponse
+from mcpgen_runtime.server.asgi.settings import Limits
+from mcpgen_runtime.server.asgi.sse_response import PostResponse, SseResponse, until_disconnect
 from mcpgen_runtime.server.chosen import Server, new_connection
 from mcpgen_runtime.server.serving import Service
 from package.asgi_wire import LAST, START, Wire, part
@@ -292,7 +294,8 @@ async def test_silence_before_a_stream_is_told_after_each_period(
     is_started: bool, since: float | None, called: Sequence[float]
 ) -> None:
     wire, moments = Wire((25.0, DISCONNECT)), list[float]()
-    response = SseResponse(wire.send, SEND_SECONDS, since)
+    response = SseResponse(wire.send, SEND_SECONDS)
+    response.last_write = since or 0.0
     if is_started:
         await response.open()
         await response.close()
@@ -361,7 +364,6 @@ def open_session(revision: str, events: EventStore | None = None) -> HttpSession
         REVISIONS.of(Lifecycle.HANDSHAKE),
         TaskScope(nullcontext, lambda: None),
         Quotas(Limits()),
-        None,
     )
     return endpoint.single_session(head(), Session(REVISIONS[revision], {}, {}), "")
 
@@ -370,11 +372,15 @@ def respond_in(
     session: HttpSession, wire: Wire, accept: bytes = BOTH, count: int | None = None
 ) -> SessionResponse:
     """The response to a POST in a session: to a batch of some requests, or to one request."""
-    response = SessionResponse(
-        head(accept), wire.receive, wire.send, settings(), session, expected=count
-    )
+    parts = (head(accept), wire.receive, wire.send, session)
+    response = SessionResponse(*parts) if count is None else BatchResponse(*parts, count)
     response.headers = {"X-More": "1"}
     return response
+
+
+async def finish(post: SessionResponse, instead: HttpResponse | None) -> None:
+    """End a response, that of a batch too."""
+    await (post.finish_all if isinstance(post, BatchResponse) else post.finish)(instead)
 
 
 MORE_FIELD = (b"x-more", b"1")
@@ -629,10 +635,10 @@ async def test_a_post_whose_requests_were_cancelled_ends(
     post = respond_in(session, wire, accept, count=2)
     for message in sent:
         await post.send(message)
-    await post.finish(instead)
+    await finish(post, instead)
     assert wire.sent == expected
     assert (session.users, len(session.streams)) == (0, 0)
-    await post.finish(instead)
+    await finish(post, instead)
     await post.send(PROGRESS)
     assert len(wire.sent) == len(expected)
 
@@ -644,24 +650,22 @@ async def test_of_messages_before_json_only_requests_take_another_way(kind: Any)
     await post.send(OutgoingMessage(b'{"said":1}', kind))
     elsewhere = Wire()
     stream = session.new_stream()
-    session.add_listening(stream)
     await stream.open(SseResponse(elsewhere.send, SEND_SECONDS))
+    session.listening.append(stream)
     await session.send_pending(stream)
     events = [(0.0, b'data: {"said":1}\n\n')] if kind == "request" else []
     assert (wire.sent, elsewhere.bodies()) == ([], events)
-
-
-async def test_a_response_receives_nothing_but_its_post() -> None:
-    with pytest.raises(EndOfChannel, match="a POST brings one message"):
-        await respond(Wire()).receive()
 
 
 async def test_a_closed_connection_leaves_the_result_to_be_resumed() -> None:
     store, wire = MemoryEventStore(), Wire()
     session = open_session(SESSIONS[-1], store)
     post = respond_in(session, wire)
-    await post.close_stream()
-    [name] = session.streams
+    await post.start_early()
+    [stream] = session.streams
+    assert isinstance(stream, ResumableStream)
+    await stream.close_connection()
+    name = stream.name
     without_data = part(f"id: {name}-1\nretry: 1000\ndata: \n\n".encode())
     assert wire.sent == [EVENTS_HEAD, without_data, without_data, LAST]
     assert (post.connected, post.unfinished) == (False, True)

@@ -71,22 +71,21 @@ def event(text: str, id: int | None = None) -> dict[str, Any]:
 
 
 def state_of(stream: ResumableStream) -> tuple[bool, ...]:
-    """Whether it is connected, lost, attended and over."""
-    return stream.connected, stream.lost, stream.attended, stream.over
+    """Whether it is connected, attended and over."""
+    return stream.connected, stream.attended, stream.over
 
 
 async def test_a_stream_is_lost_once_its_only_connection_is() -> None:
     stream, wire = new_stream(), Wire()
-    assert (state_of(stream), stream.resumable) == ((False, False, False, False), False)
-    assert new_stream(MemoryEventStore()).resumable
+    assert state_of(stream) == (False, False, False)
     response = await connect(stream, wire)
-    assert state_of(stream) == (True, False, True, False)
+    assert state_of(stream) == (True, True, False)
     stranger = SseResponse(wire.send, SEND_SECONDS)
     stream.disconnect(stranger)
     await stream.close(stranger)
     assert stream.connected
     stream.disconnect(response)
-    assert (state_of(stream), response.is_open) == ((False, True, False, False), False)
+    assert (state_of(stream), response.is_open) == ((False, False, False), False)
     stream.followed_until = anyio.current_time()
     assert not stream.attended
     stream.followed_until += 0.001
@@ -105,7 +104,7 @@ async def test_a_stream_whose_client_left_as_it_opened_is_lost() -> None:
     stream, wire = new_stream(), Wire()
     wire.is_gone = True
     await connect(stream, wire)
-    assert state_of(stream) == (False, True, False, False)
+    assert state_of(stream) == (False, False, False)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +124,7 @@ async def test_a_message_is_lost_if_neither_sent_nor_stored(
     assert await stream.put(b"2") == while_open
     wire.is_gone = True
     assert await stream.put(b"3") == after_break
-    assert (stream.lost, response.is_open) == (True, False)
+    assert (stream.connected, response.is_open) == (False, False)
     stream.stop()
     assert stream.over
     assert not await stream.put(b"4")

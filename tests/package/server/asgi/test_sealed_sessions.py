@@ -34,6 +34,7 @@ from mcpgen_runtime.protocol.lifecycle import Session
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.task_scope import TaskScope
 from mcpgen_runtime.server.asgi import sealed_sessions
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.http_response import Refused
 from mcpgen_runtime.server.asgi.quotas import Quotas
 from mcpgen_runtime.server.asgi.request import HttpRequest
@@ -43,7 +44,7 @@ from mcpgen_runtime.server.asgi.sealed_sessions import (
     SealedSession,
     SessionCipher,
 )
-from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.asgi.used_ids import MemoryUsedIds, UsedIds
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service

@@ -247,7 +247,7 @@ async def test_a_session_that_ends_to_make_room_keeps_no_bytes(revision: str) ->
     async with asgi(app) as http:
         await http.initialize(revision)
         [state] = app._states.values()
-        registry, memory = state.sessions.registry, state.quotas.memory
+        registry, memory = state.endpoints[-1].registry, state.quotas.memory
         [session] = registry.all()
 
         async def end_session(size: int) -> None:
@@ -440,7 +440,7 @@ async def test_a_session_is_ended_whole_by_a_task_that_is_cancelled(revision: st
         await http.initialize(revision)
         await http.ask(revision, "tools/call", {"name": "counts", "arguments": {"to": 1}})
         [state] = app._states.values()
-        registry = state.sessions.registry
+        registry = state.endpoints[-1].registry
         assert (len(store) > 0, len(registry)) == (True, 1)
         with anyio.CancelScope() as scope:
             scope.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from mcpgen_runtime.protocol import jsonrpc
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.draft_headers import check_draft
+from mcpgen_runtime.server.asgi.http_response import Refused
 from mcpgen_runtime.server.asgi.request import HttpRequest
 from mcpgen_runtime.server.chosen import Context
 from package.asgi_client import SESSION, asgi
@@ -156,14 +158,14 @@ def test_only_fields_that_are_sent_are_compared(
         given[METHOD] = method
     headers = [(field.encode(), value.encode()) for field, value in given.items()]
     head = HttpRequest({"method": "POST", "path": "/mcp", "headers": headers})
-    refused = check_draft(
-        facts(revision),
-        head,
-        message,
-        lambda tool: {("region",): "Region"} if tool == "marked" else {},
-    )
-    assert (refused is None) is is_accepted
-    assert check_draft(facts(revision), head, None, lambda tool: {}) is None
+    with nullcontext() if is_accepted else pytest.raises(Refused):
+        check_draft(
+            facts(revision),
+            head,
+            message,
+            lambda tool: {("region",): "Region"} if tool == "marked" else {},
+        )
+    check_draft(facts(revision), head, None, lambda tool: {})
 
 
 @draft

@@ -37,7 +37,8 @@ UVICORN = (
     "print('serving at http://127.0.0.1:%d/mcp' % listener.getsockname()[1], "
     "file=sys.stderr, flush=True)\n"
     "app = web.server.asgi(sse_path='/sse')\n"
-    "uvicorn.Server(uvicorn.Config(app, log_level='error')).run([listener])\n"
+    "uvicorn.Server(uvicorn.Config(app, log_level='error', "
+    "timeout_graceful_shutdown=1)).run([listener])\n"
 )
 OURS = "import web; web.server.run(http='127.0.0.1:0', sse_path='/sse')"
 hosts = pytest.mark.parametrize("host", [OURS, UVICORN], ids=["Server.run", "uvicorn"])
@@ -92,11 +93,14 @@ def test_a_call_gets_an_error_once_the_time_to_drain_is_over(
         server.says("slow begins")
         _, _, err, took = server.end()
         answer = rest(calling)
-    assert err == "left\n"
+    assert err.endswith("left\n")
     assert took < 5
-    assert answer.startswith(b"HTTP/1.1 503" if revision in PER_REQUEST else b"HTTP/1.1 200")
+    drained = host == OURS or revision in PER_REQUEST
+    assert answer.startswith(
+        b"HTTP/1.1 200" if drained and revision in SESSIONS else b"HTTP/1.1 503"
+    )
     error = json.loads(answer.partition(b"\r\n\r\n")[2])
-    assert (error["id"], error["error"]["message"]) == (1, ENDING)
+    assert (error.get("id"), error["error"]["message"]) == (1 if drained else None, ENDING)
 
 
 @hosts
@@ -126,7 +130,7 @@ def test_a_call_on_the_older_transport_delays_no_shutdown(folder: Path, host: st
         server.says("slow begins")
         _, _, err, took = server.end()
         rest(stream)
-    assert err == "left\n"
+    assert err.endswith("left\n")
     assert took < 5
 
 
@@ -187,11 +191,9 @@ async def test_calls_may_finish_while_the_application_drains(revision: str) -> N
         fields = await open_session(http, revision)
         async with http.stream("POST", call(revision), fields=fields) as stream:
             await stream.message()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(app.drain)
-                await anyio.wait_all_tasks_blocked()
-                assert not endless.cancelled.is_set()
-                tasks.cancel_scope.cancel()
+            app.start_drain()
+            await anyio.wait_all_tasks_blocked()
+            assert not endless.cancelled.is_set()
 
 
 @pytest.mark.anyio
@@ -204,13 +206,12 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(revision: str) -> N
         fields = await open_session(http, revision)
         async with http.stream("POST", call(revision), fields=fields) as stream:
             await stream.message()
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(app.drain)
+            for _ in range(2):
+                app.start_drain()
                 await anyio.wait_all_tasks_blocked()
-                await app.drain()  # another does it
-                assert anyio.current_time() == 0
             (answer,) = await stream.messages()
             assert (answer["error"]["message"], anyio.current_time()) == (ENDING, 5)
+        await anyio.wait_all_tasks_blocked()
         assert endless.cancelled.is_set()
         assert app.counts["sessions"] == 0
 
@@ -219,15 +220,12 @@ async def test_calls_have_the_seconds_to_drain_and_then_fail(revision: str) -> N
 @pytest.mark.parametrize("revision", SESSIONS)
 async def test_an_application_that_drains_keeps_no_idle_session(revision: str) -> None:
     app = Endless().server.asgi()
-    async with asgi(app) as http, anyio.create_task_group() as tasks:
+    async with asgi(app) as http:
         await http.initialize(revision)
-        tasks.start_soon(app.drain)
+        app.start_drain()
         await anyio.wait_all_tasks_blocked()
         assert (await http.ask(revision, "tools/list")).status == 404
         assert (await http.another().post(initialize(revision))).status == 503
-        with anyio.fail_after(5):
-            await app.drain()  # again
-        tasks.cancel_scope.cancel()
 
 
 @pytest.mark.anyio

@@ -18,11 +18,11 @@ from mcpgen_runtime.errors import EndOfChannel
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.runtime.request_context import PRINCIPAL, Principal
 from mcpgen_runtime.server.asgi.body import RequestBodies
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
-from mcpgen_runtime.server.asgi.http_response import Refused
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions, ServerHttpSettings
+from mcpgen_runtime.server.asgi.http_response import HttpResponse, Refused
 from mcpgen_runtime.server.asgi.quotas import Quotas, decoded_size
 from mcpgen_runtime.server.asgi.request import HttpRequest
-from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.asgi.settings import Limits
 from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel, SseEndpoints
 from mcpgen_runtime.server.asgi.sse_response import SseResponse
 from mcpgen_runtime.server.chosen import new_connection
@@ -306,6 +306,15 @@ async def test_posts_of_a_client_that_does_not_read_are_bounded(
         assert "result" in await client.ask("ping", id="still")
 
 
+async def refusal_of(channel: SseChannel, size: int) -> HttpResponse | None:
+    """The refusal of a message of some bytes; `None` if the channel takes it."""
+    try:
+        await channel.post(b"x" * size, None)
+    except Refused as refused:
+        return refused.response
+    return None
+
+
 async def test_messages_for_an_ended_stream_take_no_memory() -> None:
     channel, quotas = new_channel()
     for _ in range(3):
@@ -482,7 +491,7 @@ async def test_messages_wait_up_to_the_limits_of_a_client(
     sizes: Sequence[int], refused: Sequence[int]
 ) -> None:
     channel, quotas = new_channel(body=10, per_session=3)
-    replies = [await channel.post(b"x" * size, None) for size in sizes]
+    replies = [await refusal_of(channel, size) for size in sizes]
     assert [number for number, reply in enumerate(replies) if reply is not None] == refused
     for reply in filter(None, replies):
         assert (reply.status, b"(Limits.per_session, Limits.body)" in reply.body) == (503, True)
@@ -490,18 +499,18 @@ async def test_messages_wait_up_to_the_limits_of_a_client(
     assert (channel.waiting, quotas.memory.size) == (len(accepted), sum(accepted))
     assert [len(await channel.receive()) for _ in accepted] == accepted
     assert (channel.waiting, quotas.memory.size) == (0, 0)
-    replies = [await channel.post(b"x" * size, None) for size in sizes]
+    replies = [await refusal_of(channel, size) for size in sizes]
     assert [number for number, reply in enumerate(replies) if reply is not None] == refused
 
 
 async def test_messages_that_would_fill_the_memory_are_refused() -> None:
     channel, quotas = new_channel(session_bytes=10)
-    assert await channel.post(b"x" * 7, None) is None
-    refused = await channel.post(b"x" * 4, None)
+    assert await refusal_of(channel, 7) is None
+    refused = await refusal_of(channel, 4)
     assert refused is not None
     assert (refused.status, b"Limits.session_bytes" in refused.body) == (503, True)
     assert (channel.waiting, quotas.memory.size) == (1, 7)
-    assert await channel.post(b"x" * 3, None) is None
+    assert await refusal_of(channel, 3) is None
 
 
 async def test_a_message_is_received_for_its_principal() -> None:

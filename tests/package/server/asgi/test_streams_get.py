@@ -16,8 +16,9 @@ from mcpgen_runtime.channel import RequestId
 from mcpgen_runtime.facts import Lifecycle
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.app import AsgiApplication
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
-from mcpgen_runtime.server.asgi.settings import Limits, ServerHttpSettings
+from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import asgi
 from package.asgi_stream import Stream
 from package.live import App, names_back

@@ -11,8 +11,7 @@ import anyio
 from mcpgen_runtime.errors import MissingCapabilityError
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.asgi.app import AsgiApplication
-from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions
-from mcpgen_runtime.server.asgi.settings import ServerHttpSettings
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpOptions, ServerHttpSettings
 from mcpgen_runtime.server.chosen import Context, Server, new_connection
 from mcpgen_runtime.server.serving import Service
 

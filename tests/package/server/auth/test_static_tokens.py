@@ -19,7 +19,7 @@ from mcpgen_runtime import (
     StaticTokens,
     connect,
 )
-from mcpgen_runtime.server.asgi.settings import ServerHttpSettings
+from mcpgen_runtime.server.asgi.chosen_http import ServerHttpSettings
 from package.asgi_client import asgi, fields_of
 from package.server.auth.guarded import (
     WHOAMI,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mcpgen_runtime.server.asgi.listening import parse_address
+from mcpgen_runtime.server.asgi.uvicorn_adapter import parse_address
 from package.server.raw_http import head, whole
 from package.server.web_process import REVISION, SERVE, rest, run, start_server, until, write_server
 from package.wire import HANDSHAKE, SESSIONS, encode_message, initialize
