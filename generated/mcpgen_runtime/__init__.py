@@ -54,6 +54,7 @@ _NAMES = {
     ".auth.jwt_signing": "PrivateKey",
     ".auth.registration": "client_metadata_document",
     ".auth.steps": "DeviceCode",
+    ".auth.token_endpoint": "OAuthError",
     ".channel": "Channel",
     ".client.async_client": "Client ClientHandlers connect",
     ".transports.http.http_client": "Bearer",
@@ -71,13 +72,15 @@ _NAMES = {
     ".client.client_middleware": "ClientNext ClientRequest",
     ".runtime.task_handle": "TaskHandle TaskUpdate",
     ".client.sync_base": "SyncTaskHandle",
-    ".client.client_settings": "Caching ClientLimits Timeouts Restart ConfigInput ServerDocument",
+    ".client.client_settings": "Caching ClientLimits Timeouts",
     ".client.served_tasks": "ClientTasks",
+    ".client.restart": "Restart",
+    ".client.server_document": "ConfigInput ServerDocument",
     ".client.card_reader": "read_server_card",
     ".client.sync": "SyncStartedCall",
     ".client.sync_client": "SyncClient SyncClientHandlers connect_sync SyncClientGroup",
     ".errors": (
-        "AbsentMethodError AuthorizationError OAuthError ResponseLostError ConnectFailedError "
+        "AbsentMethodError AuthorizationError ResponseLostError ConnectFailedError "
         "ConnectionClosedError HttpStatusError InvalidParamsError LocalProtocolError McpError "
         "MethodNotFoundError MissingCapabilityError MissingExtraError ProtocolError RemoteError "
         "RemoteProtocolError RequestCancelledError RequestTimeoutError ResourceNotFoundError "
@@ -92,7 +95,8 @@ _NAMES = {
     ".server.asgi.event_store": "EventStore MemoryEventStore StoredEvent StoredEvents",
     ".server.request_head": "RequestHead",
     ".server.asgi.routes": "RouteRequest RouteResponse",
-    ".server.asgi.settings": "Limits ServerHttpSettings",
+    ".server.asgi.settings": "Limits",
+    ".server.asgi.chosen_http": "ServerHttpSettings",
     ".server.auth.authenticator": "ProtectedResourceMetadata",
     ".server.auth.dpop_validation": "DpopValidation",
     ".server.auth.introspection": "Introspection",

@@ -12,6 +12,7 @@ from .auth.flows import IdentityProvider as IdentityProvider
 from .auth.jwt_signing import PrivateKey as PrivateKey
 from .auth.registration import client_metadata_document as client_metadata_document
 from .auth.steps import DeviceCode as DeviceCode
+from .auth.token_endpoint import OAuthError as OAuthError
 from .channel import Channel as Channel
 from .client.async_client import Client as Client, ClientHandlers as ClientHandlers
 from .client.async_client import connect as connect
@@ -35,16 +36,16 @@ from .client.client_middleware import ClientNext as ClientNext, ClientRequest as
 from .runtime.task_handle import TaskHandle as TaskHandle, TaskUpdate as TaskUpdate
 from .client.sync_base import SyncTaskHandle as SyncTaskHandle
 from .client.client_settings import Caching as Caching, ClientLimits as ClientLimits
-from .client.client_settings import Timeouts as Timeouts, Restart as Restart
-from .client.client_settings import ConfigInput as ConfigInput, ServerDocument as ServerDocument
+from .client.client_settings import Timeouts as Timeouts
 from .client.served_tasks import ClientTasks as ClientTasks
+from .client.restart import Restart as Restart
+from .client.server_document import ConfigInput as ConfigInput, ServerDocument as ServerDocument
 from .client.card_reader import read_server_card as read_server_card
 from .client.sync import SyncStartedCall as SyncStartedCall
 from .client.sync_client import SyncClient as SyncClient, SyncClientHandlers as SyncClientHandlers
 from .client.sync_client import connect_sync as connect_sync, SyncClientGroup as SyncClientGroup
 from .errors import AbsentMethodError as AbsentMethodError, AuthorizationError as AuthorizationError
-from .errors import OAuthError as OAuthError, ResponseLostError as ResponseLostError
-from .errors import ConnectFailedError as ConnectFailedError
+from .errors import ResponseLostError as ResponseLostError, ConnectFailedError as ConnectFailedError
 from .errors import ConnectionClosedError as ConnectionClosedError
 from .errors import HttpStatusError as HttpStatusError, InvalidParamsError as InvalidParamsError
 from .errors import LocalProtocolError as LocalProtocolError, McpError as McpError
@@ -70,7 +71,8 @@ from .server.asgi.event_store import EventStore as EventStore, MemoryEventStore 
 from .server.asgi.event_store import StoredEvent as StoredEvent, StoredEvents as StoredEvents
 from .server.request_head import RequestHead as RequestHead
 from .server.asgi.routes import RouteRequest as RouteRequest, RouteResponse as RouteResponse
-from .server.asgi.settings import Limits as Limits, ServerHttpSettings as ServerHttpSettings
+from .server.asgi.settings import Limits as Limits
+from .server.asgi.chosen_http import ServerHttpSettings as ServerHttpSettings
 from .server.auth.authenticator import ProtectedResourceMetadata as ProtectedResourceMetadata
 from .server.auth.dpop_validation import DpopValidation as DpopValidation
 from .server.auth.introspection import Introspection as Introspection

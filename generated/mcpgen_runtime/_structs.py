@@ -282,74 +282,34 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
 def _untagged_decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     """A decoder for a whole message that is a union without a tag.
 
-    The decoder reads only the members that the tests need, and then decodes the message again as
-    the member that fits; that is faster than to create dicts of the whole message.
+    The first plain member, which has no constants, is tried first unless a constant of the members
+    before it occurs in the JSON: only such a constant makes a message one of them.
     """
-    tests: tuple[Variant, ...] = kind.variants
-    if not all(variant.decides for variant in tests):
-        return lambda data: convert(msgspec.json.decode(data), kind)
-    values = {name for variant in tests for name in (*variant.consts, *variant.inner)}
-    names = sorted(values.union(*(variant.required for variant in tests)))
-    probe = msgspec.defstruct(
-        "_Probe",
-        [
-            (
-                f"at_{at}",
-                Any if name in values else Raw | UnsetType,
-                msgspec.field(name=name, default=UNSET),
-            )
-            for at, name in enumerate(names)
-        ],
-    )
-    look = msgspec.json.Decoder(probe).decode
-
-    def decode(data: bytes | Raw) -> Any:
-        members = zip(names, msgspec.structs.astuple(look(data)), strict=True)
-        seen = {
-            name: None if isinstance(value, Raw) and is_null(value) else value
-            for name, value in members
-            if value is not UNSET
-        }
-        for variant in tests:
-            if variant.fits(seen):
-                return decoder(variant.type)(data)
-        return convert(msgspec.json.decode(data), kind)  # raises the error that lists the members
-
-    return _likeliest_first(kind, decode)
-
-
-def _likeliest_first(
-    kind: UntaggedType, decode: Callable[[bytes | Raw], Any]
-) -> Callable[[bytes | Raw], Any]:
-    """A decoder that tries the first plain member first, if no constant of earlier members occurs.
-
-    A plain member is identified by its required members alone, so each message that decodes as this
-    member fits it. The members before it are identified by texts; a message that contains none of
-    these texts is none of those members.
-    """
-    signs = [b"\\u"]  # an escape may spell any of the texts
+    signs = [b"\\u"]  # an escape may spell any of the constants
+    plain: Callable[[bytes | Raw], Any] | None = None
     for variant in kind.variants:
         if not variant.consts and not variant.inner:
-            decode_plain = decoder(variant.type)
+            plain = decoder(variant.type)
             break
-        texts = [value for values in variant.consts.values() for value in values]
-        if not texts or not all(isinstance(text, str) for text in texts):
-            return decode
-        signs += [encode(text) for text in texts]
-    else:
-        return decode
+        constants = [value for values in variant.consts.values() for value in values]
+        if not constants or not all(isinstance(each, str) for each in constants):
+            break
+        signs += [encode(each) for each in constants]
 
-    def decode_likeliest(data: bytes | Raw) -> Any:
+    def decode(data: bytes | Raw) -> Any:
         text = bytes(data)
-        for sign in signs:
-            if sign in text:
-                return decode(data)
-        try:
-            return decode_plain(data)
-        except ValidationError:
-            return decode(data)  # another member, or the error text
+        if plain is not None:
+            for sign in signs:
+                if sign in text:
+                    break
+            else:
+                try:
+                    return plain(data)
+                except ValidationError:  # another member, or the error lists the members
+                    pass
+        return convert(msgspec.json.decode(data), kind)
 
-    return decode_likeliest
+    return decode
 
 
 def convert(value: Any, kind: Any) -> Any:

@@ -8,7 +8,7 @@ union without a tag.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from types import UnionType
@@ -86,9 +86,15 @@ def replace(message: Message, /, **changes: Any) -> Message:
     """
     if not isinstance(message, STRUCTS):
         raise TypeError(f"replace: expected an object of a message, got a {_type_name(message)}")
-    kind: StructType = message.__class__
-    if not changes.keys() <= _member_names(kind):
-        _check_members(message, changes)
+    members = _member_names(message.__class__)
+    if not changes.keys() <= members.keys():
+        allowed = [*members, "extra"] if getattr(message, "extra", None) else members
+        unknown = ", ".join(format_text(name) for name in changes if name not in allowed)
+        if unknown:
+            raise TypeError(
+                f"replace: {_type_name(message)} has no member {unknown}; its members are "
+                f"{', '.join(dict.fromkeys(allowed))}"
+            )
     return _replace(message, **changes)
 
 
@@ -97,26 +103,9 @@ def _type_name(value: object) -> str:
 
 
 @lru_cache(1024)
-def _member_names(kind: StructType) -> frozenset[str]:
-    return frozenset(field.name for field in fields(kind))
-
-
-def _check_members(message: Any, names: Iterable[str]) -> None:
-    """Check that an object has all of these members.
-
-    Raises:
-        TypeError: The object lacks a member.
-    """
-    kind: StructType = message.__class__
-    members = [field.name for field in fields(kind)]
-    if getattr(message, "extra", None) and "extra" not in members:
-        members.append("extra")
-    unknown = ", ".join(format_text(name) for name in names if name not in members)
-    if unknown:
-        raise TypeError(
-            f"replace: {_type_name(message)} has no member {unknown}; its members are "
-            f"{', '.join(members)}"
-        )
+def _member_names(kind: StructType) -> dict[str, None]:
+    """The Python names of the members of a type, in order."""
+    return dict.fromkeys(field.name for field in fields(kind))
 
 
 _decode_any = _decoder(Any)

@@ -34,8 +34,10 @@ import anyio
 
 from .channel import Channel, OutgoingMessage, RequestId
 from .client.async_client import Client, ClientHandlers, connect
-from .client.base import ClientBase, Handlers
-from .client.connect import Servable, SessionOpening
+from .client.application import Handlers
+from .client.base import ClientBase
+from .client.connect import SessionOpening
+from .client.opening import Servable
 from .runtime.request_context import PRINCIPAL, Principal
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from ..errors import AuthorizationError, OAuthError
+from ..errors import AuthorizationError
 from ..foreign_text import safe_text
 from ..framing.http_hosts import is_loopback
 from .discovery import AuthorizationServer, FlowContext
@@ -27,6 +27,7 @@ from .steps import Fetch, Fetched, Flow, Load, Save
 from .token_endpoint import (
     AuthMethod,
     ClientIdentity,
+    OAuthError,
     decode_record,
     encode_record,
     read_success,

@@ -10,10 +10,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload, Unpack
 
 from ..runtime.stubs import HandlersBase, Value
-from ..client.base import Handlers
+from ..client.application import Handlers
 from ..client.chosen import CONNECTING, ClientFeatures, ConnectOptions
-from ..client.connect import Target
-from ..client.opening import Opening, client_of
+from ..client.opening import Target
+from ..client.connect import Opening, client_of
 from ..errors import MethodNotFoundError
 from ..revisions import FOLDERS, REVISIONS
 

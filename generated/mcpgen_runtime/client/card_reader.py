@@ -16,7 +16,7 @@ from ..framing.http_hosts import is_loopback
 from ..server_card import CARD_TYPE, parse_card
 from ..transports.http.http_client import HttpRequests, content_type
 from ..transports.http.http_libraries import format_url
-from .client_settings import ServerDocument
+from .server_document import ServerDocument
 
 if TYPE_CHECKING:
     from .server_url import HttpClient

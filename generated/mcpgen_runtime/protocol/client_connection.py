@@ -38,7 +38,7 @@ from .connection import (
 )
 from .lifecycle import Description, Session, with_extensions
 from .requests import ConnectionState, OutboundRequest, notification
-from .results import extra_result_decoder, result_decoder
+from .results import result_decoder
 from .states import INITIALIZE, INITIALIZED
 
 
@@ -223,7 +223,7 @@ class ClientConnection(Connection):
 
     def result_decoder(self, method: Method) -> Callable[[bytes | Raw], Any]:
         """The decoder for results of a method."""
-        return (extra_result_decoder if self._state.extra else result_decoder)(method)
+        return result_decoder(method, self._state.extra)
 
     def _receive_request(self, message: jsonrpc.Request) -> list[Event]:
         revision = self._session_revision()

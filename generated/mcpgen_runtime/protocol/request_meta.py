@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Raw, UnsetType
+from msgspec import Raw
 
 from .._structs import EXTRA, builtins_with_extra, builtins_without_extra, replace
 from .._wire import (
@@ -77,17 +77,11 @@ _PROPERTY = rf"{_TOKEN}|{_PAIR}"
 _BLANKS = " \t"
 
 
-class _MetaOnly(msgspec.Struct, gc=False):
-    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
-
-
 class _WithMeta(msgspec.Struct, gc=False):
-    meta: dict[str, Any] | UnsetType = msgspec.field(name="_meta", default=UNSET)
+    meta: dict[str, Any] | None = msgspec.field(name="_meta", default=None)
 
 
-_find_meta = decoder(_MetaOnly)
-_find_object = decoder(_WithMeta)
-_decode_object = decoder(dict[str, Any])
+_decode = decoder(_WithMeta)
 
 
 def read_meta(params: Raw | None) -> Mapping[str, Any]:
@@ -102,44 +96,9 @@ def read_meta(params: Raw | None) -> Mapping[str, Any]:
     if b'"_meta"' not in raw and raw[:1] == b"{":
         return NO_META
     try:
-        meta = _find_object(raw).meta
-    except UNREADABLE:
-        return decode_meta(raw_meta(params))  # tells what is wrong
-    return NO_META if meta is UNSET else meta
-
-
-def lacks_meta(params: bytes) -> bool:
-    """Whether params are an object that cannot have `_meta`; `False` if that is unclear."""
-    return params.startswith(b"{") and b'"_meta"' not in params
-
-
-def raw_meta(params: Raw | None) -> bytes | None:
-    """The JSON of `_meta`; `None` if it is absent or null."""
-    if params is None:
-        return None
-    raw = bytes(params)
-    if lacks_meta(raw):
-        return None
-    try:
-        meta = _find_meta(raw).meta
+        return _decode(raw).meta or NO_META
     except UNREADABLE as error:
         raise InvalidParamsError(f"params: {error_text(error)}") from None
-    return None if meta is UNSET or (value := bytes(meta)) == b"null" else value
-
-
-def decode_meta(raw: bytes | None) -> Mapping[str, Any]:
-    """`_meta` from its JSON; empty if absent.
-
-    Raises:
-        InvalidParamsError: `_meta` is not an object.
-    """
-    if raw is None:
-        return NO_META
-    try:
-        meta: Mapping[str, Any] = _decode_object(raw)
-    except UNREADABLE as error:
-        raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
-    return meta
 
 
 def is_valid_key(key: object) -> bool:

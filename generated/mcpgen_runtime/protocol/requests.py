@@ -77,12 +77,8 @@ class InboundRequest(msgspec.Struct):
     """A request of the peer without response yet.
 
     Attributes:
-        method: Its row in the method table.
-        revision: The revision that applies.
-        params: Its typed params.
         progress_token: The token for progress reports; `None` for no reports.
         log_level: The least level of log messages that the peer wants; `None` if not stated.
-        peer_capabilities: The capabilities that the peer declared.
         progress: The last progress value.
     """
 
@@ -106,16 +102,10 @@ class InboundRequest(msgspec.Struct):
         return True
 
 
-def progress_token_of(meta: Mapping[str, Any]) -> RequestId | None:
-    """The progress token in a request's `_meta`; a malformed one is treated as absent."""
-    return jsonrpc.read_id(meta.get(PROGRESS_TOKEN))
-
-
 class OutboundRequest(msgspec.Struct):
     """A request of this side without response yet.
 
     Attributes:
-        method: Its row in the method table.
         revision: The revision of the response.
         wants_progress: Whether the request has a progress token.
         timeout: Seconds without response or progress until it is lost; `None` for no limit.
@@ -216,19 +206,6 @@ class OutboundRequests:
         request = self._open.get(identifier)
         return None if request is None else request.deadline
 
-    def next_deadline(self) -> float | None:
-        """The earliest deadline among the open requests."""
-        deadlines = [each.deadline for each in self._open.values() if each.deadline is not None]
-        return min(deadlines, default=None)
-
-    def expired(self, now: float) -> list[RequestId]:
-        """The requests whose deadline has passed; they stay open until they are cancelled."""
-        return [
-            identifier
-            for identifier, request in self._open.items()
-            if request.deadline is not None and request.deadline <= now
-        ]
-
 
 class ConnectionState(msgspec.Struct, dict=True):
     """The state that both directions of a connection share.
@@ -295,11 +272,7 @@ class ConnectionState(msgspec.Struct, dict=True):
         return self.describe(revision).capabilities
 
     def check_answerable(self, name: str) -> None:
-        """Check that the peer's response to a request would reach the connection.
-
-        Raises:
-            LocalProtocolError: It would not, since the session lasts for one message.
-        """
+        """Raise LocalProtocolError if a response of the peer would not reach the connection."""
         session = self.session
         if session is not None and session.lacks:
             raise LocalProtocolError(

@@ -34,26 +34,21 @@ Convert: TypeAlias = Callable[[Any, Any], Any]
 
 
 @lru_cache(maxsize=1024)
-def result_decoder(method: Method) -> Decode:
+def result_decoder(method: Method, extra: bool = False) -> Decode:
     """The decoder for results of a method; cached.
 
     A page with null as next cursor is the last page. Malformed cache hints and negative times are
     treated as absent. An invalid item is left out of its page, with a warning.
 
+    Args:
+        method: The method.
+        extra: Whether objects keep the members that their types do not have.
+
     Source: server/utilities/pagination (2026-07-28: whether a non-null value was provided),
     server/utilities/caching (2026-07-28).
     """
-    return _result_decoder(method, decoder, convert)
-
-
-@lru_cache(maxsize=1024)
-def extra_result_decoder(method: Method) -> Decode:
-    """As `result_decoder`, with objects that keep their extra members."""
-    with_extra = partial(decoder, extra=True), partial(convert, extra=True)
-    return _result_decoder(method, *with_extra)
-
-
-def _result_decoder(method: Method, decoder_of: DecoderOf, convert_to: Convert) -> Decode:
+    decoder_of: DecoderOf = partial(decoder, extra=True) if extra else decoder
+    convert_to: Convert = partial(convert, extra=True) if extra else convert
     if method.items is not None:
         return page_decoder(method.name, method.result, method.items, decoder_of, convert_to)
     if method.cacheable:

@@ -10,19 +10,22 @@ Source: basic/index, basic/versioning, basic/patterns/subscriptions (2026-07-28)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import UnsetType
 
 from .._structs import encode_finite, replace
 from .._wire import (
     STRUCTS,
     UNREADABLE,
+    UNSET,
     UNWRITABLE,
     Raw,
     ValidationError,
     convert,
+    decoder,
     encode,
     error_text,
     is_object,
@@ -30,14 +33,14 @@ from .._wire import (
 )
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
+    INVALID_PARAMS,
     InternalError,
     InvalidParamsError,
     LocalProtocolError,
     ProtocolError,
-    UnsupportedRevisionError,
 )
 from ..facts import Lifecycle, Method, Revision, Revisions, members_of, meta_name
-from ..foreign_text import safe_repr, safe_text
+from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
 from . import jsonrpc
 from .connection import Connection, Event, RequestReceived, Send
 from .handshake import SERVER_INFO, HandshakeConnection, check_subscriptions
@@ -49,7 +52,7 @@ from .lifecycle import (
     is_declared,
     without_malformed_extensions,
 )
-from .request_meta import NO_META, decode_meta, raw_meta
+from .request_meta import NO_META
 from .requests import (
     ACKNOWLEDGED,
     MESSAGE,
@@ -76,6 +79,69 @@ STREAMS = 100
 _URI = "uri"
 _TOKENS = (int, str)
 _CACHED_BYTES = 64 * 1024  # longest `_meta` that is kept for comparison with the next request's
+
+
+class UnsupportedRevisionError(ProtocolError):
+    """A request names a revision that this side does not support.
+
+    `data.requested` repeats the name, cut at 200 characters.
+
+    Source: basic/versioning (2026-07-28).
+    """
+
+    default_code = INVALID_PARAMS
+
+    def __init__(self, requested: str, supported: Sequence[str], code: int) -> None:
+        super().__init__(
+            f"unsupported protocol version {safe_repr(requested)}; "
+            f"supported: {', '.join(supported)}",
+            code=code,
+            data={"supported": list(supported), "requested": requested[:SHOWN_TEXT]},
+        )
+        self.requested = requested
+        self.supported = tuple(supported)
+
+
+class _MetaOnly(msgspec.Struct, gc=False):
+    meta: Raw | UnsetType = msgspec.field(name="_meta", default=UNSET)
+
+
+_find_meta = decoder(_MetaOnly)
+_decode_object = decoder(dict[str, Any])
+
+
+def lacks_meta(params: bytes) -> bool:
+    """Whether params are an object that cannot have `_meta`; `False` if that is unclear."""
+    return params.startswith(b"{") and b'"_meta"' not in params
+
+
+def raw_meta(params: Raw | None) -> bytes | None:
+    """The JSON of `_meta`; `None` if it is absent or null."""
+    if params is None:
+        return None
+    raw = bytes(params)
+    if lacks_meta(raw):
+        return None
+    try:
+        meta = _find_meta(raw).meta
+    except UNREADABLE as error:
+        raise InvalidParamsError(f"params: {error_text(error)}") from None
+    return None if meta is UNSET or (value := bytes(meta)) == b"null" else value
+
+
+def decode_meta(raw: bytes | None) -> Mapping[str, Any]:
+    """`_meta` from its JSON; empty if absent.
+
+    Raises:
+        InvalidParamsError: `_meta` is not an object.
+    """
+    if raw is None:
+        return NO_META
+    try:
+        meta: Mapping[str, Any] = _decode_object(raw)
+    except UNREADABLE as error:
+        raise InvalidParamsError(f"params._meta: {error_text(error)}") from None
+    return meta
 
 
 class RequestMetaReader:
@@ -462,15 +528,13 @@ def encode_result(
         InternalError: The result does not fit the method, or has no JSON form.
         MissingCapabilityError: The peer lacks a capability that an input request requires.
     """
-    typed = result
+    typed: Any = result
     if type(result) not in method.result_structs:
         typed = typed_result(method, result)
         if revision.result_types and not (isinstance(typed, Raw) or hasattr(typed, "result_type")):
             typed = {"resultType": "complete", **to_builtins(typed)}  # of a custom method
-    name = meta_name(type(typed)) if own_meta and isinstance(typed, STRUCTS) else None
-    if name is not None:
-        existing: Any = getattr(typed, name, None)
-        typed = replace(typed, **{name: {**own_meta, **existing} if existing else encoded_meta})
+    if own_meta:
+        typed = _with_own_meta(typed, own_meta, encoded_meta)
     if (input_requests := getattr(typed, "input_requests", None)) is not None:
         _check_input_requests(revision, peer_capabilities, input_requests)
     try:
@@ -478,6 +542,15 @@ def encode_result(
     except UNWRITABLE as error:
         text = f"{method.name}: result: no JSON form: {error_text(error)}"
         raise InternalError(text) from error
+
+
+def _with_own_meta(result: Any, own: Mapping[str, Any], encoded: Raw | None) -> Any:
+    """Add the `_meta` that every result of a server has to a result."""
+    name = meta_name(type(result)) if isinstance(result, STRUCTS) else None
+    if name is None:
+        return result
+    existing: Any = getattr(result, name, None)
+    return replace(result, **{name: {**own, **existing} if existing else encoded})
 
 
 def _check_input_requests(

@@ -73,12 +73,11 @@ class OneShotEvent(Protocol):
 
     def set_result(self, _result: None, /) -> None:
         """Wake the task that awaits the event, now or later; only once."""
-        ...
 
     def __await__(self) -> Generator[Any, Any, object]: ...
 
 
-class _AnyioEvent:
+class AnyioEvent:
     """The event on event loops other than asyncio's."""
 
     __slots__ = ("_event",)
@@ -111,4 +110,4 @@ def event_type() -> Callable[[], OneShotEvent]:
                 return asyncio.get_running_loop().create_future
         except RuntimeError:
             pass
-    return _AnyioEvent
+    return AnyioEvent

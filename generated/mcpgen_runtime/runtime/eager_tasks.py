@@ -182,19 +182,19 @@ class HandlerTasks:
 
     Args:
         group: The parent of the tasks on trio.
-        on_end: Called when a handler has ended that waited.
 
     Attributes:
         waiting: The number of handlers that wait.
         size: The bytes of the messages of these.
+        on_end: Called once, when the next handler has ended that waited.
         own: Returns what cancels the handler of the running task.
     """
 
-    def __init__(self, group: anyio.abc.TaskGroup, on_end: Callable[[], None]) -> None:
+    def __init__(self, group: anyio.abc.TaskGroup) -> None:
         self.waiting = 0
         self.size = 0
+        self.on_end: Callable[[], None] | None = None
         self._group = group
-        self._on_end = on_end
         self._sizes: dict[asyncio.Future[None], int] = {}
         self._is_asyncio = on_asyncio()
         self.own: Callable[[], Any] = asyncio.current_task if self._is_asyncio else _SCOPE.get
@@ -235,7 +235,9 @@ class HandlerTasks:
     def _ended(self, task: asyncio.Future[None]) -> None:
         self.waiting -= 1
         self.size -= self._sizes.pop(task)
-        self._on_end()
+        if self.on_end is not None:
+            on_end, self.on_end = self.on_end, None
+            on_end()
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("a handler failed", exc_info=error)
 
@@ -256,7 +258,9 @@ class HandlerTasks:
                 if begun.is_set():
                     self.waiting -= 1
                     self.size -= size
-                    self._on_end()
+                    if self.on_end is not None:
+                        on_end, self.on_end = self.on_end, None
+                        on_end()
                 begun.set()
 
         self._group.start_soon(run)

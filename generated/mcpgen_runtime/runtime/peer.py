@@ -17,11 +17,11 @@ import math
 from collections.abc import Callable, Coroutine
 from contextlib import nullcontext
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from ..channel import Channel, OutgoingMessage, RequestId, logger
+from ..channel import Channel, MessageSender, OutgoingMessage, RequestId, logger
 from ..errors import (
     NOT_BEGUN,
     ConnectionClosedError,
@@ -91,7 +91,7 @@ class Peer:
 
     Args:
         connection: The protocol.
-        channel: The transport; closed when the peer ends.
+        channel: The transport; closed when the peer ends. `run` needs a `Channel`.
         application: Handles the peer's requests and notifications.
         drain: Seconds for open requests to finish after the peer is gone.
         max_concurrent_requests: Most waiting handlers, each until its response is passed to the
@@ -112,7 +112,7 @@ class Peer:
     def __init__(
         self,
         connection: Connection,
-        channel: Channel,
+        channel: MessageSender,
         application: Application,
         *,
         drain: float = 0.0,
@@ -165,12 +165,13 @@ class Peer:
         """
         from .eager_tasks import HandlerTasks  # loads the event loop
 
+        channel = cast("Channel", self._channel)  # a sender alone has nothing to run
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                self._handlers = handlers = HandlerTasks(tasks, self._handler_ended)
-                self._channel.settle_by(self._settle)
-                tasks.start_soon(self._read, handlers)
+                self._handlers = handlers = HandlerTasks(tasks)
+                channel.settle_by(self._settle)
+                tasks.start_soon(self._read, channel, handlers)
                 await self._channel_ended.wait()
                 await self._finish()
                 tasks.cancel_scope.cancel()
@@ -230,7 +231,7 @@ class Peer:
         else:
             await self._handle(event)
 
-    async def _read(self, handlers: HandlerTasks) -> None:
+    async def _read(self, channel: Channel, handlers: HandlerTasks) -> None:
         """Take messages until the channel ends."""
         in_a_row = 0
         while True:
@@ -241,7 +242,7 @@ class Peer:
                 await checkpoint()
             self._is_receiving = True
             try:
-                data = await self._channel.receive()
+                data = await channel.receive()
             except FrameError as error:
                 events = self.connection.unreadable(ParseError(str(error), code=error.code))
             except RequestLost as lost:
@@ -282,6 +283,7 @@ class Peer:
     ) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
         while self._is_full(handlers):
+            handlers.on_end = self._handler_ended
             if self._stalled or len(self.connection.state.outbound):
                 await self._refuse(event, handlers)
                 return False
@@ -295,8 +297,7 @@ class Peer:
 
     def _handler_ended(self) -> None:
         self._stalled = self._overflowed = False
-        if self._room is not None:
-            self._resume_reading()
+        self._resume_reading()
 
     def _resume_reading(self) -> None:
         if self._room is not None:

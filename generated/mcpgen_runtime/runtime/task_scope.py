@@ -275,11 +275,8 @@ class TaskScope:
 
         On asyncio the caller's scope is shielded; cancellation of the task itself by a host passes
         the shield there. On trio the function runs in a task of its own: hosts wait for cancelled
-        tasks before they end the lifespan, and a shield would block them.
-
-        Args:
-            scope: The scope of the calling task.
-            function: Called with the scope that it runs in.
+        tasks before they end the lifespan, and a shield would block them. The function is called
+        with the scope that it runs in.
 
         Raises:
             Exception: The exception of the function, unless the calling task was cancelled before.

@@ -27,12 +27,10 @@ import anyio
 from ...runtime.concurrency import outcome
 from ...runtime.eager_tasks import on_asyncio, resume
 from ...runtime.task_scope import NativeScope
-from .http_response import CLOSE, HttpResponse, Refused, over_limit, refusal
-from .request import HttpRequest, Receive, Send, body_too_long
+from .http_response import CLOSE, HttpResponse, Receive, Refused, Send, over_limit, refusal
+from .quotas import SHORT_BODY
+from .request import HttpRequest, body_too_long
 from .settings import Limits
-
-SHORT_BODY = 64 * 1024
-"""Most bytes of a body that is not counted against `Limits.bodies`."""
 
 _Receiving: TypeAlias = Coroutine[Any, Any, MutableMapping[str, Any]]
 _Scope: TypeAlias = anyio.CancelScope | NativeScope

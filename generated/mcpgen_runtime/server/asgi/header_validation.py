@@ -17,10 +17,11 @@ from ..._wire import UNREADABLE, decoder
 from ...errors import HeaderMismatchError, InvalidParamsError
 from ...facts import Lifecycle, Method, Revision, Revisions
 from ...foreign_text import safe_repr, safe_text
-from ...framing import http_headers
+from ...framing import header_values
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.server_connection import ServerMeta, UnsupportedRevisionError
+from ...protocol.states import DISCOVER
 from ...revision_facts import Facts, Headers
 from . import request as http
 
@@ -73,9 +74,7 @@ class HeaderValidator:
         except UNREADABLE:
             return None
 
-    def applies(
-        self, request: http.HttpRequest, message: jsonrpc.Message | None, _values: object = None
-    ) -> bool:
+    def applies(self, request: http.HttpRequest, message: jsonrpc.Message | None) -> bool:
         """Whether the header or the body of a POST names a revision without sessions.
 
         For `server/discover` only the header counts: gateways that know only older revisions
@@ -87,7 +86,8 @@ class HeaderValidator:
         value = request.headers.get(self._version_key)
         if value in self._version_values:
             return True
-        if not http.is_discovery(message) and _revision(self.values_of(message)) is not None:
+        is_discovery = isinstance(message, jsonrpc.Request) and message.method == DISCOVER
+        if not is_discovery and _revision(self.values_of(message)) is not None:
             return True
         if value is None or value in self._other_values:
             return False
@@ -268,7 +268,7 @@ def _check_value(
     if value == expected and (not encoded or _is_plain(value)):
         return
     try:
-        same = encoded and http_headers.equals_body_value(value, expected)
+        same = encoded and header_values.equals_body_value(value, expected)
     except ValueError as error:
         raise HeaderMismatchError(f"{field}: {error}") from None
     if not same:

@@ -8,10 +8,11 @@ import argparse
 from typing import Any
 
 from ...errors import ListenFailedError, MissingExtraError
-from ..asgi.settings import SSE_PATH
 from .serve_command import AddOption, Serve, fail, load
 
 _OF_STDIO = frozenset({"backend"})
+
+_SSE_PATH = "/sse"
 
 SERVE_BY = "serve_by"
 """Name in a parsed command line of a function that serves in the place of the usual one."""
@@ -60,8 +61,8 @@ def add_sse_option(add: AddOption) -> None:
         "--sse",
         dest="sse_path",
         action="store_const",
-        const=SSE_PATH,
-        help=f"serve the older transport HTTP+SSE too, at {SSE_PATH} and /messages",
+        const=_SSE_PATH,
+        help=f"serve the older transport HTTP+SSE too, at {_SSE_PATH} and /messages",
     )
 
 
@@ -88,7 +89,7 @@ def serve(target: str, options: dict[str, Any]) -> None:
 
 def serve_here(target: str, options: dict[str, Any]) -> None:
     """Serve over HTTP by this process."""
-    from ..asgi.listening import address_of  # standard streams need none of it
+    from ..asgi.uvicorn_adapter import address_of  # standard streams need none of it
 
     server = load(target)
     try:

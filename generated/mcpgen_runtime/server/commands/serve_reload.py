@@ -63,7 +63,7 @@ def _serve(target: str, options: dict[str, Any]) -> None:
     Clients keep their connection to the address; those with a session open another one, as after
     every restart of a server.
     """
-    from ..asgi.listening import address_of
+    from ..asgi.uvicorn_adapter import address_of
 
     if importlib.util.find_spec("watchfiles") is None:
         fail(str(MissingExtraError("--reload", "watchfiles")))

@@ -71,7 +71,7 @@ class AnyHosting(AsgiHosting):
                     f"{call}: backend: uvicorn runs on asyncio, not on {backend}; another ASGI "
                     "server may run what asgi() returns"
                 )
-            from ..asgi.listening import address_of
+            from ..asgi.uvicorn_adapter import address_of
 
             address = address_of(call, http, host, port)
             self._run_http(call, address, path, options, banner)
@@ -110,7 +110,7 @@ class AnyHosting(AsgiHosting):
         given = {"http": http, "host": host, "port": port}
         if self._is_over_http(call, transport, given, path, options):
             _check_no_principal(call, principal)
-            from ..asgi.listening import address_of
+            from ..asgi.uvicorn_adapter import address_of
 
             address = address_of(call, http, host, port)
             await self._serve_http(call, address, path, options, banner, task_status)

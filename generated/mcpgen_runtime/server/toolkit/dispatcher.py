@@ -20,14 +20,13 @@ from collections.abc import (
     Callable,
     Collection,
     Coroutine,
-    Iterable,
     Mapping,
     Sequence,
 )
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from contextvars import ContextVar
 from functools import partial
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
@@ -82,39 +81,12 @@ LIST_CHANGES = (TOOLS_CHANGED, RESOURCES_CHANGED, PROMPTS_CHANGED)
 _FLAGS = frozenset({"listChanged", "subscribe"})
 
 
-class Overrides(Protocol):
-    """Handlers of the user that come before those of the toolkit."""
-
-    def handle(self, context: RequestContext) -> Coroutine[Any, Any, Any] | None:
-        """The result of a request; `None` if the toolkit handles it."""
-        ...
-
-    async def notified(self, context: RequestContext) -> None:
-        """Handle a notification, if it has a handler."""
-        ...
-
-    def requests(self, revision: Revision) -> Iterable[str]:
-        """Names of the requests that are overridden in a revision."""
-        ...
-
-
 class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of one server.
+    """Settings of one server; those without a line here are arguments of `ServerKernel`.
 
     Attributes:
         info: Name, version and further members of `Implementation`, as wire object.
-        instructions: How to use the server, for the model.
-        page_size: Most items of a page; `None` for all.
-        list_changed: Whether changes of lists are announced.
-        logging: Whether log messages are sent.
-        coerce: Whether texts in arguments of tools are converted to the types of the parameters.
-        additional_properties: What generated input schemas say of unknown arguments, if anything.
-        schemas: Whether listed schemas have definitions in place of references, or references.
-        show_errors: Whether results contain the text of unexpected exceptions of tools.
-        capabilities: Capabilities to declare beyond those of registered features.
         cache: The cache hint of each list.
-        validation_seconds: Time limit for validating a value against a user-defined JSON Schema.
-        forbidden_items: Whether items whose scopes a principal lacks are listed.
 
     Raises:
         TypeError: A text is none.
@@ -153,40 +125,6 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class RoundTrips(Protocol):
-    """Results that ask the client for input, and requests that continue after such a result."""
-
-    def check(self, context: Context[Any]) -> None:
-        """Check the state of a request that continues an earlier one.
-
-        Raises:
-            InvalidParamsError: The state is invalid.
-        """
-        ...
-
-    def result(
-        self, context: Context[Any], handler: Coroutine[Any, Any, Any]
-    ) -> Coroutine[Any, Any, Any]:
-        """The result of a handler, or the result that asks for the input that the handler needs."""
-        ...
-
-
-class SharedKeys(Protocol):
-    """The keys of a server, which processes that serve together share."""
-
-    def shared_keys(self) -> Sequence[bytes]:
-        """The keys that other processes may have too, newest first."""
-        ...
-
-    def adopt_keys(self, keys: Any) -> None:
-        """Take the keys of another server, unless this one was given keys of its own."""
-        ...
-
-    def adopt_key(self, key: bytes) -> None:
-        """Take a key, unless this server was given keys."""
-        ...
-
-
 class Hooks(msgspec.Struct, kw_only=True):
     """The additions of features to the dispatcher of a server, or to a proxy in its place.
 
@@ -195,16 +133,16 @@ class Hooks(msgspec.Struct, kw_only=True):
         items: Handlers of the requests about registered items beside tools, by wire name.
         find_resource: Finds the resource of a URI, and the values of its template's variables,
             among registered resources and templates.
-        round_trips: Results that ask for input; `None` if handlers can't ask.
-        keys: The keys of the server; `None` if it signs and seals nothing.
+        round_trips: `ServerRoundTrips`; `None` if handlers can't ask the client.
+        keys: `ServerKeys`; `None` if the server signs and seals nothing.
         required_scopes: Changes the function that finds the scopes of a message.
     """
 
     context: type[Context[Any]] = Context
     items: Mapping[str, ItemHandler] = {}
     find_resource: FindResource | None = None
-    round_trips: RoundTrips | None = None
-    keys: SharedKeys | None = None
+    round_trips: Any = None
+    keys: Any = None
     required_scopes: Callable[[RequiredScopes], RequiredScopes] | None = None
 
 
@@ -215,18 +153,12 @@ class Dispatcher:
     about items (`item_handlers`, added with the first item of a kind), custom methods, and others.
     The rows decide the capabilities. Mounted servers add rows.
 
-    Args:
+    Attributes:
         settings: Settings of the server.
         announcer: Announces changes to its clients.
         revisions: The revisions that it serves.
         hooks: What features add; shared with a proxy that takes the dispatcher's place.
-
-    Attributes:
-        settings: As passed.
-        announcer: As passed.
-        revisions: As passed.
-        hooks: As passed.
-        overrides: Handlers that replace those of the toolkit, if there are any.
+        overrides: `LowLevelHandlers`, which replace those of the toolkit, if there are any.
         with_lists: Requests and a notification that are served with a list, by the notification
             that the list has changed.
         application: Handles requests: the dispatcher itself, or middleware in front of it.
@@ -241,8 +173,7 @@ class Dispatcher:
         custom: Rows of custom methods.
         method_scopes: Scopes of custom methods.
         capabilities: Capabilities beyond those of the rows.
-        admit: See `RequestHosting.handle_requests`.
-        process_limits: See `RequestHosting.handle_requests`.
+        admit, process_limits: See `TaskToolServer.handle_requests`.
         shares: Functions that receive the shared state; see `Service.share`.
         default_runner: Runs the calls of tools without a runner of their own.
         state: The value that the lifespan yielded.
@@ -269,7 +200,7 @@ class Dispatcher:
         self.announcer = announcer
         self.revisions = revisions
         self.hooks = hooks
-        self.overrides: Overrides | None = None
+        self.overrides: Any = None
         self.with_lists: dict[str, tuple[Collection[str], str]] = {}
         self.application: Application = self
         self.lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
@@ -352,7 +283,7 @@ class Dispatcher:
             ProtocolError: The handler raised it.
         """
         if self.overrides is not None:
-            result = self.overrides.handle(context)
+            result: Coroutine[Any, Any, Any] | None = self.overrides.handle(context)
             if result is not None:
                 return result
         handler = self.handlers.get(context.method.name)
@@ -480,9 +411,11 @@ class Dispatcher:
     ) -> Coroutine[Any, Any, Any]:
         """The result of a request, from the coroutine of its handler."""
         round_trips = self.hooks.round_trips
-        return handler if round_trips is None else round_trips.result(context, handler)
+        if round_trips is not None:
+            handler = round_trips.result(context, handler)
+        return handler
 
-    # Handlers create the coroutine of the result and return it. Only `RoundTrips.result` and the
+    # Handlers create the coroutine of the result and return it. Only that of round trips and the
     # registered item have a frame while the user's function runs.
 
     def _call_tool(self, request: RequestContext) -> Coroutine[Any, Any, Any]:
@@ -503,9 +436,9 @@ class Dispatcher:
             InvalidRequestError: The principal lacks its scopes, and such items are listed.
         """
         item = registry.item_of(request, key)
-        if item is not None and item.scopes and not is_permitted(item, item.label, self._forbidden):
-            return None
-        return item
+        if item is None or not item.scopes:
+            return item
+        return item if is_permitted(item.scopes, item.label, self._forbidden) else None
 
     def call_item(self, tool: Tool, request: RequestContext) -> Coroutine[Any, Any, Any]:
         """The result of a call of a tool that the request may use."""
@@ -528,24 +461,14 @@ ForbiddenItems: TypeAlias = Literal["listed", "hidden"]
 """The treatment of items whose scopes a principal lacks."""
 
 
-class ScopedItem(Protocol):
-    """A registered item.
-
-    Attributes:
-        scopes: The scopes that it needs.
-    """
-
-    scopes: frozenset[str]
-
-
-def is_permitted(item: ScopedItem, label: str, forbidden: ForbiddenItems) -> bool:
-    """Whether the principal may use an item; `False` if the item has to look like an unknown one.
+def is_permitted(scopes: Collection[str], label: str, forbidden: ForbiddenItems) -> bool:
+    """Whether the principal has the scopes of an item, which otherwise has to look unknown.
 
     Raises:
         InvalidRequestError: The principal may not, and forbidden items are listed.
     """
-    if PRINCIPAL.get().has_scopes(*item.scopes):
+    if PRINCIPAL.get().has_scopes(*scopes):
         return True
     if forbidden == "hidden":
         return False
-    raise InvalidRequestError(f"{label} needs the scopes {' '.join(sorted(item.scopes))}")
+    raise InvalidRequestError(f"{label} needs the scopes {' '.join(sorted(scopes))}")

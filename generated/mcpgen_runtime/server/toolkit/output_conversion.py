@@ -39,7 +39,7 @@ import msgspec
 from ..._wire import UNSET, convert, create, encode, is_many, is_object
 from ...errors import InternalError
 from ...json_schema import WRAPPED_MARKER, WRAPPER, Complaint, Deadline
-from ...values.value_types import ValueType, to_json, value_type
+from ...values.value_types import ValueType, one_line, to_json, value_type
 from . import signatures
 from .content import (
     ToolResult,
@@ -142,9 +142,9 @@ class Output(msgspec.Struct, frozen=True):
         try:
             return to_json(value) if self.kind is None else self.kind.write(value)
         except (msgspec.ValidationError, ValueError) as error:
-            raise OutputError(" ".join(str(error).split())) from error
+            raise OutputError(one_line(error)) from error
         except TypeError as error:
-            raise OutputError(f"{' '.join(str(error).split())}; {_DATA}") from error
+            raise OutputError(f"{one_line(error)}; {_DATA}") from error
 
     async def check(self, structured: Any, deadline: Deadline) -> None:
         """Validate a structured value against the user-defined schema, which there is.
@@ -212,7 +212,7 @@ def from_annotation(annotation: Any, label: str) -> Output:
         kind = value_type(annotation)
         schema = kind.schema("serialization")
     except TypeError as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise TypeError(
             f"{label}: no JSON Schema for the return annotation ({reason}); "
             "output_schema=None sends such values without one"

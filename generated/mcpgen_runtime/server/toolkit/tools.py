@@ -137,7 +137,7 @@ class Tool:
     @cached_property
     def secret_names(self) -> frozenset[str]:
         """Names of arguments, and of members in these, that the schema declares secret."""
-        from ...values.type_schemas import secret_members  # for traces and errors only
+        from .argument_errors import secret_members  # for traces and errors only
 
         return secret_members(self._wire["inputSchema"])
 
@@ -179,14 +179,15 @@ class Tool:
         output = self._output
         try:
             value = await self.function(**bound)
-            if type(value) is str:
+            kind: Any = value.__class__
+            if kind is str:
                 if output.form == "text":
                     return results.text(value, {WRAPPER: value})
                 if output.schema is None:
                     return results.text(value)
             elif (
                 output.form == "object"
-                and type(value) is dict
+                and kind is dict
                 and isinstance(results, ContentResultBuilder)
             ):
                 plain = output.validated(value)
@@ -220,7 +221,7 @@ class Tool:
         """Report arguments that do not fit, by a result or an error, as the revision does."""
         text = str(error)
         if self.secret_names:
-            from ...values.type_schemas import without_values
+            from .argument_errors import without_values
 
             text = without_values(text, arguments, self.secret_names)
         text = f"{self.label}: {text}"

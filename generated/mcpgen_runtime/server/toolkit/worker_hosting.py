@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .asgi_hosting import AsgiHosting
 from .server import check_run
 
 if TYPE_CHECKING:
     from ..asgi.chosen_http import ServerHttpOptions
-    from ..asgi.settings import SessionPlace
     from .workers import WorkerServer, WorkerSessions
 
 
@@ -63,7 +62,7 @@ class WorkerHosting(AsgiHosting):
             WorkerFailedError: A process could not start to serve; the others were ended.
             RunWhileImportedError: The module is being imported by `python -m <package> serve`.
         """
-        from ..asgi.listening import address_of
+        from ..asgi.uvicorn_adapter import address_of
         from .workers import run_workers  # few servers need several processes
 
         call = "server.run_workers"
@@ -99,12 +98,6 @@ class WorkerHosting(AsgiHosting):
             process_limits=[limit for each in servers for limit in each.process_limits],
             keys=[each.hooks.keys for each in servers if each.hooks.keys is not None],
         )
-
-
-class SealedOptions(TypedDict, total=False):
-    """Where sessions are kept; see `ServerHttpSettings`."""
-
-    sessions: SessionPlace
 
 
 class SealedHosting(WorkerHosting):

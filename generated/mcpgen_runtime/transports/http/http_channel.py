@@ -40,10 +40,9 @@ from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.states import INITIALIZE
 from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts, pause_limits
 from ..memory import MessageQueue
-from .event_stream import OnStream, StartSoon
 from .http_client import HttpRequests
 from .http_libraries import checked_url
-from .streamable_http import OpenTransport, ParamHeaders
+from .streamable_http import OnStream, OpenTransport, ParamHeaders, StartSoon
 from .transports import fields_of_request, open_older, open_streamable
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]

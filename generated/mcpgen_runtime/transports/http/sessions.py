@@ -36,10 +36,16 @@ from ...protocol.states import INITIALIZE, INITIALIZED
 from ...revision_facts import Facts
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
-from .event_stream import EventStream, OnStream, Resume, StartSoon
 from .http_client import LISTENING, POSTED, HeaderFields, HttpRequests, content_type
 from .http_libraries import Response, Secrets, format_url
-from .streamable_http import StreamableHttp, parse_message
+from .streamable_http import (
+    EventStream,
+    OnStream,
+    Resume,
+    StartSoon,
+    StreamableHttp,
+    parse_message,
+)
 
 _decode_object = decoder(dict[str, Any])
 
