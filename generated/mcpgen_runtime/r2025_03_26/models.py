@@ -34,7 +34,6 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
     """Sound for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["audio"]] = "audio"
-    """Always `audio`."""
     data: str
     """The bytes of the sound in base64."""
     mime_type: str = field(name="mimeType")
@@ -300,7 +299,6 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
     """A resource put into a message together with its contents. Source: server/tools."""
 
     type: ClassVar[Literal["resource"]] = "resource"
-    """Always `resource`."""
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
     annotations: Annotations | None = None
@@ -368,7 +366,6 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
     """A picture for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["image"]] = "image"
-    """Always `image`."""
     data: str
     """The bytes of the picture in base64."""
     mime_type: str = field(name="mimeType")
@@ -918,7 +915,6 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
     """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
-    """Always `ref/prompt`."""
     name: str
     """Name of the prompt, as listed."""
 
@@ -1061,7 +1057,6 @@ class ResourceReference(Struct, kw_only=True, frozen=True, tag_field="type", tag
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
-    """Always `ref/resource`."""
     uri: str
     """URI or RFC 6570 template, as listed."""
 
@@ -1334,7 +1329,6 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
     """Text for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["text"]] = "text"
-    """Always `text`."""
     text: str
     """The text itself."""
     annotations: Annotations | None = None

@@ -33,7 +33,6 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
     """Sound for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["audio"]] = "audio"
-    """Always `audio`."""
     data: str
     """The bytes of the sound in base64."""
     mime_type: str = field(name="mimeType")
@@ -71,7 +70,6 @@ class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="bo
     """A form field for yes or no. Source: client/elicitation."""
 
     type: ClassVar[Literal["boolean"]] = "boolean"
-    """Always `boolean`."""
     default: bool | None = None
     """Value to start with."""
     description: str | None = None
@@ -360,7 +358,6 @@ class ElicitRequestParamsRequestedSchema(
     """A form: a flat JSON Schema object. Source: client/elicitation."""
 
     type: ClassVar[Literal["object"]] = "object"
-    """Always `object`."""
     properties: dict[str, PrimitiveSchemaDefinition]
     """The fields of the form, by name; no nesting."""
     required: list[str] | None = None
@@ -382,7 +379,6 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
     """A resource put into a message together with its contents. Source: server/tools."""
 
     type: ClassVar[Literal["resource"]] = "resource"
-    """Always `resource`."""
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -395,7 +391,6 @@ class EnumSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="strin
     """A form field for a choice of one. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
-    """Always `string`."""
     enum: list[str]
     """Values to choose from."""
     description: str | None = None
@@ -467,7 +462,6 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
     """A picture for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["image"]] = "image"
-    """Always `image`."""
     data: str
     """The bytes of the picture in base64."""
     mime_type: str = field(name="mimeType")
@@ -995,7 +989,6 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
     """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
-    """Always `ref/prompt`."""
     name: str
     """Name of the prompt, as listed."""
     title: str | None = None
@@ -1117,7 +1110,6 @@ class ResourceLink(Struct, kw_only=True, frozen=True, tag_field="type", tag="res
     """
 
     type: ClassVar[Literal["resource_link"]] = "resource_link"
-    """Always `resource_link`."""
     name: str
     """Identifier of the resource; shown to people only when no title exists."""
     uri: str
@@ -1190,7 +1182,6 @@ class ResourceTemplateReference(
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
-    """Always `ref/resource`."""
     uri: str
     """URI or RFC 6570 template, as listed."""
 
@@ -1417,7 +1408,6 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
     """A form field for text. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
-    """Always `string`."""
     description: str | None = None
     """Explanation of the form field."""
     format: Literal["date", "date-time", "email", "uri"] | None = None
@@ -1478,7 +1468,6 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
     """Text for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["text"]] = "text"
-    """Always `text`."""
     text: str
     """The text itself."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)

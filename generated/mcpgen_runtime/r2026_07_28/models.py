@@ -33,7 +33,6 @@ class AudioContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="aud
     """Sound for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["audio"]] = "audio"
-    """Always `audio`."""
     data: str
     """The bytes of the sound in base64."""
     mime_type: str = field(name="mimeType")
@@ -71,7 +70,6 @@ class BooleanSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="bo
     """A form field for yes or no. Source: client/elicitation."""
 
     type: ClassVar[Literal["boolean"]] = "boolean"
-    """Always `boolean`."""
     default: bool | None = None
     """Value to start with."""
     description: str | None = None
@@ -474,7 +472,6 @@ class ElicitRequestFormParamsRequestedSchema(
     """A form: a flat JSON Schema object. Source: client/elicitation."""
 
     type: ClassVar[Literal["object"]] = "object"
-    """Always `object`."""
     properties: dict[str, PrimitiveSchemaDefinition]
     """The fields of the form, by name; no nesting."""
     schema: str | None = field(name="$schema", default=None)
@@ -489,7 +486,6 @@ class ElicitRequestURLParams(Struct, kw_only=True, frozen=True, tag_field="mode"
     """
 
     mode: ClassVar[Literal["url"]] = "url"
-    """Always `url`."""
     message: str
     """Why the user should go there."""
     url: str
@@ -541,7 +537,6 @@ class EmbeddedResource(Struct, kw_only=True, frozen=True, tag_field="type", tag=
     """A resource put into a message together with its contents. Source: server/tools."""
 
     type: ClassVar[Literal["resource"]] = "resource"
-    """Always `resource`."""
     resource: EmbeddedResourceResource
     """The contents, as text or as bytes."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -665,7 +660,6 @@ class ImageContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="ima
     """A picture for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["image"]] = "image"
-    """Always `image`."""
     data: str
     """The bytes of the picture in base64."""
     mime_type: str = field(name="mimeType")
@@ -867,7 +861,6 @@ class LegacyTitledEnumSchema(Struct, kw_only=True, frozen=True, tag_field="type"
     """
 
     type: ClassVar[Literal["string"]] = "string"
-    """Always `string`."""
     enum: list[str]
     """Values to choose from."""
     default: str | None = None
@@ -1411,7 +1404,6 @@ class PromptReference(Struct, kw_only=True, frozen=True, tag_field="type", tag="
     """Names a prompt whose argument is to be completed. Source: server/utilities/completion."""
 
     type: ClassVar[Literal["ref/prompt"]] = "ref/prompt"
-    """Always `ref/prompt`."""
     name: str
     """Name of the prompt, as listed."""
     title: str | None = None
@@ -1580,7 +1572,6 @@ class ResourceLink(Struct, kw_only=True, frozen=True, tag_field="type", tag="res
     """
 
     type: ClassVar[Literal["resource_link"]] = "resource_link"
-    """Always `resource_link`."""
     name: str
     """Identifier of the resource; shown to people only when no title exists."""
     uri: str
@@ -1660,7 +1651,6 @@ class ResourceTemplateReference(
     """
 
     type: ClassVar[Literal["ref/resource"]] = "ref/resource"
-    """Always `ref/resource`."""
     uri: str
     """URI or RFC 6570 template, as listed."""
 
@@ -1810,7 +1800,6 @@ class StringSchema(Struct, kw_only=True, frozen=True, tag_field="type", tag="str
     """A form field for text. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
-    """Always `string`."""
     default: str | None = None
     """Value to start with."""
     description: str | None = None
@@ -1982,7 +1971,6 @@ class TextContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="text
     """Text for or from a model. Source: server/tools."""
 
     type: ClassVar[Literal["text"]] = "text"
-    """Always `text`."""
     text: str
     """The text itself."""
     meta: dict[str, Any] | None = field(name="_meta", default=None)
@@ -2040,7 +2028,6 @@ class TitledMultiSelectEnumSchema(Struct, kw_only=True, frozen=True, tag_field="
     """A form field for a choice of several, shown by label. Source: client/elicitation."""
 
     type: ClassVar[Literal["array"]] = "array"
-    """Always `array`."""
     items: TitledMultiSelectEnumSchemaItems
     """The options."""
     default: list[str] | None = None
@@ -2077,7 +2064,6 @@ class TitledSingleSelectEnumSchema(
     """A form field for a choice of one, shown by label. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
-    """Always `string`."""
     one_of: list[TitledSingleSelectEnumSchemaOneOf] = field(name="oneOf")
     """The options, each with a label."""
     default: str | None = None
@@ -2192,7 +2178,6 @@ class ToolResultContent(Struct, kw_only=True, frozen=True, tag_field="type", tag
     """
 
     type: ClassVar[Literal["tool_result"]] = "tool_result"
-    """Always `tool_result`."""
     content: list[ContentBlock]
     """The output, piece by piece."""
     tool_use_id: str = field(name="toolUseId")
@@ -2209,7 +2194,6 @@ class ToolUseContent(Struct, kw_only=True, frozen=True, tag_field="type", tag="t
     """Deprecated in this revision. A model's demand to run a tool. Source: client/sampling."""
 
     type: ClassVar[Literal["tool_use"]] = "tool_use"
-    """Always `tool_use`."""
     id: str
     """Identifies this use, for the matching result."""
     input: dict[str, Any]
@@ -2290,7 +2274,6 @@ class UntitledMultiSelectEnumSchema(
     """A form field for a choice of several, shown by value. Source: client/elicitation."""
 
     type: ClassVar[Literal["array"]] = "array"
-    """Always `array`."""
     items: UntitledMultiSelectEnumSchemaItems
     """The options."""
     default: list[str] | None = None
@@ -2323,7 +2306,6 @@ class UntitledMultiSelectEnumSchemaItems(
     """The options of a choice of several, without labels. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
-    """Always `string`."""
     enum: list[str]
     """Values to choose from."""
 
@@ -2334,7 +2316,6 @@ class UntitledSingleSelectEnumSchema(
     """A form field for a choice of one, shown by value. Source: client/elicitation."""
 
     type: ClassVar[Literal["string"]] = "string"
-    """Always `string`."""
     enum: list[str]
     """Values to choose from."""
     default: str | None = None
