@@ -58,7 +58,7 @@ def test_paragraphs_are_kept_apart_by_an_empty_line() -> None:
     assert docstring(["One.", "Two."], 4) == '"""One.\n\n    Two.\n    """'
 
 
-def test_a_source_follows_the_only_paragraph_if_that_ends_with_a_sentence() -> None:
+def test_a_source_ends_the_only_paragraph_if_that_is_a_sentence() -> None:
     source = "Source: server/tools."
     assert docstring(["A tool."], 4, source) == '"""A tool. Source: server/tools."""'
     long = docstring([f"{'word ' * 17}end."], 4, source)

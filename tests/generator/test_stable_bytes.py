@@ -16,7 +16,7 @@ MOST = 20
 
 OF_SOME = (
     *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
-    *("protocol/initialization", "protocol/server_connection", "protocol/server_discovery"),
+    *("protocol/server_connection", "protocol/server_discovery", "protocol/subscriptions"),
     *(
         "client/response_cache",
         "client/served_tasks",

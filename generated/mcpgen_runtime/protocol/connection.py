@@ -8,9 +8,6 @@ the session, or by the revision that the request states in its `_meta`. Revision
 message that is in none of them is refused or ignored. A malformed message raises nothing: it gets
 an error response, is ignored, or fails the request that it belongs to.
 
-`client_connection` adds version negotiation, `handshake` sessions, `server_connection` requests
-that state their revision, and subscription streams.
-
 Source: basic/index, basic/lifecycle, basic/versioning; basic/utilities or basic/patterns
 (cancellation, progress), server/utilities/logging.
 """
@@ -39,8 +36,7 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision
 from ..foreign_text import safe_repr, safe_text
 from . import jsonrpc
-from .jsonrpc import read_id
-from .lifecycle import Description, RequestMetadata, Session, is_declared, needs_session
+from .lifecycle import RequestMetadata, Session, is_declared, needs_session
 from .request_meta import NO_META, read_meta, with_meta
 from .requests import (
     CANCELLED,
@@ -56,6 +52,8 @@ from .requests import (
     OutboundRequest,
     cancellation,
     check_params,
+    check_result_type,
+    decode_params,
     encode_response,
     error_response,
     is_log_level,
@@ -181,7 +179,8 @@ Event: TypeAlias = (
     | Ignored
 )
 
-_MOST_ADMITTED = 200  # a proxy admits custom methods under any name
+MOST_ADMITTED = 200
+"""Most rows of requests that are kept as checked; a proxy admits methods of any name."""
 
 
 class Connection:
@@ -194,8 +193,6 @@ class Connection:
     def __init__(self, state: ConnectionState) -> None:
         self._state = state
         self._handshakes = state.revisions.of(Lifecycle.HANDSHAKE)
-        self._described: Description | None = None
-        self._rows: dict[str, Method] = {}
 
     @property
     def state(self) -> ConnectionState:
@@ -241,8 +238,8 @@ class Connection:
         Raises:
             MethodNotFoundError: The agreed revision has no such request for this side.
             MissingCapabilityError: The peer did not declare a required capability.
-            LocalProtocolError: The request must not be sent now, `meta` breaks a rule, or the
-                params do not fit the revision or have no JSON form.
+            LocalProtocolError: It must not be sent now, `meta` breaks a rule, or the params do not
+                fit the revision.
         """
         state = self._state
         revision, method = state.request_target(name, params, related_request_id)
@@ -318,10 +315,7 @@ class Connection:
         return message
 
     def cancel(self, identifier: RequestId, reason: str | None = None) -> OutgoingMessage | None:
-        """Cancel a request of this side.
-
-        `None` if the request is no longer open, or its method or revision allows no cancellation.
-        """
+        """Cancel a request of this side; `None` if it is not open, or cannot be cancelled."""
         request = self._state.outbound.pop(identifier)
         if request is None or not request.method.facts.cancellable:
             return None
@@ -352,17 +346,17 @@ class Connection:
     ) -> OutgoingMessage | None:
         """Report progress of an inbound request.
 
-        `None` if the peer wants no progress, the request is no longer open, or the value is not
-        more than the last one.
+        `None` if the peer wants none, the request is not open, or the value is not more than the
+        last one.
 
         Raises:
-            LocalProtocolError: The value is no finite number, or another argument has the wrong
-                type.
+            LocalProtocolError: The value is no finite number, or an argument has a wrong type.
         """
         request = self._state.inbound.get(identifier)
         if request is None or request.progress_token is None:
             return None
-        if not _is_finite(progress):
+        is_finite = isinstance(progress, float) and math.isfinite(progress)
+        if not (is_finite or isinstance(progress, int)):
             raise LocalProtocolError(
                 f"progress: expected a finite number, got {safe_repr(progress)}"
             )
@@ -450,14 +444,11 @@ class Connection:
     def _notifications(
         self, name: str, wire: Mapping[str, Any], related_request_id: RequestId | None
     ) -> list[OutgoingMessage]:
-        """Make the messages of a notification; see `notify`."""
         state = self._state
         session = state.session
         if session is None or not state.session_wants(session, name):
             return []
         return [notification(state.role, session.revision, name, wire)]
-
-    # A server's connection overrides these for subscriptions.
 
     def is_subscribed(self, uri: str) -> bool:
         """Whether the peer subscribed to a resource."""
@@ -475,10 +466,6 @@ class Connection:
         """End all subscription streams; returns the messages to send."""
         return []
 
-    def is_open(self, identifier: RequestId) -> bool:
-        """Whether a request of the peer with this id has no response yet."""
-        return identifier in self._state.inbound
-
     def request_lost(self, identifier: RequestId, error: McpError) -> list[Event]:
         """The transport reports that a request of this side gets no response, and the error."""
         if self._state.outbound.pop(identifier) is None:
@@ -491,7 +478,6 @@ class Connection:
         return self._state.outbound.drain()
 
     def _notify_progress(self, params: Mapping[str, Any]) -> list[OutgoingMessage]:
-        """Report progress of the request with the token in some params."""
         token = params.get(PROGRESS_TOKEN)
         for identifier, request in self._state.inbound.items():
             own = request.progress_token
@@ -507,11 +493,9 @@ class Connection:
         return decoder(method.result)
 
     def receive(self, data: bytes, now: float = 0.0) -> list[Event]:
-        """Receive one message, or a batch of messages in a revision with batches.
+        """Receive one message without frame, or a batch in a revision with batches.
 
-        Args:
-            data: The whole message, without frame.
-            now: The current time, on the clock that `request` was given.
+        `now` is the current time, on the clock that `request` was given.
         """
         session = self._state.session
         batching = session is not None and session.revision.batching and jsonrpc.is_batch(data)
@@ -522,20 +506,24 @@ class Connection:
             messages = jsonrpc.parse_batch(data)
         else:
             return self.receive_message(jsonrpc.parse(data), now)
-        if batching:
-            return self.receive_batch(messages, now)
-        return self.receive_message(messages[0], now)
+        return (
+            self.receive_batch(messages, now)
+            if batching
+            else self.receive_message(messages[0], now)
+        )
 
     def receive_batch(self, messages: Sequence[jsonrpc.Message], now: float = 0.0) -> list[Event]:
-        """Receive the parsed messages of a batch."""
-        return [event for each in messages for event in self._receive_from_batch(each, now)]
-
-    def _receive_from_batch(self, message: jsonrpc.Message, now: float) -> list[Event]:
-        """Receive one message of a batch, in which `initialize` is not allowed."""
-        if isinstance(message, jsonrpc.Request) and message.method == INITIALIZE:
-            error = InvalidRequestError("initialize: expected a message of its own, got a batch")
-            return [self._refuse(message.id, error, self._state.revision)]
-        return self.receive_message(message, now)
+        """Receive the parsed messages of a batch, in which `initialize` is not allowed."""
+        events: list[Event] = []
+        for each in messages:
+            if isinstance(each, jsonrpc.Request) and each.method == INITIALIZE:
+                error = InvalidRequestError(
+                    "initialize: expected a message of its own, got a batch"
+                )
+                events.append(_refusal(each.id, error, self._state.revision))
+            else:
+                events += self.receive_message(each, now)
+        return events
 
     def unreadable(self, error: ProtocolError) -> list[Event]:
         """Receive a frame that could not be read as a message."""
@@ -592,29 +580,22 @@ class Connection:
         except ProtocolError as error:
             reason = error
         self._drop(event.id)
-        return [self._refuse(event.id, reason, event.revision)]
+        return [_refusal(event.id, reason, event.revision)]
 
     def refuse(self, message: jsonrpc.Request, error: ProtocolError) -> Send:
         """The refusal of a request that `read_request` refused."""
-        return self._refuse(message.id, error, self._refusing_revision(message))
-
-    def _refusing_revision(self, message: jsonrpc.Request) -> Revision:
-        """The revision of the refusal: that of the request, as far as it can be told."""
         try:
-            return self._read_metadata(message)[1].revision
+            revision = self._read_metadata(message)[1].revision
         except (ProtocolError, RecursionError):
-            return self._session_revision()
+            revision = self._session_revision()
+        return _refusal(message.id, error, revision)
 
     def _handle_request(self, event: RequestReceived) -> list[Event]:
         """Respond to a request that the connection handles itself; pass on any other."""
         return self._answer(event) if event.method.name == PING else [event]
 
     def _read_metadata(self, message: jsonrpc.Request) -> tuple[Mapping[str, Any], RequestMetadata]:
-        """The `_meta` of a request, and its metadata.
-
-        Raises:
-            ProtocolError: `_meta` is malformed, or the request is not allowed now.
-        """
+        """The `_meta` of a request, and its metadata; refuses what is not allowed now."""
         return read_meta(message.params), self._session_metadata(message.method)
 
     def _session_metadata(self, method: str) -> RequestMetadata:
@@ -631,7 +612,7 @@ class Connection:
             event.method,
             event.revision,
             event.params,
-            None if token is None else read_id(token),
+            None if token is None else jsonrpc.read_id(token),
             stated.log_level,
             stated.peer_capabilities,
         )
@@ -646,37 +627,23 @@ class Connection:
         return (self._handshakes or self._state.revisions).newest()
 
     def _decode_request(
-        self,
-        message: jsonrpc.Request,
-        meta: Mapping[str, Any],
-        stated: RequestMetadata,
+        self, message: jsonrpc.Request, meta: Mapping[str, Any], stated: RequestMetadata
     ) -> RequestReceived:
-        """Decode the params of a request by its row in the method table.
-
-        Raises:
-            MethodNotFoundError: Unknown request, or its capability was not declared.
-            InvalidParamsError: The params do not fit the method.
-        """
-        state, session, revision = self._state, self._state.session, stated.revision
-        in_session = False
-        if session is not None and stated is session.metadata:
-            in_session, method = True, session.admitted.get(message.method)
-        else:
-            method = self._declared_row(revision, message.method)
+        """Decode the params of a request by its row in the method table."""
+        session, revision, name = self._state.session, stated.revision, message.method
+        in_session = session is not None and stated is session.metadata
+        method = session.admitted.get(name) if session and in_session else None
         if method is None:
-            method = state.inbound_method(revision, message.method)
-            if method is None or not self._has_declared(method, revision):
-                text = ""
-                if method and session and session.lacks and needs_session(method.capability):
-                    text = f"{method.name}: needs {session.lacks}"
-                raise MethodNotFoundError(message.method, text)
-            has_room = session is not None and len(session.admitted) < _MOST_ADMITTED
+            method = self._declared_row(revision, name)
+            if method is None:
+                raise self._undeclared_error(revision, name)
+            has_room = session is not None and len(session.admitted) < MOST_ADMITTED
             if session and in_session and session.state is State.READY and has_room:
-                session.admitted[message.method] = method
+                session.admitted[name] = method
         return RequestReceived(
             message.id,
             method,
-            _decode_params(method, message.params),
+            decode_params(method, message.params),
             message.params,
             meta,
             revision,
@@ -685,23 +652,18 @@ class Connection:
         )
 
     def _declared_row(self, revision: Revision, name: str) -> Method | None:
-        """The row of a request that was declared before, in this description; else `None`."""
-        description = self._state.describe(revision)
-        if description is not self._described:
-            self._described, self._rows = description, {}
-        method = self._rows.get(name)
-        if method is None:
-            method = self._state.inbound_method(revision, name)
-            if method is None or not self._has_declared(method, revision):
-                return None
-            if len(self._rows) < _MOST_ADMITTED:
-                self._rows[name] = method
-        return method
+        """The row of a request, if this side declared the capability that it belongs to."""
+        method = self._state.inbound_method(revision, name)
+        if method is None or not method.capability:
+            return method
+        own = self._state.own_capabilities(revision)
+        return method if is_declared(own, method.capability) else None
 
-    def _has_declared(self, method: Method, revision: Revision) -> bool:
-        """Whether this side declared the capability that a received request belongs to."""
-        path = method.capability
-        return not path or is_declared(self._state.own_capabilities(revision), path)
+    def _undeclared_error(self, revision: Revision, name: str) -> MethodNotFoundError:
+        method, session = self._state.inbound_method(revision, name), self._state.session
+        if method and session and session.lacks and needs_session(method.capability):
+            return MethodNotFoundError(name, f"{name}: needs {session.lacks}")
+        return MethodNotFoundError(name)
 
     def _receive_notification(self, message: jsonrpc.Notification, now: float) -> list[Event]:
         revision = self._state.revision
@@ -712,7 +674,7 @@ class Connection:
             return [Ignored(f"unknown notification {safe_text(message.method)}")]
         try:
             meta = read_meta(message.params)
-            params = _decode_params(method, message.params)
+            params = decode_params(method, message.params)
         except ProtocolError as error:
             return [Ignored(f"{message.method}: {error.message}")]
         stream = meta.get(revision.facts.meta.subscription_id or "")
@@ -728,7 +690,6 @@ class Connection:
         return True
 
     def _may_belong_to(self, stream: Any) -> bool:
-        """Whether a notification may belong to a subscription stream of an id."""
         return True
 
     def _handle_notification(self, event: NotificationReceived) -> list[Event]:
@@ -751,7 +712,7 @@ class Connection:
             return [ResponseReceived(message.id, None, message.result)]
         try:
             result = self.result_decoder(request.method)(message.result)
-            _check_result_type(request, result)
+            check_result_type(request, result)
         except UNREADABLE as error:
             failure = RemoteProtocolError(f"{request.method.name}: result: {error_text(error)}")
             return [RequestFailed(message.id, failure)]
@@ -798,18 +759,13 @@ class Connection:
         if message.response and (message.id is None or not message.answerable):
             events = self._receive_stray(message.id, message.error.message)
         if message.answerable and not self._is_noise(message):
-            refusal = self._refuse(message.id, message.error, self._state.revision)
+            refusal = _refusal(message.id, message.error, self._state.revision)
             events = [*(each for each in events if not isinstance(each, Ignored)), refusal]
         return events
 
     def _is_noise(self, message: jsonrpc.InvalidMessage) -> bool:
         """Whether an invalid message is dropped without a response."""
         return False
-
-    def _refuse(
-        self, identifier: RequestId | None, error: ProtocolError, revision: Revision
-    ) -> Send:
-        return Send(error_response(identifier, error, revision))
 
     def _answer(self, event: RequestReceived, result: Any = None) -> list[Event]:
         message: OutgoingMessage | None
@@ -841,32 +797,5 @@ class Connection:
         return [ProgressReceived(params.progress_token, params.progress, params.total, message)]
 
 
-def _decode_params(method: Method, params: Raw | None) -> Any:
-    """Decode params; absent optional params decode like `{}`."""
-    if params is None and method.params_required:
-        raise InvalidParamsError(f"{method.name}: expected params, got nothing")
-    if method.params is None:
-        return None
-    try:
-        return method.decode_params(b"{}" if params is None else params)
-    except UNREADABLE as error:
-        raise InvalidParamsError(f"{method.name}: params: {error_text(error)}") from None
-
-
-def _check_result_type(request: OutboundRequest, result: Any) -> None:
-    """Check that `resultType` has a value that this side supports, or is absent (in a draft)."""
-    known = () if request.method.result is Any else request.revision.result_types
-    got = getattr(result, "result_type", None)
-    if known and got is not None and got not in known:
-        added = request.method.facts.extension_results
-        if added and any(base.__name__ in added for base in type(result).__mro__):
-            return
-        expected = ", ".join(sorted(known))
-        raise RemoteProtocolError(
-            f"{request.method.name}: resultType: expected one of {expected}, got {safe_repr(got)}"
-        )
-
-
-def _is_finite(value: object) -> bool:
-    """Whether a value is a number that JSON can express."""
-    return isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+def _refusal(identifier: RequestId | None, error: ProtocolError, revision: Revision) -> Send:
+    return Send(error_response(identifier, error, revision))

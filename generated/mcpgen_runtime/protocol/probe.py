@@ -15,8 +15,7 @@ from collections.abc import Callable
 
 from ..errors import McpError
 from ..facts import Lifecycle, Revision, Revisions
-from .client_connection import Step, newest_common
-from .initialization import Initialization
+from .initialization import Initialization, Step, newest_common
 from .lifecycle import Description
 from .server_discovery import ServerDiscovery
 

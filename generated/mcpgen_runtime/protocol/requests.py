@@ -24,6 +24,7 @@ from msgspec import UNSET, Raw
 from .._structs import encode_finite
 from .._wire import (
     STRUCTS,
+    UNREADABLE,
     UNWRITABLE,
     ValidationError,
     convert,
@@ -36,10 +37,12 @@ from ..errors import (
     INTERNAL_ERROR,
     HeaderMismatchError,
     InternalError,
+    InvalidParamsError,
     LocalProtocolError,
     MethodNotFoundError,
     MissingCapabilityError,
     ProtocolError,
+    RemoteProtocolError,
     ResourceNotFoundError,
 )
 from ..facts import Lifecycle, Method, Revision, Revisions, Role, other
@@ -364,6 +367,32 @@ def check_params(method: Method, params: Any) -> None:
     """
     if method.params is not None and (method.params_required or params is not UNSET):
         method.decode_params(b"{}" if params is UNSET else encode(params))
+
+
+def decode_params(method: Method, params: Raw | None) -> Any:
+    """Decode params; absent optional params decode like `{}`."""
+    if params is None and method.params_required:
+        raise InvalidParamsError(f"{method.name}: expected params, got nothing")
+    if method.params is None:
+        return None
+    try:
+        return method.decode_params(b"{}" if params is None else params)
+    except UNREADABLE as error:
+        raise InvalidParamsError(f"{method.name}: params: {error_text(error)}") from None
+
+
+def check_result_type(request: OutboundRequest, result: Any) -> None:
+    """Check that `resultType` has a value that this side supports, or is absent (in a draft)."""
+    known = () if request.method.result is Any else request.revision.result_types
+    got = getattr(result, "result_type", None)
+    if known and got is not None and got not in known:
+        added = request.method.facts.extension_results
+        if added and any(base.__name__ in added for base in type(result).__mro__):
+            return
+        expected = ", ".join(sorted(known))
+        raise RemoteProtocolError(
+            f"{request.method.name}: resultType: expected one of {expected}, got {safe_repr(got)}"
+        )
 
 
 def encode_response(identifier: RequestId, result: Any, method: Method) -> bytes:

@@ -397,15 +397,16 @@ def lines_of(key: str, names: Iterable[str]) -> tuple[str, ...]:
     return (*(f"{line} " for line in lines[:-1]), *lines[-1:])
 
 
-def imports_of(module: str, names: Iterable[str]) -> list[str]:
-    """The names of imports from a module that re-export them, each as long as a line allows."""
-    lines: list[str] = []
+def imports_of(module: str, names: Iterable[str]) -> list[list[str]]:
+    """The names of imports from a module that re-export them, as many as fit a line each."""
+    lines: list[list[str]] = []
+    width = WIDTH
     for name in names:
-        alias = f"{name} as {name}"
-        if lines and len(f"from {module} import {lines[-1]}, {alias}") <= WIDTH:
-            lines[-1] = f"{lines[-1]}, {alias}"
-        else:
-            lines.append(alias)
+        width += len(f", {name} as {name}")
+        if width > WIDTH:
+            lines.append([])
+            width = len(f"from {module} import {name} as {name}")
+        lines[-1].append(name)
     return lines
 
 

@@ -383,7 +383,7 @@ class PackageSpec:
         return {module: exports.lines_of(module, names) for module, names in self.homes.items()}
 
     @property
-    def name_imports(self) -> tuple[tuple[str, str], ...]:
+    def name_imports(self) -> tuple[tuple[str, list[str]], ...]:
         """The imports of the stub: modules, each with names that fit one line."""
         return tuple(
             (module, line)

@@ -6,16 +6,15 @@ The steps are listed in `states`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec import Raw
 
-from .._wire import UNSET, ValidationError, convert, error_text, is_object
+from .._wire import convert, error_text
 from ..channel import OutgoingMessage, RequestId
 from ..errors import (
     McpError,
-    RemoteError,
     RemoteProtocolError,
     RequestCancelledError,
     TransportError,
@@ -34,42 +33,12 @@ from .connection import (
     ResponseReceived,
     Send,
 )
+from .initialization import Step
 from .lifecycle import Description, Session, with_extensions
+from .negotiation import first_step
 from .requests import ConnectionState, OutboundRequest, notification
 from .results import result_decoder
 from .states import INITIALIZE, INITIALIZED
-
-
-class Step(Protocol):
-    """One request of version negotiation, and the steps that may follow.
-
-    Attributes:
-        method: The wire name of the request.
-        revision: The revision that the request is written in.
-    """
-
-    method: str
-    revision: Revision
-
-    def params(self) -> Mapping[str, Any]:
-        """The params of the request."""
-        ...
-
-    def receive_result(self, result: Any, raw: Raw) -> Session | Step:
-        """The session that a result opens, or the next step.
-
-        Raises:
-            RevisionError: No revision in common.
-        """
-        ...
-
-    def receive_error(self, error: McpError | None) -> Step:
-        """The next step after an error, or after no response (`None`).
-
-        Raises:
-            McpError: There is none: the error itself, or a `RevisionError`.
-        """
-        ...
 
 
 class ClientConnection(Connection):
@@ -112,8 +81,6 @@ class ClientConnection(Connection):
 
     def open(self) -> OutgoingMessage:
         """The first message of a session; `Opened` or `OpenFailed` follows."""
-        from .negotiation import first_step  # its steps import this module
-
         self.first_step = first_step(self._state.revisions, self._state.describe)
         return self._begin(self.first_step)
 
@@ -248,26 +215,3 @@ class ClientConnection(Connection):
             error = RequestCancelledError("the server ended the subscription")
             return [RequestFailed(identifier, error)]
         return super()._handle_cancelled(event)
-
-
-def newest_common(
-    own: Revisions, offered: tuple[str, ...], tried: Collection[str] = ()
-) -> Revision | None:
-    """The newest revision that both sides support, and that was not tried yet."""
-    common = [name for name in own if name in offered and name not in tried]
-    return own[max(common)] if common else None
-
-
-def named_revisions(error: McpError | None) -> tuple[str, ...]:
-    """The supported revisions that an error of the server lists; none if it has no such list."""
-    data = error.data if isinstance(error, RemoteError) else None
-    try:
-        return tuple(convert(data.get("supported") if is_object(data) else None, list[str]))
-    except ValidationError:
-        return ()
-
-
-def optional_member(value: Any, name: str) -> Any:
-    """A member by its Python name; `None` if it is absent or the type does not have it."""
-    member = getattr(value, name, None)
-    return None if member is UNSET else member

@@ -1,21 +1,52 @@
-"""Version negotiation by `initialize`, the only step of a client whose revisions have a handshake.
+"""The steps of version negotiation, and `initialize`, the only one of clients with a handshake.
 
 Source: basic/lifecycle (to 2025-11-25).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Protocol
 
 from msgspec import Raw
 
-from .._wire import to_builtins
-from ..errors import McpError, RemoteProtocolError, RevisionError
+from .._wire import UNSET, ValidationError, convert, is_object, to_builtins
+from ..errors import McpError, RemoteError, RemoteProtocolError, RevisionError
 from ..facts import Revision, Revisions
-from .client_connection import named_revisions, newest_common, optional_member
 from .lifecycle import Description, Session, sent_capabilities
 from .states import INITIALIZE
+
+
+class Step(Protocol):
+    """One request of version negotiation, and the steps that may follow.
+
+    Attributes:
+        method: The wire name of the request.
+        revision: The revision that the request is written in.
+    """
+
+    method: str
+    revision: Revision
+
+    def params(self) -> Mapping[str, Any]:
+        """The params of the request."""
+        ...
+
+    def receive_result(self, result: Any, raw: Raw) -> Session | Step:
+        """The session that a result opens, or the next step.
+
+        Raises:
+            RevisionError: No revision in common.
+        """
+        ...
+
+    def receive_error(self, error: McpError | None) -> Step:
+        """The next step after an error, or after no response (`None`).
+
+        Raises:
+            McpError: There is none: the error itself, or a `RevisionError`.
+        """
+        ...
 
 
 class Initialization:
@@ -85,3 +116,26 @@ class Initialization:
             raise RevisionError(text, tuple(self._revisions), offered) from error
         self.revision = revision
         return self
+
+
+def newest_common(
+    own: Revisions, offered: tuple[str, ...], tried: Collection[str] = ()
+) -> Revision | None:
+    """The newest revision that both sides support, and that was not tried yet."""
+    common = [name for name in own if name in offered and name not in tried]
+    return own[max(common)] if common else None
+
+
+def named_revisions(error: McpError | None) -> tuple[str, ...]:
+    """The supported revisions that an error of the server lists; none if it has no such list."""
+    data = error.data if isinstance(error, RemoteError) else None
+    try:
+        return tuple(convert(data.get("supported") if is_object(data) else None, list[str]))
+    except ValidationError:
+        return ()
+
+
+def optional_member(value: Any, name: str) -> Any:
+    """A member by its Python name; `None` if it is absent or the type does not have it."""
+    member = getattr(value, name, None)
+    return None if member is UNSET else member

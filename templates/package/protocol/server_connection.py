@@ -40,7 +40,7 @@ from ..errors import (
 from ..facts import Lifecycle, Method, Revision, Revisions, members_of, meta_name
 from ..foreign_text import SHOWN_TEXT, safe_repr, safe_text
 from . import jsonrpc
-from .connection import Connection, Event, RequestReceived, Send
+from .connection import MOST_ADMITTED, Connection, Event, RequestReceived, Send
 from .handshake import SERVER_INFO, HandshakeConnection, check_subscriptions
 from .lifecycle import (
     Admit,
@@ -298,6 +298,8 @@ class ServerConnection(HandshakeConnection):
         meta = meta or ServerMeta(revisions)
         super().__init__(ConnectionState("server", revisions, describe, extensions or {}))
         self._streams = SubscriptionStreams()
+        self._described: Description | None = None
+        self._rows: dict[str, Method] = {}
         self._meta = meta
         self._reader = meta.reader
         self._admit = admit
@@ -340,6 +342,18 @@ class ServerConnection(HandshakeConnection):
         return encode_result(
             identifier, result, request.method, revision, request.peer_capabilities, *own
         )
+
+    def _declared_row(self, revision: Revision, name: str) -> Method | None:
+        """The row of a request; those without session are kept until the description changes."""
+        if revision.lifecycle is Lifecycle.HANDSHAKE:
+            return super()._declared_row(revision, name)
+        description = self._state.describe(revision)
+        if description is not self._described:
+            self._described, self._rows = description, {}
+        method = self._rows.get(name) or super()._declared_row(revision, name)
+        if method is not None and len(self._rows) < MOST_ADMITTED:
+            self._rows[name] = method
+        return method
 
     def _is_of_session(self, meta: Mapping[str, Any]) -> bool:
         return not self._reader.is_stated(meta)

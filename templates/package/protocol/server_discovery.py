@@ -22,7 +22,7 @@ from ..errors import (
     refusal_of,
 )
 from ..facts import Revision, Revisions
-from .client_connection import Step, named_revisions, newest_common, optional_member
+from .initialization import Step, named_revisions, newest_common, optional_member
 from .lifecycle import Description, Session, sent_capabilities
 from .states import DISCOVER
 

@@ -19,7 +19,7 @@ from mcpgen_runtime.errors import (
     RevisionError,
 )
 from mcpgen_runtime.facts import Lifecycle
-from mcpgen_runtime.protocol.client_connection import Step
+from mcpgen_runtime.protocol.initialization import Step
 from mcpgen_runtime.protocol.negotiation import first_step
 from mcpgen_runtime.protocol.results import drop_malformed_members, result_decoder
 from mcpgen_runtime.revisions import REVISIONS

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 
 from mcpgen_runtime._wire import ValidationError, to_builtins
 from mcpgen_runtime.errors import InternalError
-from mcpgen_runtime.protocol.lifecycle import optional_member
+from mcpgen_runtime.protocol.initialization import optional_member
 from mcpgen_runtime.r2026_07_28.models import CallToolResult, TextContent
 from mcpgen_runtime.revisions import REVISIONS
 from mcpgen_runtime.server.toolkit.content import as_tool_result
