@@ -253,7 +253,7 @@ def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
     assert (server.returncode, stderr) == (0, b"")
 
 
-def test_a_channel_over_standard_streams_has_the_name_of_the_transport(backend: str) -> None:
+def test_a_channel_over_standard_streams_is_named_stdio(backend: str) -> None:
     done = run(argv(backend, during="print(channel.transport)"), b"1\n")
     assert (done.stdout, done.stderr) == (b"1\n", b"stdio\n")
 
