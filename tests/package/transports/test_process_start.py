@@ -148,7 +148,7 @@ async def test_the_end_of_a_server_that_has_spoken_is_shown_safely() -> None:
     assert len(text) < 2000
 
 
-@pytest.mark.parametrize("left", range(5))
+@pytest.mark.parametrize("left", range(3))
 async def test_standard_streams_that_cannot_be_taken_are_left_alone(
     few_descriptors: Callable[[int], None], left: int
 ) -> None:

@@ -253,6 +253,11 @@ def test_a_person_at_a_terminal_can_speak_to_a_server(backend: str) -> None:
     assert (server.returncode, stderr) == (0, b"")
 
 
+def test_a_channel_over_standard_streams_is_named_stdio(backend: str) -> None:
+    done = run(argv(backend, during="print(channel.transport)"), b"1\n")
+    assert (done.stdout, done.stderr) == (b"1\n", b"stdio\n")
+
+
 @pytest.mark.parametrize("closed", ["<&-", ">&-"])
 def test_a_process_without_a_standard_stream_says_so(backend: str, closed: str) -> None:
     done = run(["sh", "-c", f'exec "$@" {closed}', "sh", *argv(backend)], b"")
