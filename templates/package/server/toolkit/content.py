@@ -27,14 +27,15 @@ from ..._wire import (
     StructType,
     convert,
     encode,
+    fields,
     is_many,
     is_object,
+    structs_in,
     tag_of,
     to_builtins,
 )
 from ...facts import MergedClass, python_names
 from ...foreign_text import safe_repr, safe_text
-from .revision_types import field_type, structs_in
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]
@@ -548,3 +549,34 @@ def _check_base64(data: Any) -> None:
         binascii.a2b_base64(data, strict_mode=True)
     except (binascii.Error, ValueError, TypeError) as error:
         raise ValueError(f"data: expected base64, got {str(data)[:40]!r}") from error
+
+
+def field_type(struct: StructType, wire_name: str) -> Any:
+    """Type of the field with this wire name, or `None` if the Struct has no such field."""
+    for field in fields(struct):
+        if field.encode_name == wire_name:
+            return field.type
+    return None
+
+
+def requires(struct: StructType, wire_name: str) -> bool:
+    """Whether a Struct has a required field with this wire name."""
+    return any(field.required and field.encode_name == wire_name for field in fields(struct))
+
+
+def struct_with(annotation: Any, wire_name: str) -> StructType:
+    """The first Struct of a type that has this field.
+
+    Raises:
+        LookupError: No Struct has it.
+    """
+    for struct in structs_in(annotation):
+        if field_type(struct, wire_name) is not None:
+            return struct
+    raise LookupError(f"no member of {annotation!r} has the field {wire_name!r}")
+
+
+def content_types(annotation: Any) -> dict[str, StructType]:
+    """The content blocks that a type admits, by their `type` on the wire; empty for any value."""
+    tagged = ((tag_of(struct), struct) for struct in structs_in(annotation))
+    return {tag[1]: struct for tag, struct in tagged if tag is not None}
