@@ -475,17 +475,20 @@ def is_content(value: object) -> bool:
     return isinstance(value, STRUCTS) and is_content_type(type(value))
 
 
-def is_content_type(kind: Any) -> bool:
-    """Whether the instances of a class are blocks of content."""
+def _struct_of(kind: Any) -> StructType | None:
+    """A class of messages, the newest one of a merged class; `None` for any other type."""
     if isinstance(kind, MergedClass):
         kind = next(kind.structs(), None)
-    if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
-        return False
-    if kind in _BLOCKS:
-        return True
-    if not issubclass(kind, Struct) or (tag := tag_of(kind)) is None:
-        return False
-    return tag in _BLOCK_TAGS or _is_block_of_schema(kind)
+    return kind if isinstance(kind, type) and issubclass(kind, STRUCTS) else None
+
+
+def is_content_type(kind: Any) -> bool:
+    """Whether the instances of a class are blocks of content."""
+    struct = _struct_of(kind)
+    if struct is None or struct in _BLOCKS:
+        return struct is not None
+    tag = tag_of(struct) if issubclass(struct, Struct) else None
+    return tag is not None and (tag in _BLOCK_TAGS or _is_block_of_schema(struct))
 
 
 @cache
@@ -502,11 +505,10 @@ def is_model(value: object, *members: str) -> bool:
 
 def is_tool_result_type(kind: Any) -> bool:
     """Whether a type is that of complete results: `ToolResult`, or a generated `CallToolResult`."""
-    if isinstance(kind, MergedClass):
-        kind = next(kind.structs(), None)
-    if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
-        return False
-    return kind is ToolResult or (issubclass(kind, Struct) and "isError" in python_names(kind))
+    struct = _struct_of(kind)
+    if struct is None or struct is ToolResult:
+        return struct is not None
+    return issubclass(struct, Struct) and "isError" in python_names(struct)
 
 
 def as_tool_result(value: object) -> ToolResult | None:
