@@ -12,7 +12,7 @@ from msgspec import UNSET
 from mcpgen_runtime._wire import ValidationError, to_builtins
 from mcpgen_runtime.json_schema import Deadline
 from mcpgen_runtime.revisions import REVISIONS
-from mcpgen_runtime.server.toolkit import output_conversion, revision_types
+from mcpgen_runtime.server.toolkit import content, output_conversion
 from mcpgen_runtime.server.toolkit.content import Annotations, Image, Text, ToolResult
 from package.wire import ALL, facts
 from requirements import EVERY_REVISION
@@ -144,4 +144,4 @@ def test_annotations_of_a_block_are_held_against_the_revision(revision: str) -> 
 
 def test_a_type_that_is_no_result_has_no_shape() -> None:
     with pytest.raises(LookupError, match="has the field 'content'"):
-        revision_types.struct_with(Annotated[int, "no struct"], "content")
+        content.struct_with(Annotated[int, "no struct"], "content")
