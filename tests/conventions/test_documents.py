@@ -251,6 +251,7 @@ CALLED: dict[str, Callable[..., Any]] = {
 }
 OPTIONS = {field.name for field in dataclasses.fields(mcpgen_runtime.ServerHttpSettings)}
 OPTIONS |= ServerOptions.__optional_keys__ | ConnectOptions.__optional_keys__
+OPTIONS |= testing.PairOptions.__optional_keys__
 
 
 def calls_in(source: str) -> Iterator[ast.Call]:

@@ -30,7 +30,7 @@ TABLES = {
     "absence.py": "for errors: names of other SDKs, in packages with `migration`, and types",
     "__init__.py.jinja": "the module of a public name, when the name is first used",
     "client/configuration.py": "the client of several servers, which few packages have",
-    "client/connect.py": "the client of the revision that `connect` names",
+    "client/async_client.py.jinja": "the client of the revision that `connect` names",
     "merged_models.py": "the models of each revision, as types are first used",
     "revisions.py.jinja": "the methods of a revision, when it is first negotiated",
     "server/commands/serve_command.py": "the module of the user that a command line names",

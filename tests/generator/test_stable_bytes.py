@@ -18,6 +18,7 @@ OF_SOME = (
     *("server/asgi/", "transports/http/", "protocol/param_headers", "client/tool_param_headers"),
     *("protocol/server_connection", "protocol/server_discovery", "protocol/subscriptions"),
     *(
+        "client/input_rounds",
         "client/response_cache",
         "client/served_tasks",
         "client/task_requests",

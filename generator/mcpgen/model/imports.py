@@ -163,8 +163,9 @@ def _imports(used: set[str]) -> Imports:
 
 
 def _names_of_calls(messages: Messages) -> Iterator[str]:
-    for call in (*messages.requests, *messages.notifications):
+    if messages.requests:
         yield "Any"
+    for call in (*messages.requests, *messages.notifications):
         for argument in call.arguments:
             yield from names_in(argument.type)
             if argument.nullable and not argument.required:

@@ -1,10 +1,8 @@
-"""Checks of handler names, and errors for methods that a revision lacks.
+"""Checks of handler names, before a session is opened, and errors for absent methods.
 
-Handlers are checked before a session is opened.
-
-A handler is looked up by its name, and called with the params and the context. A method with
-another name would never be called, and a method with other parameters would fail when the server
-sends a request. A class of handlers may also have helper methods, data and callable objects.
+A method of a class of handlers with another name would never be called, and one with other
+parameters would fail when the server sends a request. A class of handlers may also have helper
+methods, data and callable objects.
 """
 
 from __future__ import annotations
@@ -42,7 +40,13 @@ def check_handlers(handlers: object) -> None:
         )
     if not isinstance(handlers, HandlersBase):
         return
-    names = _handler_names(handlers)
+    names = [
+        name
+        for owner in type(handlers).__mro__
+        if "mcp_stubs" in vars(owner)
+        for name, value in vars(owner).items()
+        if inspect.isfunction(value) and not name.startswith("_") and name != "mcp_handler"
+    ]
     own = dict(_own_functions(handlers))
     place = f"handlers: {type(handlers).__name__}"
     for name, function in own.items():
@@ -55,18 +59,6 @@ def check_handlers(handlers: object) -> None:
         right = None if name in names else _meant_name(name, function, names)
         if right is not None and right not in own:
             raise TypeError(f"{place}.{name} is no handler: write {right}{_ARGUMENTS}")
-
-
-def _handler_names(handlers: HandlersBase) -> list[str]:
-    """The names of all handlers that a class may have."""
-    names = (
-        name
-        for owner in type(handlers).__mro__
-        if "mcp_stubs" in vars(owner)
-        for name, value in vars(owner).items()
-        if inspect.isfunction(value) and not name.startswith("_")
-    )
-    return [name for name in dict.fromkeys(names) if name != "mcp_handler"]
 
 
 def _own_functions(handlers: HandlersBase) -> Iterator[tuple[str, Any]]:
@@ -107,7 +99,7 @@ def _accepts_arguments(function: Any, count: int) -> bool:
 
 def _meant_name(name: str, function: Any, names: list[str]) -> str | None:
     """The handler name that was probably meant; `None` if the method is a helper."""
-    plain = _AFFIXES.sub("", _INNER_CAPITAL.sub("_", name).lower())
+    plain = _AFFIXES.sub("", _snake_case(name))
     right = _other_names().get(plain, plain)
     if right in names and (_accepts_arguments(function, 1) or _accepts_arguments(function, 2)):
         return right
@@ -121,13 +113,13 @@ def _other_names() -> Mapping[str, str]:
     for revision in REVISIONS.values():
         for method in (*revision.server_requests.values(), *revision.input_requests.values()):
             words = (method.name, *method.capability[:1])
-            others |= {_normalize_name(word): method.python_name for word in words}
+            others |= {_snake_case(word): method.python_name for word in words}
         for method in revision.server_notifications.values():
-            others[_normalize_name(method.name.removeprefix("notifications/"))] = method.python_name
+            others[_snake_case(method.name.removeprefix("notifications/"))] = method.python_name
     return others
 
 
-def _normalize_name(word: str) -> str:
+def _snake_case(word: str) -> str:
     return _INNER_CAPITAL.sub("_", word).replace("/", "_").lower()
 
 
@@ -143,8 +135,6 @@ _INSTEAD: Mapping[str, str] = {
 
 _BY_ITSELF = frozenset({"initialize", "notifications/cancelled", "notifications/initialized"})
 """Messages that a client sends by itself; `sdk_names` has the advice for these."""
-
-_hump = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def absent_method(revision: Revision, method: str) -> AbsentMethodError:
@@ -183,7 +173,7 @@ def _has(revision: Revision, method: str) -> bool:
 def _python_names() -> Iterator[tuple[str, str]]:
     """Wire name and Python name of all messages of all revisions."""
     for wire in _INSTEAD:  # also in a package whose only revision lacks them
-        yield wire, _hump.sub("_", wire.rpartition("/")[2]).lower()
+        yield wire, _snake_case(wire.rpartition("/")[2])
     for revision in REVISIONS.values():
         rows: tuple[Method, ...] = (
             *revision.client_requests.values(),
