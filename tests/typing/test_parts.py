@@ -35,7 +35,11 @@ from mcpgen.render.closure import imported_files
 pytestmark = [pytest.mark.typing, pytest.mark.timeout(900)]
 
 ALL, NONE = ("all",), ("none",)
-DEFAULTS = tuple(each.name for each in FEATURES if each.is_default)
+OF_SERVERS = tuple(
+    each.name
+    for each in FEATURES
+    if (each.is_default or each.was_default) and each.parts == {"server"}
+)
 SOME = ("auth", "sync", "mount", "inspector", "elicitation", "direct", "methods", "reload")
 OTHERS = ("groups", "proxy", "openapi", "telemetry", "restart", "migration", "dependencies")
 CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
@@ -45,7 +49,7 @@ CHOICES: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
     ("client", "http", (MIDDLE,), "", NONE),
     ("server", "stdio", (LAST_WITH_SESSIONS,), "", NONE),
     ("all", "all", (OLDEST, NEWEST), "", ()),
-    *(("server", "stdio", (NEWEST,), "", ("none", name)) for name in DEFAULTS),
+    *(("server", "stdio", (NEWEST,), "", ("none", name)) for name in OF_SERVERS),
     ("server", "http", (OLDEST, MIDDLE), "", ("none", "auth", "mount")),
 )
 PACKAGES = {f"package{number}": choice for number, choice in enumerate(CHOICES)}
