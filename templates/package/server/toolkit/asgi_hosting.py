@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from ..asgi.app import AsgiApplication
     from ..asgi.chosen_http import ServerHttpOptions
-    from ..asgi.uvicorn_adapter import Address
     from ..asgi.request import OtherPaths
+    from ..asgi.uvicorn_adapter import Address
 
 OVER_HTTP = ("http", "streamable-http")
 """The names of the transport."""
