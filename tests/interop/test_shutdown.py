@@ -19,8 +19,11 @@ pytestmark = pytest.mark.interop
 
 APP = "interop.ending_apps:lasting"
 HOSTS = {
-    "uvicorn": ("uvicorn", "--port", "{port}", APP),
-    "gunicorn": ("gunicorn", "-k", "uvicorn_worker.UvicornWorker", "-b", "127.0.0.1:{port}", APP),
+    "uvicorn": ("uvicorn", "--timeout-graceful-shutdown", "1", "--port", "{port}", APP),
+    "gunicorn": (
+        *("gunicorn", "-k", "uvicorn_worker.UvicornWorker", "--graceful-timeout", "2"),
+        *("-b", "127.0.0.1:{port}", APP),
+    ),
     "gunicorn's own": (
         *("gunicorn", "-k", "asgi", "--graceful-timeout", "2", "-b", "127.0.0.1:{port}", APP),
     ),

@@ -287,7 +287,6 @@ def test_params_of_another_type_name_no_revision(revision: str, params: str | No
     members = "" if params is None else f',"params":{params}'
     text = f'{{"jsonrpc":"2.0","id":1,"method":"tools/list"{members}}}'
     message, validator = jsonrpc.parse(text.encode()), validator_of()
-    values = validator.values_of(message)
     assert not validator.applies(request_with(), message)
     assert validator.applies(request_with(mcp_protocol_version=revision), message)
 

@@ -93,7 +93,7 @@ def test_a_call_gets_an_error_once_the_time_to_drain_is_over(
         server.says("slow begins")
         _, _, err, took = server.end()
         answer = rest(calling)
-    assert err.endswith("left\n")
+    assert "left\n" in err
     assert took < 5
     drained = host == OURS or revision in PER_REQUEST
     assert answer.startswith(
@@ -130,7 +130,7 @@ def test_a_call_on_the_older_transport_delays_no_shutdown(folder: Path, host: st
         server.says("slow begins")
         _, _, err, took = server.end()
         rest(stream)
-    assert err.endswith("left\n")
+    assert "left\n" in err
     assert took < 5
 
 

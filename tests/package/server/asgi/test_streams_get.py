@@ -373,4 +373,5 @@ async def test_of_streams_whose_clients_left_the_last_four_are_kept() -> None:
             async with http.stream("GET") as stream:
                 pass
             await stream.finished.wait()
+            await anyio.wait_all_tasks_blocked()
             assert len(store) == count
