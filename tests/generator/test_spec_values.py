@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+import documents
 import mcpgen.spec
 from documents import ROOT
 from generator.command_line import run
@@ -183,6 +184,13 @@ def test_a_document_of_another_version_is_refused() -> None:
 def test_no_revision_is_an_error() -> None:
     with pytest.raises(UsageError, match="expected a revision"):
         mcpgen.spec.load()
+
+
+def test_the_program_of_the_page_prints_what_it_shows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    exec(documents.examples()["list_methods.py"], {})
+    assert capsys.readouterr().out == documents.outputs()["list_methods.py"]
 
 
 def export(*words: str) -> Any:
