@@ -379,4 +379,7 @@ def test_the_typed_dicts_of_the_page_are_types(folder: Path) -> None:
     module: Any = SimpleNamespace(**runpy.run_path(str(folder.parent / "out" / path)))
     assert module.Tool.__required_keys__ >= {"name", "inputSchema"}
     assert "CallToolParams" in files[path]
-    assert typing.get_type_hints(module.ListToolsResult, vars(module))["tools"] == list[module.Tool]
+    assert (
+        typing.get_type_hints(module.ListToolsResult, {**vars(module)})["tools"]
+        == list[module.Tool]
+    )

@@ -19,6 +19,7 @@ from generator.command_line import run
 from generator.tiny_package import TINY, tiny_spec
 from mcpgen import schema
 from mcpgen.errors import InputError, UsageError
+from mcpgen.json_types import is_array, is_object
 from mcpgen.schema.structure import resolve
 from mcpgen.spec import SPEC_VERSION, Specification, loading
 
@@ -62,7 +63,7 @@ def test_every_revision_has_the_published_form(whole: Specification) -> None:
     document = json.loads(json.dumps(mcpgen.spec.as_json(whole)))
     form = mcpgen.spec.json_schema()
     jsonschema.Draft202012Validator.check_schema(form)
-    jsonschema.Draft202012Validator(form).validate(document)
+    jsonschema.validate(document, form)
     assert mcpgen.spec.from_json(document) == whole
 
 
@@ -80,9 +81,9 @@ def test_every_definition_of_a_schema_is_a_type(whole: Specification) -> None:
 
 def references(node: Any) -> list[str]:
     """The names in references of a JSON form."""
-    if isinstance(node, list):
+    if is_array(node):
         return [name for each in node for name in references(each)]
-    if not isinstance(node, dict):
+    if not is_object(node):
         return []
     own = [node["name"]] if node.get("kind") == "reference" else []
     own += [node["object_type"]] if node.get("object_type") else []

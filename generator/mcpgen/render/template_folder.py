@@ -258,7 +258,8 @@ class _Folder:
             finalize=finalize,
         )
         environment.filters.update(filters)
-        environment.globals |= {"spec": self._specification, "values": self._settings.values}
+        own: Mapping[str, Any] = {"spec": self._specification, "values": self._settings.values}
+        environment.globals.update(own)
         return environment
 
     def _own_filters(self) -> dict[str, Callable[..., Any]]:
@@ -309,11 +310,10 @@ class _Folder:
         """The files that a template makes."""
         front = self._front_matter(name)
         path = front.path or name.removesuffix(_SUFFIX)
-        loops = {
-            word
-            for placeholder in _PLACEHOLDER.findall(path)
-            for word in _NAME.findall(placeholder)[:1]
-        } | ({front.loop} if front.loop else set())
+        loops: set[str] = {front.loop} if front.loop else set()
+        for placeholder in _PLACEHOLDER.finditer(path):
+            first = _NAME.search(placeholder[1])
+            loops.add(first[0] if first else placeholder[1])
         unknown = sorted(loops.difference(_LOOPS))
         if unknown:
             expected = f"one of {', '.join(_LOOPS)} in braces"
