@@ -298,6 +298,19 @@ def test_an_update_moves_on_to_other_revisions(folder: Path) -> None:
     assert out == {"mine.txt", f"{newest}.txt", rendering.NAME}
 
 
+def test_a_watch_looks_at_templates_and_schemas(folder: Path) -> None:
+    save(folder.parent, **{"draft.json": run("export", NEWEST).out})
+    save(folder, **{"a.txt.jinja": "x"})
+    out = folder.parent / "out"
+    options = rendering.RenderOptions(folder, schemas=(folder.parent / "draft.json",))
+    first = {*rendering.inputs(out, options)}
+    assert first >= {folder.resolve(), (folder.parent / "draft.json").resolve()}
+    assert render("--schema", "draft.json").code == 0
+    assert {*rendering.inputs(out)} == first
+    refused = run("render", "own", "-o", "out", "-r", NEWEST, "--watch", "--json")
+    assert refused.err.endswith("--watch has no end, so it does not go with --json\n")
+
+
 def test_hand_edits_become_a_patch(folder: Path) -> None:
     save(folder, **{"a.txt.jinja": "one\ntwo\nthree\n"})
     assert render().code == 0

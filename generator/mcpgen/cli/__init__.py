@@ -181,6 +181,7 @@ def cli(
       mcpgen check my_protocol/                     is it what mcpgen would write? (for CI)
       mcpgen list                                   the revisions, and what each has
       mcpgen new server weather                     a project: server, tests, CI
+      mcpgen render templates/ -r latest -o out/    templates of your own
       mcpgen                                        what [tool.mcpgen] of pyproject.toml says
     """
     options = {name for name, value in context.params.items() if value}
