@@ -74,7 +74,11 @@ def test_every_definition_of_a_schema_is_a_type(whole: Specification) -> None:
         assert {*definitions} <= {*own}
         for name, node in definitions.items():
             each = revision.types_by_name[name]
-            if each.kind == "object" and "properties" in node:
+            if each.type is not None and each.type.name is not None:
+                each = revision.types_by_name[each.type.name]  # it is equal to another one
+            if "properties" in node:
+                assert each.kind == "object"
+                assert {*node["properties"]} == {member.name for member in each.members}
                 required = {member.name for member in each.required}
                 assert {*node.get("required", ())} == required, f"{revision.name} {name}"
 
@@ -131,6 +135,15 @@ def test_an_open_object_names_the_type_of_what_is_known(whole: Specification) ->
     (meta,) = whole.latest.types_by_name["RequestParams"].members
     assert (meta.name, meta.python_name, meta.required) == ("_meta", "meta", True)
     assert (meta.type.kind, meta.type.object_type) == ("map", "RequestMetaObject")
+
+
+def test_an_object_without_limits_has_its_known_members(whole: Specification) -> None:
+    result = whole.latest.types_by_name["Result"]
+    assert result.is_open
+    assert {member.name for member in result.members} == {"_meta", "resultType"}
+    oldest = whole.revisions[0].types_by_name["Result"]
+    assert (oldest.kind, oldest.is_open) == ("object", True)
+    assert [member.python_name for member in oldest.members] == ["meta"]
 
 
 def test_bounds_and_defaults_are_those_of_schema_and_facts(whole: Specification) -> None:
