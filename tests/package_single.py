@@ -79,6 +79,7 @@ def write_package(mcpgen: str, folder: Path, revision: str) -> set[str]:
     folder.mkdir(parents=True, exist_ok=True)
     printed = run([mcpgen, "--revision", revision, "--features", "sync", "-o", "pkg"], folder)
     for name, text in examples().items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     match = FOR_HTTP.search(printed)
     if match is None:

@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 import yaml
+from jinja2 import Environment
 
 import documents
 import mcpgen_runtime
@@ -70,7 +71,8 @@ NOT_OURS = {
 PROXIES = {"caddyfile", "haproxy", "nginx"}
 """Of what is written for each of these, one block is tested by it."""
 
-LANGUAGES = {"", "console", "json", "python", "text", "toml", "typescript", "yaml", *PROXIES}
+LANGUAGES = {"", "console", "jinja", "json", "python", "text", "toml", "typescript", "yaml"}
+LANGUAGES |= {*PROXIES}
 """Those without a word are drawings."""
 NAME = re.compile(r"(?P<head>[A-Z]\w*[a-z]\w*|client|ctx|pair|server|connect\w*)(?P<rest>[.(].*)?")
 
@@ -114,6 +116,8 @@ def test_a_named_file_occurs_once_and_has_the_syntax_of_its_name(name: str) -> N
             tomllib.loads(block.text)
         case ".yml":
             yaml.safe_load(block.text)
+        case ".jinja":
+            Environment(autoescape=False).parse(block.text)
         case suffix:
             pytest.fail(f"no test reads {suffix}")
 

@@ -122,6 +122,7 @@ def folder(tmp_path: Path) -> Path:
     save_text(tmp_path, typescript_of(definitions))
     (tmp_path / "tools.json").write_bytes(LISTS.read_bytes())
     for name, text in documents.examples().items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text, "utf-8")
     return tmp_path
 

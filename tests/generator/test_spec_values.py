@@ -12,12 +12,14 @@ from typing import Any
 import jsonschema
 import pytest
 
+import documents
 import mcpgen.spec
 from documents import ROOT
 from generator.command_line import run
 from generator.tiny_package import TINY, tiny_spec
 from mcpgen import schema
 from mcpgen.errors import InputError, UsageError
+from mcpgen.json_types import is_array, is_object
 from mcpgen.schema.structure import resolve
 from mcpgen.spec import SPEC_VERSION, Specification, loading
 
@@ -61,7 +63,7 @@ def test_every_revision_has_the_published_form(whole: Specification) -> None:
     document = json.loads(json.dumps(mcpgen.spec.as_json(whole)))
     form = mcpgen.spec.json_schema()
     jsonschema.Draft202012Validator.check_schema(form)
-    jsonschema.Draft202012Validator(form).validate(document)
+    jsonschema.validate(document, form)
     assert mcpgen.spec.from_json(document) == whole
 
 
@@ -72,16 +74,20 @@ def test_every_definition_of_a_schema_is_a_type(whole: Specification) -> None:
         assert {*definitions} <= {*own}
         for name, node in definitions.items():
             each = revision.types_by_name[name]
-            if each.kind == "object" and "properties" in node:
+            if each.type is not None and each.type.name is not None:
+                each = revision.types_by_name[each.type.name]  # it is equal to another one
+            if "properties" in node:
+                assert each.kind == "object"
+                assert {*node["properties"]} == {member.name for member in each.members}
                 required = {member.name for member in each.required}
                 assert {*node.get("required", ())} == required, f"{revision.name} {name}"
 
 
 def references(node: Any) -> list[str]:
     """The names in references of a JSON form."""
-    if isinstance(node, list):
+    if is_array(node):
         return [name for each in node for name in references(each)]
-    if not isinstance(node, dict):
+    if not is_object(node):
         return []
     own = [node["name"]] if node.get("kind") == "reference" else []
     own += [node["object_type"]] if node.get("object_type") else []
@@ -129,6 +135,15 @@ def test_an_open_object_names_the_type_of_what_is_known(whole: Specification) ->
     (meta,) = whole.latest.types_by_name["RequestParams"].members
     assert (meta.name, meta.python_name, meta.required) == ("_meta", "meta", True)
     assert (meta.type.kind, meta.type.object_type) == ("map", "RequestMetaObject")
+
+
+def test_an_object_without_limits_has_its_known_members(whole: Specification) -> None:
+    result = whole.latest.types_by_name["Result"]
+    assert result.is_open
+    assert {member.name for member in result.members} == {"_meta", "resultType"}
+    oldest = whole.revisions[0].types_by_name["Result"]
+    assert (oldest.kind, oldest.is_open) == ("object", True)
+    assert [member.python_name for member in oldest.members] == ["meta"]
 
 
 def test_bounds_and_defaults_are_those_of_schema_and_facts(whole: Specification) -> None:
@@ -183,6 +198,13 @@ def test_a_document_of_another_version_is_refused() -> None:
 def test_no_revision_is_an_error() -> None:
     with pytest.raises(UsageError, match="expected a revision"):
         mcpgen.spec.load()
+
+
+def test_the_program_of_the_page_prints_what_it_shows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    exec(documents.examples()["list_methods.py"], {})
+    assert capsys.readouterr().out == documents.outputs()["list_methods.py"]
 
 
 def export(*words: str) -> Any:

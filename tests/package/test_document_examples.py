@@ -163,6 +163,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as a reader has it: the examples, `pkg` and `acme_types` side by side."""
     folder = tmp_path_factory.mktemp("reader")
     for name, text in examples().items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text, "utf-8")
     package = Path(mcpgen_runtime.__file__).parent
     shutil.copytree(package, folder / "pkg")  # and what was compiled
@@ -368,6 +369,13 @@ READ_ELSEWHERE = {
     "settings.toml",  # by mcpgen, in generator/test_settings.py
     "packages.toml",  # likewise
     "hooks.toml",  # likewise
+    "rendering.toml",  # by mcpgen, in generator/test_rendering.py
+    "pages/{revision}.md.jinja",  # by mcpgen, in generator/test_document_commands.py
+    "typed/_members.jinja",  # likewise
+    "typed/types.py.jinja",  # likewise
+    "typed/__init__.py",  # likewise
+    "typed/render.toml",  # likewise
+    "list_methods.py",  # in generator/test_spec_values.py
     "check.yml",  # by a service; conventions/test_documents.py parses it
 }
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from mcpgen.cli.options import DIRECTORY, common_options, json_option
+from mcpgen.cli.options import DIRECTORY, common_options, json_option, trusted_option
 from mcpgen.console import Console
 
 
@@ -117,15 +117,21 @@ def accept(console: Console, name: str, directory: Path) -> None:
     metavar="FILE",
     help="Where to keep the patch of a package that has none yet; DIR.patch by default.",
 )
+@trusted_option
 @json_option
 @common_options
 @click.pass_obj
-def patch(console: Console, directory: Path, file: Path | None) -> None:
+def patch(console: Console, directory: Path, file: Path | None, trusted: bool) -> None:
     """Keep the hand edits of the package in DIR as a patch, applied on every later generation.
+
+    DIR may also be what mcpgen render wrote.
 
     Any edit of any file counts. Where mcpgen writes something else at the place of an edit later,
     generation stops, shows both sides, and writes nothing.
     """
-    from mcpgen.package import patching
+    from mcpgen.package import patching, rendering
 
+    if (directory / rendering.NAME).is_file():
+        patching.patch_rendered(console, directory, file, trusted=trusted)
+        return
     patching.patch(console, directory, file)

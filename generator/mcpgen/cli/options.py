@@ -145,6 +145,16 @@ def force_option(command: Any) -> Any:
     )
 
 
+def trusted_option(command: Any) -> Any:
+    """Add the option that lets code of a folder of templates run."""
+    return click.option(
+        "--trusted",
+        is_flag=True,
+        help="Of rendered folders: run filters and a formatter of the folder, and its templates"
+        " without a sandbox.",
+    )(command)
+
+
 def old_modules_option(command: Any) -> Any:
     """Add the option that keeps the modules of removed revisions."""
     return click.option(

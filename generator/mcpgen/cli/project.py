@@ -14,6 +14,7 @@ from mcpgen.cli.options import (
     force_option,
     json_option,
     new_project_options,
+    trusted_option,
 )
 from mcpgen.console import Console
 
@@ -82,9 +83,10 @@ def publish_check(console: Console, directory: Path) -> None:
 
 @click.command()
 @force_option
+@trusted_option
 @common_options
 @click.pass_obj
-def generate(console: Console, force: bool) -> None:
+def generate(console: Console, force: bool, trusted: bool) -> None:
     """Generate the packages that [tool.mcpgen] in pyproject.toml names.
 
     The file is looked for from the current directory upwards. mcpgen without a command does the
@@ -93,4 +95,5 @@ def generate(console: Console, force: bool) -> None:
     from mcpgen.package import settings
     from mcpgen.project import commands as project_commands
 
-    project_commands.generate(console, settings.require(Path.cwd()), force=force)
+    project = settings.require(Path.cwd())
+    project_commands.generate(console, project, force=force, trusted=trusted)

@@ -6,7 +6,7 @@ nothing is rendered, and no module for rendering is imported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -228,16 +228,32 @@ def changed_runtime(record: manifest.Manifest) -> str:
 
 
 def _compare_files(report: Report, record: manifest.Manifest, files: Mapping[str, str]) -> Report:
-    paths = sorted({*files, *record.files} - {manifest.NAME})
-    directories.refuse_links(report.directory, paths)
+    diffs = differences(report.directory, {*files, *record.files} - {manifest.NAME}, files)
+    return replace(report, differing=tuple(diffs), diff="".join(diffs.values()))
+
+
+def differences(
+    directory: Path, paths: Collection[str], files: Mapping[str, str]
+) -> dict[str, str]:
+    """The unified diffs of the files that differ, by path, sorted.
+
+    Args:
+        directory: The directory with the files on disk.
+        paths: The files to compare.
+        files: The texts of a new run; a file that is not among them would be removed.
+
+    Raises:
+        OutputError: A file is a link, or lies behind one.
+    """
+    directories.refuse_links(directory, paths)
     diffs: dict[str, str] = {}
-    for path in paths:
-        place = report.directory / path
+    for path in sorted(paths):
+        place = directory / path
         before = _shown_text(place) if place.is_file() else None
         after = files.get(path)
         if before != after:
             diffs[path] = "".join(_diff(path, before, after))
-    return replace(report, differing=tuple(diffs), diff="".join(diffs.values()))
+    return diffs
 
 
 def _shown_text(place: Path) -> str:

@@ -275,7 +275,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     for line in _used_lines(request.used_by):
         console.summary(line)
     if unchanged is not None:
-        console.summary(f"{directory}: {_summarize(unchanged)} ({names})")
+        console.summary(f"{directory}: {unchanged.summary} ({names})")
         _record_written(console, request, directory, unchanged, (), ())
         return
     from mcpgen.package import package_cache  # only where something is built
@@ -303,7 +303,7 @@ def generate(console: Console, request: BuildRequest, directory: Path, *, force:
     written = output.write(directory, files, force=force)
     for note in notes:
         console.summary(note)
-    console.summary(f"{directory}: {_summarize(written)} ({names})")
+    console.summary(f"{directory}: {written.summary} ({names})")
     if before is not None and written.changed:
         console.summary(f"changed: {_kinds(written)}")
     reports = _reports(before, request)
@@ -444,18 +444,6 @@ def _report_schema_file(console: Console, source: Source, *, errata: bool) -> No
     if errata:
         count = count_of(len(source.file.errata), "correction")
         console.summary(f"{source.schema}: {count} of {near.entry.name} applied")
-
-
-def _summarize(written: output.Written) -> str:
-    if not written.changed:
-        return f"unchanged, {count_of(written.unchanged, 'file')}"
-    counts = {
-        "created": len(written.created),
-        "updated": len(written.updated),
-        "removed": len(written.removed),
-        "unchanged": written.unchanged,
-    }
-    return ", ".join(f"{count_of(count, 'file')} {what}" for what, count in counts.items() if count)
 
 
 def _kinds(written: output.Written) -> str:

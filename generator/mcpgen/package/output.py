@@ -9,15 +9,20 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
+from mcpgen.console import count_of
 from mcpgen.errors import OutputError, format_value
 from mcpgen.package import directory as directories
 from mcpgen.package import manifest
 
 _SHOWN = 5
+
+Recorded: TypeAlias = Callable[[Path], Mapping[str, str]]
+"""Reads the fingerprints of the files that were written to a directory, by path."""
 
 
 @dataclass(frozen=True)
@@ -41,14 +46,39 @@ class Written:
         """Whether any file on disk changed."""
         return bool(self.created or self.updated or self.removed)
 
+    @property
+    def summary(self) -> str:
+        """The numbers of files, in words."""
+        if not self.changed:
+            return f"unchanged, {count_of(self.unchanged, 'file')}"
+        counts = {
+            "created": len(self.created),
+            "updated": len(self.updated),
+            "removed": len(self.removed),
+            "unchanged": self.unchanged,
+        }
+        return ", ".join(
+            f"{count_of(count, 'file')} {what}" for what, count in counts.items() if count
+        )
 
-def write(directory: Path, files: Mapping[str, str], *, force: bool = False) -> Written:
-    """Write a package to a directory.
+
+def write(
+    directory: Path,
+    files: Mapping[str, str],
+    *,
+    force: bool = False,
+    record: str = manifest.NAME,
+    recorded: Recorded | None = None,
+) -> Written:
+    """Write a package, or other rendered files with a record, to a directory.
 
     Args:
         directory: The directory: missing, empty, or a package that mcpgen wrote before.
         files: Text by path within the package; the manifest is one of them.
         force: Overwrite files that were edited by hand.
+        record: The path of the manifest.
+        recorded: Reads the fingerprints of the files that were last written to a directory; by
+            default from the manifest of a package.
 
     Raises:
         OutputError: The directory is something else, holds edited files, or cannot be written.
@@ -58,10 +88,10 @@ def write(directory: Path, files: Mapping[str, str], *, force: bool = False) -> 
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with directories.hold_lock(target) as no_lock:
-            old = _recorded_fingerprints(target)
+            old = (recorded or _recorded_fingerprints)(target)
             directories.refuse_links(target, files)
             if not force:
-                _refuse_edited(target, old, files)
+                _refuse_edited(target, old, files, record)
             plan = _plan(target, old, files)
             if plan.changed:
                 if no_lock is not None:
@@ -118,9 +148,11 @@ def _refuse_outside(target: Path, files: Mapping[str, str]) -> None:
             )
 
 
-def _refuse_edited(target: Path, old: Mapping[str, str], files: Mapping[str, str]) -> None:
+def _refuse_edited(
+    target: Path, old: Mapping[str, str], files: Mapping[str, str], record: str
+) -> None:
     """Refuse to overwrite files of the user: edited files, and own files at the same paths."""
-    in_the_way = [path for path in files if path not in old and path != manifest.NAME]
+    in_the_way = [path for path in files if path not in old and path != record]
     suspects = [
         *edited_files(target, old),
         *(path for path in in_the_way if (target / path).is_file()),

@@ -6,13 +6,14 @@ writes. So any other change is an error, to be resolved first.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from mcpgen.console import Console, count_of
 from mcpgen.errors import McpgenError, OutputError, UsageError
-from mcpgen.package import commands, manifest, output, package_cache, patches
+from mcpgen.package import commands, manifest, output, package_cache, patches, rendering
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.commands import PackageOptions
@@ -40,14 +41,14 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
     request = commands.update_request(
         PackageOptions(keeps_old_modules=True, patch=file if is_named else None), directory
     )
-    place = _place(request, directory, file)
+    place = _place(request.patch, directory, file)
     if not output.edited_files(directory, record.files):
         _expect_whole(directory, record)
         _say(console, directory, _move(request, directory))
         return
     written = package_cache.build_package(replace(request, patch=None), _ignore)
     _expect_only_edits(request, directory, record, written)
-    text = patches.difference(written, _edited_files(directory, record, written))
+    text = patches.difference(written, _edited_files(directory, record.files, written))
     if len(text.encode()) > patches.MAX_BYTES:
         raise UsageError(
             f"{directory}: expected edits of {patches.MAX_BYTES} bytes at most, got more: put what"
@@ -57,6 +58,44 @@ def patch(console: Console, directory: Path, file: Path | None) -> None:
     _write(
         directory, place, kept, package_cache.build_package(replace(request, patch=kept), _ignore)
     )
+    _say(console, directory, kept)
+
+
+def patch_rendered(console: Console, directory: Path, file: Path | None, *, trusted: bool) -> None:
+    """Write the edits of a rendered directory to a patch, which every later rendering applies.
+
+    Args:
+        console: The output, which lists the patched files.
+        directory: The directory.
+        file: The path of the patch if there is none yet; by default `NAME.patch` beside the
+            directory.
+        trusted: Whether code of the folder of templates may run.
+
+    Raises:
+        McpgenError: It was not rendered, there are changes besides edits, or a file cannot be
+            written. Nothing is written then.
+    """
+    request, record = rendering.recorded_request(directory, trusted=trusted)
+    place = _place(request.patch, directory, file)
+    now = rendering.build(request)
+    for path in sorted({*now, *record.files} - {rendering.NAME}):
+        same = path in now and manifest.fingerprint(now[path]) == record.files.get(path)
+        if not same or not (directory / path).is_file():
+            raise UsageError(
+                f"{directory}: expected a directory that differs by edits alone, but {path} would"
+                " be written otherwise; undo that, run mcpgen patch, then update"
+            )
+    written = rendering.build(replace(request, patch=None))
+    text = patches.difference(written, _edited_files(directory, record.files, written))
+    kept = Patch.of(place, directory, text) if text else None
+    files = rendering.build(replace(request, patch=kept))
+    before = place.read_text(encoding="utf-8") if place.is_file() else None
+    try:
+        _put(place, text or None)
+        rendering.put(directory, files, force=True)
+    except McpgenError:
+        _put(place, before)
+        raise
     _say(console, directory, kept)
 
 
@@ -81,9 +120,9 @@ def _ignore(note: str) -> None:
     """Drop a note, which was shown when the package was generated."""
 
 
-def _place(request: BuildRequest, directory: Path, file: Path | None) -> Path:
+def _place(applied: Patch | None, directory: Path, file: Path | None) -> Path:
     """The path of the patch, which may not exist yet."""
-    if request.patch is None:
+    if applied is None:
         path = file or directory.with_name(directory.resolve().name + patches.SUFFIX)
         if path.exists():
             raise UsageError(
@@ -93,7 +132,7 @@ def _place(request: BuildRequest, directory: Path, file: Path | None) -> Path:
         if path.resolve().is_relative_to(directory.resolve()):
             raise UsageError(f"{path}: expected a file outside of the package")
         return path
-    present = request.patch.path
+    present = applied.path
     if file is not None and file.resolve() != present.resolve():
         raise UsageError(
             f"{directory}: expected no other patch than {present}, which it has, got {file}"
@@ -129,11 +168,11 @@ def _expect_only_edits(
 
 
 def _edited_files(
-    directory: Path, record: manifest.Manifest, written: dict[str, str]
+    directory: Path, recorded: Iterable[str], written: Mapping[str, str]
 ) -> dict[str, str]:
     """The files whose text differs from what mcpgen writes without a patch."""
     edited: dict[str, str] = {}
-    for path in record.files:
+    for path in recorded:
         place = directory / path
         if manifest.file_fingerprint(place) == manifest.fingerprint(written[path]):
             continue

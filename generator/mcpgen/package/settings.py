@@ -26,7 +26,7 @@ FILE = "pyproject.toml"
 _TABLE = "/tool/mcpgen"
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _ELSEWHERE = f"for one elsewhere: mcpgen -o DIR, or a {FILE} in a folder that holds both"
-_SHARED = ("packages", "mirror", "schemas_dir")
+_SHARED = ("packages", "mirror", "render", "schemas_dir")
 """Keys of the table that are not about one package."""
 
 
@@ -95,6 +95,31 @@ class MirrorSettings:
 
 
 @dataclass(frozen=True)
+class RenderSettings:
+    """A folder of templates to render.
+
+    Attributes:
+        templates: The folder.
+        output: The directory to write to.
+        revisions: Dates, `latest` or `all`.
+        schemas: Schema files, one revision each.
+        facts: The facts file of the one schema file.
+        extensions: Schema files of extensions, as for `--extension`.
+        errata: Whether known defects of published schemas are corrected.
+        patch: The patch of `mcpgen patch`; empty for the patch that it was rendered with.
+    """
+
+    templates: str
+    output: str
+    revisions: tuple[str, ...] = ()
+    schemas: tuple[str, ...] = ()
+    facts: str = ""
+    extensions: tuple[str, ...] = ()
+    errata: bool = True
+    patch: str = ""
+
+
+@dataclass(frozen=True)
 class Settings:
     """The settings of a project.
 
@@ -103,12 +128,14 @@ class Settings:
         packages: The packages, in order.
         mirror: The mirrored server, if there is one.
         schemas_dir: A folder of revisions of the user's own; empty for none.
+        render: The folders of templates to render, in order.
     """
 
     root: Path
     packages: tuple[PackageSettings, ...]
     mirror: MirrorSettings | None = None
     schemas_dir: str = ""
+    render: tuple[RenderSettings, ...] = ()
 
     @contextmanager
     def own_revisions(self) -> Generator[None]:
@@ -219,12 +246,15 @@ def read(folder: Path) -> Settings | None:
     check_json(table, f"{source}#{_TABLE}", SettingsError)
     packages = _packages(place.table(table), place)
     _check_outputs(folder, packages, place)
+    rendered = convert({"render": table.get("render", [])}, _Rendered, place).render
+    for number, each in enumerate(rendered):
+        _check_render(folder, each, place.at("render").at(number))
     mirror = None
     if "mirror" in table:
         mirror = convert(table["mirror"], MirrorSettings, place.at("mirror"))
         _check_mirror(folder, mirror, packages, place.at("mirror"))
     schemas_dir: str = convert(table.get("schemas_dir", ""), str, place.at("schemas_dir"))
-    return Settings(folder, packages, mirror, schemas_dir)
+    return Settings(folder, packages, mirror, schemas_dir, rendered)
 
 
 def _table_in(text: str, source: str) -> Any:
@@ -234,6 +264,8 @@ def _table_in(text: str, source: str) -> Any:
 
 def _packages(table: dict[str, Any], place: Place) -> tuple[PackageSettings, ...]:
     own = {key: value for key, value in table.items() if key not in _SHARED}
+    if "render" in table and "packages" not in table and not own:
+        return ()
     if "packages" not in table:
         return (convert(_listed_features(own), PackageSettings, place),)
     if own:
@@ -259,6 +291,24 @@ class _Packages:
     """The array of tables."""
 
     packages: tuple[PackageSettings, ...]
+
+
+@dataclass(frozen=True)
+class _Rendered:
+    """The array of tables of folders to render."""
+
+    render: tuple[RenderSettings, ...]
+
+
+def _check_render(folder: Path, each: RenderSettings, place: Place) -> None:
+    """Refuse a folder to render without revisions, or with paths outside of the project."""
+    named = {"templates": each.templates, "output": each.output}
+    for key, path in {**named, **({"patch": each.patch} if each.patch else {})}.items():
+        if not path or Path(path).is_absolute():
+            raise place.at(key).error("a path relative to the file", path)
+        _expect_inside(folder, path, place.at(key), "move it there")
+    if not each.revisions and not each.schemas:
+        raise place.error("revisions or schemas", "neither")
 
 
 def _check_outputs(folder: Path, packages: Sequence[PackageSettings], place: Place) -> None:
@@ -310,6 +360,8 @@ def _check_mirror(
 ) -> None:
     if bool(mirror.file) == bool(mirror.server):
         raise place.error("either file or server", "both" if mirror.file else "neither")
+    if not packages:
+        raise place.error("a package", "none")
     output, first = Path(mirror.output), Path(packages[0].output)
     if output.is_absolute() or output.parent != first.parent or output == first:
         raise place.at("output").error(f"a directory beside {packages[0].output}", mirror.output)

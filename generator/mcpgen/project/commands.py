@@ -18,11 +18,12 @@ from mcpgen.literals import Code
 from mcpgen.model import schema_sources
 from mcpgen.model.choice import selection, short_words
 from mcpgen.model.schema_queries import properties
-from mcpgen.package import commands, package_cache
+from mcpgen.package import commands, package_cache, rendering
 from mcpgen.package import directory as directories
 from mcpgen.package.build_request import BuildRequest
 from mcpgen.package.commands import PackageOptions
-from mcpgen.package.settings import MirrorSettings, PackageSettings, Settings
+from mcpgen.package.rendering import RenderRequest
+from mcpgen.package.settings import MirrorSettings, PackageSettings, RenderSettings, Settings
 from mcpgen.project import hooks, live_server, publishing, server_lists, writing
 from mcpgen.project import mirror as mirrors
 from mcpgen.project import skeleton as projects
@@ -289,8 +290,14 @@ def _report(console: Console, mirror: Mirror, differences: Sequence[str]) -> Non
         console.summary(f"note: {safe_text(note, 400)}")
 
 
-def generate(console: Console, settings: Settings, *, force: bool) -> None:
+def generate(console: Console, settings: Settings, *, force: bool, trusted: bool = False) -> None:
     """Write the packages of a project by its settings, and its mirror from the recorded lists.
+
+    Args:
+        console: The output.
+        settings: The settings.
+        force: Whether to overwrite files that were edited by hand.
+        trusted: Whether code of folders of templates may run.
 
     Raises:
         McpgenError: A setting or an input is wrong, or a directory cannot be written.
@@ -300,6 +307,30 @@ def generate(console: Console, settings: Settings, *, force: bool) -> None:
         if settings.mirror is not None:
             snapshot = mirrors.read(settings.mirror_directory)
             _write_mirror(console, settings, snapshot, snapshot, (), force=force)
+        _write_rendered(console, settings, force=force, trusted=trusted)
+
+
+def _write_rendered(console: Console, settings: Settings, *, force: bool, trusted: bool) -> None:
+    for each in settings.render:
+        request = _render_request(settings, each, trusted=trusted)
+        rendering.write(console, request, force=force)
+
+
+def _render_request(settings: Settings, each: RenderSettings, *, trusted: bool) -> RenderRequest:
+    """The request for a folder of templates of a project."""
+    root = settings.root
+    options = rendering.RenderOptions(
+        paths.from_here(root / each.templates),
+        each.revisions,
+        tuple(root / path for path in each.schemas),
+        root / each.facts if each.facts else None,
+        each.extensions,
+        each.errata,
+        trusted,
+        root / each.patch if each.patch else None,
+        root,
+    )
+    return rendering.new_request(options, paths.from_here(root / each.output))
 
 
 def _write_packages(console: Console, settings: Settings, *, force: bool) -> None:
@@ -310,8 +341,14 @@ def _write_packages(console: Console, settings: Settings, *, force: bool) -> Non
         hooks.run(console, package.hooks, directory, settings.root)
 
 
-def update(console: Console, settings: Settings, *, force: bool) -> None:
+def update(console: Console, settings: Settings, *, force: bool, trusted: bool = False) -> None:
     """Update the packages of a project; query the mirrored server again, and report changes.
+
+    Args:
+        console: The output.
+        settings: The settings.
+        force: Whether to overwrite files that were edited by hand.
+        trusted: Whether code of folders of templates may run.
 
     Raises:
         McpgenError: As for `generate`; or the server cannot be queried.
@@ -320,6 +357,7 @@ def update(console: Console, settings: Settings, *, force: bool) -> None:
         _write_packages(console, settings, force=force)
         if settings.mirror is not None:
             _update_mirror(console, settings, settings.mirror, force=force)
+        _write_rendered(console, settings, force=force, trusted=trusted)
 
 
 def _update_mirror(
@@ -398,8 +436,13 @@ def _request(settings: Settings, package: PackageSettings) -> BuildRequest:
     return commands.new_request(options, directory, errata=package.errata, strict=package.strict)
 
 
-def check(console: Console, settings: Settings) -> bool:
+def check(console: Console, settings: Settings, *, trusted: bool = False) -> bool:
     """Report whether all generated files of a project are what mcpgen would write.
+
+    Args:
+        console: The output.
+        settings: The settings.
+        trusted: Whether code of folders of templates may run.
 
     Raises:
         McpgenError: A directory is not a package of mcpgen's, or an input is wrong.
@@ -415,6 +458,9 @@ def check(console: Console, settings: Settings) -> bool:
             current &= not changed
         if settings.mirror is not None:
             current &= _check_mirror(console, settings)
+        for each in settings.render:
+            request = _render_request(settings, each, trusted=trusted)
+            current &= rendering.matches(console, request)
         return current
 
 

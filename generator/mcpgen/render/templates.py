@@ -57,7 +57,7 @@ def render(name: str, overrides: Path | None = None, **values: object) -> str:
         return environment.get_template(name).render(values)
     except Exception as error:
         # Whatever an expression of the user's raises is told with its place.
-        if overrides is not None and (place := _place_in(overrides, error)) is not None:
+        if overrides is not None and (place := place_within(overrides, error)) is not None:
             path, line = place
             reason = str(error)
             if isinstance(error, TemplateNotFound):
@@ -66,7 +66,7 @@ def render(name: str, overrides: Path | None = None, **values: object) -> str:
         raise
 
 
-def _place_in(directory: Path, error: Exception) -> tuple[str, int] | None:
+def place_within(directory: Path, error: Exception) -> tuple[str, int] | None:
     """The innermost line of an override in the traceback of an error."""
     if isinstance(error, TemplateSyntaxError):
         places = [(error.filename or "", error.lineno)]

@@ -8,8 +8,10 @@ from typing import Any
 
 from mcpgen import names
 from mcpgen.json_types import Json, Node
+from mcpgen.model import schema_queries
 from mcpgen.model.docstrings import Texts
 from mcpgen.model.normalized import (
+    ANY_MAP,
     Check,
     Constant,
     Definition,
@@ -18,6 +20,7 @@ from mcpgen.model.normalized import (
     Range,
     target,
 )
+from mcpgen.model.schema_queries import META
 from mcpgen.model.unions import Variant, member_names
 from mcpgen.schema import Note
 from mcpgen.schema.facts import Facts
@@ -111,14 +114,31 @@ def _type(
         page=texts.docs.page(texts.schema.revision, definition.name),
         pointer=normal.schema.pointer(definition.pointer),
     )
+    published: Node = normal.schema.definitions.get(definition.name, {})
+    named = replace(named, is_open=schema_queries.is_open(published))
+    if definition.node == ANY_MAP and META in schema_queries.properties(published):
+        # A map in packages, so that nothing is lost; the schema knows one member of it.
+        return replace(named, members=(_meta_of(definition, published, texts),))
     if definition.is_object:
         tag = definition.tag[0] if definition.tag else None
         return replace(named, members=tuple(_members(definition, normal, texts)), tag=tag)
-    expression = _expression(definition.node)
+    named, expression = replace(named, is_open=False), _expression(definition.node)
     if not definition.members or expression.kind != "union":
         return replace(named, kind="alias", type=expression)
     union = _union(definition, normal, tests)
     return replace(named, kind="union", type=expression, union=union)
+
+
+def _meta_of(definition: Definition, published: Node, texts: Texts) -> spec.Member:
+    """The member `_meta` of an object without other members."""
+    node: Node = schema_queries.properties(published)[META]
+    return spec.Member(
+        name=META,
+        python_name=names.snake(META),
+        type=replace(_expression(ANY_MAP), object_type=target(node) if "$ref" in node else None),
+        required=META in published.get("required", ()),
+        doc=texts.member(definition, META),
+    )
 
 
 def _members(

@@ -10,9 +10,9 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from mcpgen.errors import InputError
 from mcpgen.json_types import Json, Node, is_object
@@ -31,9 +31,17 @@ def as_json(value: Any) -> Json:
     if is_dataclass(value):
         members = ((item, getattr(value, item.name)) for item in fields(value))
         return {item.name: as_json(own) for item, own in members if own != _default(item)}
-    if isinstance(value, Mapping):
+    if _is_mapping(value):
         return {key: as_json(own) for key, own in value.items()}
-    return [as_json(own) for own in value] if isinstance(value, tuple | list) else value
+    return [as_json(own) for own in value] if _is_sequence(value) else value
+
+
+def _is_mapping(value: Any) -> TypeGuard[Mapping[Any, Any]]:
+    return isinstance(value, Mapping)
+
+
+def _is_sequence(value: Any) -> TypeGuard[Sequence[Any]]:
+    return isinstance(value, tuple | list)
 
 
 def _default(item: Field[Any]) -> Any:

@@ -186,6 +186,7 @@ class Type:
         members: Of an object: its members, in the order of the schema.
         tag: Of an object that unions tell by a constant: the member's name on the wire.
         union: Of a union: how its members are told apart.
+        is_open: Of an object: whether the schema declares that it may have any further members.
         is_inline: Whether the schema has it without a name of its own, within another type.
         doc: Its meaning; never empty.
         page: The page of the specification about it, such as `server/tools`; empty without one.
@@ -198,6 +199,7 @@ class Type:
     members: tuple[Member, ...] = ()
     tag: str | None = None
     union: Union | None = None
+    is_open: bool = False
     is_inline: bool = False
     doc: str = ""
     page: str = ""

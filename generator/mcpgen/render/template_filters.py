@@ -1,0 +1,102 @@
+"""Filters for templates of the user's own: values of `mcpgen.spec` as Python, Markdown or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from mcpgen import names
+from mcpgen.literals import Code, literal
+from mcpgen.model import docstrings
+from mcpgen.spec import naming
+from mcpgen.spec.form import as_json
+from mcpgen.spec.values import TypeExpression
+
+_SCALARS = {
+    "any": "Any",
+    "null": "None",
+    "boolean": "bool",
+    "integer": "int",
+    "number": "float",
+    "string": "str",
+}
+_CELL = str.maketrans({"\\": "\\\\", "|": "\\|", "<": "&lt;", "\r": " ", "\n": " "})
+
+
+def python_type(
+    kind: TypeExpression, prefix: str = "", array: str = "list", map: str = "dict"
+) -> Code:
+    """A type as a Python annotation.
+
+    Args:
+        kind: The type.
+        prefix: Text before the name of each type, such as `models.`.
+        array: The type of an array.
+        map: The type of a map.
+    """
+    match kind:
+        case TypeExpression(kind="reference", name=str(name)):
+            return Code(f"{prefix}{name}")
+        case TypeExpression(kind="literal", values=values):
+            return Code(f"Literal[{', '.join(literal(value) for value in values)}]")
+        case TypeExpression(kind="array", items=TypeExpression() as items):
+            return Code(f"{array}[{python_type(items, prefix, array, map)}]")
+        case TypeExpression(kind="map", items=TypeExpression() as items):
+            return Code(f"{map}[str, {python_type(items, prefix, array, map)}]")
+        case TypeExpression(kind="union", alternatives=alternatives):
+            return _join(python_type(each, prefix, array, map) for each in alternatives)
+        case _:
+            return Code(_SCALARS[kind.kind])
+
+
+def _join(types: Iterable[str]) -> Code:
+    """A union of annotations, each once, `None` last."""
+    return Code(" | ".join(sorted(dict.fromkeys(types), key=lambda kind: kind == "None")))
+
+
+def docstring(text: str, indent: int = 0, source: str = "") -> Code:
+    """A text as a docstring with its quotes, wrapped at an indentation.
+
+    Args:
+        text: The text; an empty line begins a paragraph.
+        indent: Columns before the docstring.
+        source: A sentence to append, such as one that names a page.
+    """
+    return docstrings.docstring(text.split("\n\n"), indent, source)
+
+
+def comment(text: str, prefix: str = "# ") -> Code:
+    """A text as comments of Python, a line each, in ASCII."""
+    lines = (ascii(line)[1:-1] for line in text.splitlines())
+    return Code("\n".join(f"{prefix}{line}".rstrip() for line in lines) or prefix.rstrip())
+
+
+def cell(text: str) -> str:
+    """A text for a cell of a table in Markdown: on one line, without markup that ends the cell."""
+    return str(text).translate(_CELL)
+
+
+def to_json(value: Any, indent: int | None = None) -> str:
+    """A value as JSON."""
+    return json.dumps(as_json(value), indent=indent, ensure_ascii=False)
+
+
+def constant(name: str) -> str:
+    """A name as a constant of Python: `tools/call` gives `TOOLS_CALL`."""
+    return "_".join(word.upper() for part in name.split("/") for word in names.words(part))
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "camel": naming.camel,
+    "cell": cell,
+    "comment": comment,
+    "constant": constant,
+    "docstring": docstring,
+    "json": to_json,
+    "literal": literal,
+    "pascal": naming.pascal,
+    "python_type": python_type,
+    "snake": names.snake,
+}
+"""The filters by name."""

@@ -1,0 +1,398 @@
+"""`mcpgen render`: folders of the user's templates, what they make, and every way to be wrong."""
+
+from __future__ import annotations
+
+import ast
+import json
+import runpy
+import sys
+import typing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import documents
+import mcpgen.spec
+from generator.command_line import Done, run
+from mcpgen import schema
+from mcpgen.package import rendering, settings
+
+NEWEST = schema.latest().name
+OLDEST = schema.revisions()[0].name
+PAINT = Path(__file__).parent / "extensions" / "paint.json"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder `own` of templates, beside the current directory's other files."""
+    monkeypatch.chdir(tmp_path)
+    place = tmp_path / "own"
+    place.mkdir()
+    return place
+
+
+def save(folder: Path, **files: str) -> None:
+    """Write files by their names, with two underscores for a slash."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+
+
+def render(*words: str, out: str = "out") -> Done:
+    """Render the folder `own`."""
+    revisions = () if "-r" in words or "--schema" in words else ("-r", NEWEST)
+    return run("render", "own", "-o", out, "-q", *revisions, *words)
+
+
+def rendered(folder: Path, *words: str) -> dict[str, str]:
+    """The files that the folder makes, without the record."""
+    done = render(*words, "--force")
+    assert done.code == 0, done.err
+    out = folder.parent / "out"
+    paths = (path for path in out.rglob("*") if path.is_file() and path.name != rendering.NAME)
+    return {path.relative_to(out).as_posix(): path.read_text("utf-8") for path in paths}
+
+
+def test_a_path_loops_over_revisions_types_and_methods(folder: Path) -> None:
+    save(
+        folder,
+        **{
+            "readme.txt": "as it is {{ x }}\n",
+            "{revision}/{type}.txt.jinja": "{{ type.kind }} of {{ revision.name }}",
+            "{revision}/of/{method}_{method.sender}.txt.jinja": "{{ method.name }}",
+            "{difference.older}.md.jinja": "{{ difference.changes | length }}",
+            "latest.txt.jinja": "{{ spec.latest.name }} {{ spec.spec_version }}",
+        },
+    )
+    files = rendered(folder, "-r", "2025-06-18", "-r", "2025-11-25")
+    whole = mcpgen.spec.load("2025-06-18", "2025-11-25")
+    assert files["readme.txt"] == "as it is {{ x }}\n"
+    assert files["latest.txt"] == "2025-11-25 1.0"
+    assert files["r2025_06_18/Tool.txt"] == "object of 2025-06-18"
+    assert files["r2025_11_25/of/ping_server.txt"] == "ping"
+    assert files["2025-06-18.md"] == str(len(whole.differences[0].changes))
+    types = sum(len(each.types) for each in whole.revisions)
+    assert sum(path.count("/") == 1 for path in files) == types
+
+
+def test_front_matter_loops_chooses_and_names(folder: Path) -> None:
+    front = '{#---\nloop = "type"\nwhere = "type.union"\npath = "{type.name|snake}.txt"\n---#}\n'
+    save(folder, **{"x.jinja": f"{front}{{{{ type.union.by }}}}"})
+    files = rendered(folder)
+    assert files["content_block.txt"] == "tag"
+    assert "tool.txt" not in files
+
+
+def test_the_sole_revision_is_there_without_a_loop(folder: Path) -> None:
+    save(folder, **{"a.txt.jinja": "{{ revision.name }}"})
+    assert rendered(folder)["a.txt"] == NEWEST
+    done = render("-r", "all", "--force")
+    assert done.err == "mcpgen: error: own/a.txt.jinja:1: 'revision' is undefined (a.txt)\n"
+
+
+def test_templates_share_macros_and_parts(folder: Path) -> None:
+    save(
+        folder,
+        **{
+            "_lib/m.jinja": "{% macro row(m) %}\n{{ m.constant }} = {{ m.name | literal }}\n"
+            "{% endmacro %}",
+            "_part.jinja": "# end\n",
+            "a.py.jinja": '{% from "_lib/m.jinja" import row %}\n'
+            "{% for m in revision.methods.client_requests %}\n{{ row(m) }}\n{% endfor %}\n"
+            '{% include "_part.jinja" %}',
+        },
+    )
+    files = rendered(folder)
+    assert [*files] == ["a.py"]
+    assert 'CALL_TOOL = "tools/call"\n' in files["a.py"]
+    assert files["a.py"].endswith("# end\n")
+
+
+def test_python_is_formatted_as_the_settings_say(folder: Path) -> None:
+    text = "x = { 'a' : 1 }\n"
+    save(folder, **{"a.py.jinja": text, "b.py.jinja": f"{{#---\nformat = false\n---#}}\n{text}"})
+    assert rendered(folder) == {"a.py": 'x = {"a": 1}\n', "b.py": text}
+    save(folder, **{"render.toml": 'quotes = "any"\nline_length = 60\n'})
+    assert rendered(folder)["a.py"] == "x = {'a': 1}\n"
+    save(folder, **{"render.toml": 'format = "none"\n'})
+    assert rendered(folder)["a.py"] == text
+
+
+def test_a_naming_policy_holds_everywhere(folder: Path) -> None:
+    save(
+        folder,
+        **{
+            "render.toml": '[naming]\nattributes = "camel"\nreserved = ["annotations"]\n'
+            '[naming.types]\nCallToolRequestParams = "CallToolParams"\n'
+            '[naming.members]\n"Tool._meta" = "metadata"\n'
+            '[naming.suffixes]\nunion = "Union"\ninline = "Inline"\n',
+            "a.json.jinja": "{{ revision | json }}",
+        },
+    )
+    (revision,) = (json.loads(text) for text in rendered(folder).values())
+    types = {each["name"]: each for each in revision["types"]}
+    assert {"CallToolParams", "ContentBlockUnion", "EmbeddedResourceResourceUnionInline"} <= {
+        *types
+    }
+    calls = {each["name"]: each for each in revision["methods"]["client_requests"]}
+    assert calls["tools/call"]["params"] == "CallToolParams"
+    content = next(m for m in types["CallToolResult"]["members"] if m["name"] == "content")
+    assert content["type"]["items"]["name"] == "ContentBlockUnion"
+    names = {m["name"]: m["python_name"] for m in types["Tool"]["members"]}
+    assert names["_meta"] == "metadata"
+    assert names["inputSchema"] == "inputSchema"
+    assert names["annotations"] == "annotations_"
+
+
+def test_values_of_the_settings_reach_the_templates(folder: Path) -> None:
+    save(
+        folder, **{"render.toml": '[values]\nbase = "Model"\n', "a.txt.jinja": "{{ values.base }}"}
+    )
+    assert rendered(folder)["a.txt"] == "Model"
+
+
+FILTERS = {
+    "{{ 'a\"b' | literal }}": "'a\"b'",
+    "{{ 'tools/call' | constant }} {{ 'tools/call' | pascal }}": "TOOLS_CALL ToolsCall",
+    "{{ 'mime_type' | camel }} {{ 'mimeType' | snake }}": "mimeType mime_type",
+    "{{ 'a|b\n<c>' | cell }}": "a\\|b &lt;c>",
+    "{{ 'a\nb' | comment }}": "# a\n# b",
+    "{{ 'a.' | docstring(0, 'Source: b.') }}": '"""a. Source: b."""',
+    "{{ [1, none] | json }}": "[1, null]",
+    "{{ revision.types_by_name.ProgressToken.type | python_type }}": "str | int",
+    "{% set t = revision.types_by_name.ReadResourceResult.members | selectattr('name', 'eq',"
+    " 'contents') | first %}{{ t.type | python_type('m.', 'Sequence') }}": "Sequence[m."
+    "ReadResourceResultContents]",
+}
+
+
+@pytest.mark.parametrize("source", FILTERS)
+def test_a_filter_gives_what_the_page_says(folder: Path, source: str) -> None:
+    save(folder, **{"a.txt.jinja": source})
+    assert rendered(folder)["a.txt"] == FILTERS[source]
+
+
+WRONG = {
+    "an unsafe text": (
+        "\n{{ type.doc }}",
+        "own/{type}.py.jinja:2: expected a name or a literal in a template, got 'Hints on how",
+    ),
+    "a missing value": (
+        "{{ type.nam }}",
+        "own/{type}.py.jinja:1: 'mcpgen.spec.values.Type object'",
+    ),
+    "a missing filter": ("\n\n{{ 1 | x }}", "own/{type}.py.jinja:3: No filter named 'x'"),
+    "bad syntax": ("\n{% if %}", "own/{type}.py.jinja:2: "),
+    "no Python": ("def (:", "own/{type}.py.jinja: black could not format Annotations.py: "),
+    "a private attribute": ("{{ spec.__class__ }}", "own/{type}.py.jinja:1: access to attribute"),
+    "a missing part": ("{% include 'x' %}", "own/{type}.py.jinja:1: there is no template x"),
+    "an unknown loop": (
+        "{#---\npath = '{typ}.py'\n---#}",
+        "own/{type}.py.jinja:1: expected one of",
+    ),
+    "an unknown key": ("{#---\nlop = 'type'\n---#}", "own/{type}.py.jinja#/lop: expected one of"),
+    "one path for all": (
+        "{#---\npath = 'a.py'\nloop = 'type'\n---#}",
+        "own/{type}.py.jinja: expected a",
+    ),
+    "a path outside": ("{#---\npath = '../{type}'\n---#}", "own: expected a relative path"),
+    "a bad condition": ("{#---\nwhere = 'type.x'\n---#}", "own/{type}.py.jinja:1: type.x: "),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_an_error_names_template_line_and_value(folder: Path, case: str) -> None:
+    source, expected = WRONG[case]
+    save(folder, **{"{type}.py.jinja": source})
+    done = render()
+    assert done.code == 1
+    [line] = done.err.splitlines()
+    assert line.startswith(f"mcpgen: error: {expected}"), line
+    assert not (folder.parent / "out").exists()
+
+
+def test_an_error_says_what_it_was_rendered_for(folder: Path) -> None:
+    save(folder, **{"{type}.py.jinja": "{% if type.name == 'Tool' %}{{ type.nam }}{% endif %}"})
+    assert render().err.endswith(f" (Tool.py: revision {NEWEST}, type Tool)\n")
+
+
+SETTINGS = {
+    '[naming.types]\nTol = "X"': (
+        '/naming/types/Tol: expected a type, the nearest being Tool, got "Tol"'
+    ),
+    '[naming.types]\nTool = "class"': "/naming/types/Tool: expected a name that Python can use",
+    '[naming.types]\nTool = "Root"': "/naming/types/",
+    '[naming.members]\n"Tool.nam" = "x"': (
+        "/naming/members/Tool.nam: expected a member as Type.member, the nearest being Tool.name"
+    ),
+    'filters = "f.py"': "/filters: expected --trusted with code of the folder, got",
+    'formatter = ["cat"]': "/formatter: expected --trusted",
+    "x = 1": "/x: expected one of the keys",
+}
+
+
+@pytest.mark.parametrize("text", SETTINGS)
+def test_a_wrong_setting_is_named_by_its_key(folder: Path, text: str) -> None:
+    save(folder, **{"render.toml": text, "a.txt.jinja": "x"})
+    done = render()
+    assert done.code == 1
+    assert f"own/render.toml#{SETTINGS[text]}" in done.err
+
+
+def test_filters_and_a_formatter_of_the_folder_need_trust(folder: Path) -> None:
+    upper = [sys.executable, "-c", "import sys; print(sys.stdin.read().upper(), end='')"]
+    save(
+        folder,
+        **{
+            "own_filters.py": "def greet(name):\n    return f'print({name!r})'\n",
+            "render.toml": f'filters = "own_filters.py"\nformatter = {json.dumps(upper)}\n',
+            "a.py.jinja": "{{ 'you' | greet }}\n",
+        },
+    )
+    assert rendered(folder, "--trusted") == {"a.py": "PRINT('YOU')\n"}
+    done = run("check", "out")
+    assert done.code == 2
+    assert "give --trusted again if you trust it" in done.err
+    assert run("check", "out", "--trusted").out == "out: up to date\n"
+    assert run("update", "out").code == 2
+    assert run("update", "-q", "out", "--trusted").code == 0
+    save(folder, **{"render.toml": 'formatter = ["false"]\n'})
+    done = render("--trusted")
+    assert done.err.startswith("mcpgen: error: own/a.py.jinja")
+
+
+def test_a_link_out_of_the_folder_is_refused(folder: Path) -> None:
+    save(folder.parent, secret="x")
+    (folder / "a.txt").symlink_to(folder.parent / "secret")
+    assert "got a link out of it" in render().err
+
+
+def test_check_tells_what_changed(folder: Path) -> None:
+    save(folder, **{"a.txt.jinja": "one\n"})
+    assert render().code == 0
+    assert run("check", "out") == (0, "out: up to date\n", "")
+    save(folder, **{"a.txt.jinja": "two\n"})
+    done = run("check", "out")
+    assert (done.code, done.out.splitlines()[0]) == (1, "the template changed: a.txt.jinja")
+    assert "\n-one\n+two\n" in done.out
+    assert json.loads(run("check", "out", "--json").out)["differing"] == ["a.txt"]
+    assert run("update", "-q", "out").code == 0
+    save(folder.parent / "out", **{"a.txt": "mine\n"})
+    done = run("check", "out")
+    assert done.out.startswith("edited: a.txt\n")
+    assert "edited by hand: a.txt" in run("update", "out").err
+    assert run("update", "-q", "out", "--force").code == 0
+    assert run("check", "out").code == 0
+
+
+def test_an_update_moves_on_to_other_revisions(folder: Path) -> None:
+    save(folder, **{"{revision}.txt.jinja": "x"})
+    assert render("-r", OLDEST).code == 0
+    save(folder.parent / "out", **{"mine.txt": "mine"})
+    assert run("update", "-q", "out", "--revision", NEWEST).code == 0
+    out = {path.name for path in (folder.parent / "out").iterdir()}
+    newest = mcpgen.spec.load(NEWEST).latest.python_name
+    assert out == {"mine.txt", f"{newest}.txt", rendering.NAME}
+
+
+def test_a_watch_looks_at_templates_and_schemas(folder: Path) -> None:
+    save(folder.parent, **{"draft.json": run("export", NEWEST).out})
+    save(folder, **{"a.txt.jinja": "x"})
+    out = folder.parent / "out"
+    options = rendering.RenderOptions(folder, schemas=(folder.parent / "draft.json",))
+    first = {*rendering.inputs(out, options)}
+    assert first >= {folder.resolve(), (folder.parent / "draft.json").resolve()}
+    assert render("--schema", "draft.json").code == 0
+    assert {*rendering.inputs(out)} == first
+    refused = run("render", "own", "-o", "out", "-r", NEWEST, "--watch", "--json")
+    assert refused.err.endswith("--watch has no end, so it does not go with --json\n")
+
+
+def test_hand_edits_become_a_patch(folder: Path) -> None:
+    save(folder, **{"a.txt.jinja": "one\ntwo\nthree\n"})
+    assert render().code == 0
+    save(folder.parent / "out", **{"a.txt": "one\n2\nthree\n"})
+    done = run("patch", "out")
+    assert done.out == "a.txt: 1 hunk\nout.patch: 1 file; commit it with the package\n"
+    assert run("check", "out").code == 0
+    save(folder, **{"a.txt.jinja": "zero\none\ntwo\nthree\n"})
+    assert "would be written otherwise" in run("patch", "out").err
+    assert run("update", "-q", "out").code == 0
+    assert (folder.parent / "out" / "a.txt").read_text("utf-8") == "zero\none\n2\nthree\n"
+    save(folder.parent / "out", **{"a.txt": "zero\none\ntwo\nthree\n"})
+    assert run("patch", "out").out == "out: no edits\n"
+    assert not (folder.parent / "out.patch").exists()
+
+
+def test_files_of_the_user_are_not_overwritten(folder: Path) -> None:
+    save(folder, **{"a.txt.jinja": "x"})
+    save(folder.parent / "out", **{"a.txt": "mine", "b.txt": "mine"})
+    assert "edited by hand: a.txt" in render().err
+    assert render("--force").code == 0
+    assert (folder.parent / "out" / "b.txt").read_text("utf-8") == "mine"
+
+
+@pytest.mark.parametrize("out", [".", "own", "own/out"])
+def test_a_directory_that_holds_the_inputs_is_refused(folder: Path, out: str) -> None:
+    save(folder, **{"a.txt.jinja": "x"})
+    assert render(out=out).code == 2
+
+
+def test_a_schema_file_and_an_extension_are_rendered(folder: Path) -> None:
+    document = json.loads(run("export", NEWEST).out)
+    save(folder.parent, **{"draft.json": json.dumps(document)})
+    save(folder, **{"{revision}/{extension}.txt.jinja": "{{ extension.identifier }}"})
+    files = rendered(folder, "--schema", "draft.json", "--extension", str(PAINT))
+    assert [*files.values()] == ["com.example/paint"]
+
+
+def test_a_directory_that_was_not_rendered_is_no_rendering(folder: Path) -> None:
+    save(folder, **{"a.txt.jinja": "x"})
+    assert run("render", "own", "-o", "out").err.endswith("got none\n")
+    assert run("render", "none", "-o", "out", "-r", NEWEST).code == 2
+    assert run("render", "own", "-o", "out", "-r", NEWEST, "--facts", str(PAINT)).code == 2
+    assert render().code == 0
+    assert "options of packages" in run("update", "out", "--parts", "types").err
+    (folder / "a.txt.jinja").unlink()
+    folder.rmdir()
+    assert "which is not there" in run("check", "out").err
+
+
+def test_the_settings_of_a_project_render_folders(folder: Path) -> None:
+    project = folder.parent
+    text = documents.examples()["rendering.toml"]
+    save(project, **{"pyproject.toml": text})
+    for name in ("pages", "typed"):
+        save(project / name, **{"{revision}.txt.jinja": "{{ revision.name }}"})
+    read = settings.read(project)
+    assert read is not None
+    assert [each.output for each in read.render] == ["docs/methods", "src/acme/typed"]
+    assert run("-q").code == 0
+    assert len([*(project / "src" / "acme" / "typed").glob("*.txt")]) == 2
+    assert run("check", "-q").code == 0
+    save(project / "pages", **{"{revision}.txt.jinja": "new"})
+    assert run("check", "-q").code == 1
+    assert run("update", "-q").code == 0
+    assert run("check", "-q").code == 0
+    save(project, **{"pyproject.toml": text.replace('"docs/methods"', '"../methods"')})
+    assert "#/tool/mcpgen/render/0/output" in run("check").err
+
+
+def test_the_typed_dicts_of_the_page_are_types(folder: Path) -> None:
+    for name, text in documents.examples().items():
+        if name.startswith("typed/"):
+            save(folder, **{name.removeprefix("typed/"): text})
+    files = rendered(folder)
+    path = f"{mcpgen.spec.load(NEWEST).latest.python_name}/types.py"
+    assert {*files} == {"__init__.py", path}
+    ast.parse(files[path])
+    module: Any = SimpleNamespace(**runpy.run_path(str(folder.parent / "out" / path)))
+    assert module.Tool.__required_keys__ >= {"name", "inputSchema"}
+    assert "CallToolParams" in files[path]
+    assert (
+        typing.get_type_hints(module.ListToolsResult, {**vars(module)})["tools"]
+        == list[module.Tool]
+    )

@@ -1,0 +1,45 @@
+"""The tables of methods of the official SDK, rendered from its example, are those that it has."""
+
+from __future__ import annotations
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import mcp_types.methods
+import mcp_types.version
+import pytest
+
+from documents import ROOT
+
+pytestmark = pytest.mark.interop
+
+VERSIONED = (
+    *("CLIENT_REQUESTS", "CLIENT_NOTIFICATIONS", "CLIENT_RESULTS"),
+    *("SERVER_REQUESTS", "SERVER_NOTIFICATIONS", "SERVER_RESULTS"),
+)
+OF_ALL_REVISIONS = ("MONOLITH_REQUESTS", "MONOLITH_NOTIFICATIONS", "MONOLITH_RESULTS")
+REVISIONS = ("KNOWN", "HANDSHAKE", "MODERN")
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The names of the rendered module."""
+    out = tmp_path_factory.mktemp("sdk") / "out"
+    words = ("render", "-q", f"{ROOT / 'examples' / 'python-sdk'}", "-o", f"{out}", "-r", "all")
+    subprocess.run([sys.executable, "-m", "mcpgen", *words], check=True, cwd=out.parent)
+    module: Path = out / "method_tables.py"
+    return runpy.run_path(str(module))
+
+
+@pytest.mark.parametrize("name", [*VERSIONED, *OF_ALL_REVISIONS])
+def test_each_row_is_that_of_the_official_sdk(name: str, tables: dict[str, Any]) -> None:
+    assert {**tables[name]} == {**getattr(mcp_types.methods, name)}
+
+
+@pytest.mark.parametrize("kind", REVISIONS)
+def test_the_revisions_are_those_of_the_official_sdk(kind: str, tables: dict[str, Any]) -> None:
+    name = f"{kind}_PROTOCOL_VERSIONS"
+    assert (*tables[name],) == getattr(mcp_types.version, name)
