@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("36591fb9b2dd87ba",)
+_INTERFACES = ("08371f48228a36c2",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

@@ -54,15 +54,6 @@ UNWRITABLE = (
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
 
-_NULL = ord("n")
-"""The first byte of null, and of no other JSON."""
-
-_GOT_FLOAT = "got `float`"
-"""Part of msgspec's error for a number such as `1.0` in place of an integer."""
-
-_GOT_NULL = "got `null`"
-"""Part of msgspec's error for null in place of any other value."""
-
 create: Callable[..., Any] = msgspec.StructMeta.__call__
 """Makes an object of a class from members by their Python names, without other spellings."""
 
@@ -160,7 +151,7 @@ def error_text(error: Exception) -> str:
 
 def is_null(value: Raw) -> bool:
     """Whether raw JSON is null."""
-    return memoryview(value)[0] == _NULL
+    return memoryview(value)[0] == ord("n")
 
 
 def _decode_untagged(kind: type[Any], value: Any) -> Any:
@@ -352,7 +343,7 @@ class Untagged(metaclass=UntaggedType):
 def _is_tolerable(error: ValidationError) -> bool:
     """Whether the JSON may be valid as JSON Schema counts integers, or without null in a map."""
     text = str(error)
-    return _GOT_FLOAT in text or _GOT_NULL in text
+    return "got `float`" in text or "got `null`" in text
 
 
 def _members_of(kind: Any, value: Mapping[str, Any]) -> Mapping[str, Any] | None:

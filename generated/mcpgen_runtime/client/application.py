@@ -225,30 +225,22 @@ async def _answer(
 ) -> Any:
     """Validate a request, call its handler, and validate the handler's result.
 
-    Args:
-        handler: The user's handler.
-        context: The request.
-        capabilities: The capabilities that the client declared.
-        elicitations: The pending URL mode elicitations; a new elicitation is added.
-        schemes: URL schemes that the user may be asked to open.
-
-    Returns:
-        The handler's result, without content that must not be sent.
-
     Raises:
         RemoteProtocolError: The server must not send this request (-32602).
         LocalProtocolError: The handler's result breaks a rule.
     """
     method = context.method
-    checks = _CHECKS.get(method.name)
-    if checks is None:
+    if method.name not in (ELICITATION, SAMPLING, ROOTS):
         return await handler(context.params, context)
     params: Any = to_builtins(context.params) if context.params is not None else {}
     path = missing_capability(method, params, capabilities)
-    wrong = f"this client did not declare {'.'.join(path)}" if path else checks[0](params)
-    if method.name == ELICITATION and "url" in params and not wrong:
-        wrong = url_complaint(params["url"], schemes)
-        wrong = f"url: {wrong}" if wrong else None
+    wrong: str | None = None
+    if path:
+        wrong = f"this client did not declare {'.'.join(path)}"
+    elif method.name == SAMPLING:
+        wrong = messages_complaint(params["messages"])
+    elif "url" in params and (complaint := url_complaint(params["url"], schemes)):
+        wrong = f"url: {complaint}"
     if wrong:
         raise RemoteProtocolError(f"{method.name}: {wrong}", code=INVALID_PARAMS)
     elicitations.add(params.get("elicitationId"))
@@ -260,8 +252,7 @@ async def _answer(
     except ValidationError as error:
         raise LocalProtocolError(f"{method.name}: answer: {error_text(error)}") from None
     result: Mapping[str, Any] = to_builtins(typed)
-    wrong = checks[1](params, result)
-    if wrong:
+    if wrong := _result_complaint(method.name, params, result):
         raise LocalProtocolError(f"{method.name}: {wrong}")
     if _has_unsolicited_content(params, result):
         typed = replace(typed, content=None)
@@ -287,41 +278,17 @@ def _has_unsolicited_content(params: Mapping[str, Any], result: Mapping[str, Any
     )
 
 
-def _elicitation_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
-    if result.get("action") != "accept" or "requestedSchema" not in params:
-        return None
-    wrong = content_complaint(params["requestedSchema"], result.get("content", {}))
-    return f"content: {wrong}" if wrong else None
-
-
-def _messages_complaint(params: Mapping[str, Any]) -> str | None:
-    return messages_complaint(params["messages"])
-
-
-def _sampling_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
-    return message_complaint(result) if "content" in result else None
-
-
-def _roots_complaint(params: Mapping[str, Any], result: Mapping[str, Any]) -> str | None:
-    for at, root in enumerate(result["roots"]):
-        if wrong := root_complaint(root["uri"]):
-            return f"roots[{at}].uri: {wrong}"
+def _result_complaint(
+    method: str, params: Mapping[str, Any], result: Mapping[str, Any]
+) -> str | None:
+    """The rule that the result of a handler breaks, if any."""
+    if method == SAMPLING:
+        return message_complaint(result) if "content" in result else None
+    if method == ROOTS:
+        for at, root in enumerate(result["roots"]):
+            if wrong := root_complaint(root["uri"]):
+                return f"roots[{at}].uri: {wrong}"
+    elif result.get("action") == "accept" and "requestedSchema" in params:
+        wrong = content_complaint(params["requestedSchema"], result.get("content", {}))
+        return f"content: {wrong}" if wrong else None
     return None
-
-
-def _no_complaint(params: Mapping[str, Any]) -> str | None:
-    return None
-
-
-_CHECKS: Mapping[
-    str,
-    tuple[
-        Callable[[Mapping[str, Any]], str | None],
-        Callable[[Mapping[str, Any], Mapping[str, Any]], str | None],
-    ],
-] = {
-    ELICITATION: (_no_complaint, _elicitation_complaint),
-    SAMPLING: (_messages_complaint, _sampling_complaint),
-    ROOTS: (_no_complaint, _roots_complaint),
-}
-"""By method: the check of the params, and the check of the params and the result."""

@@ -8,7 +8,6 @@ kinds of a package are listed in `chosen`, as are the options that they add to `
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
@@ -227,18 +226,3 @@ class Opening:
             (*(kind.expected for kind in self.chosen.kinds), "a server, or a channel")
         )
         return TypeError(f"{self.call}: expected {expected}; got {shown}")
-
-
-def client_of(default: type[ClientBase], package: str, folder: str | None) -> type[ClientBase]:
-    """The class of a client: that of the only revision to use, if one was named.
-
-    Args:
-        default: The class for any revision.
-        package: The name of the package's folder of clients.
-        folder: The folder of the revision; `None` for any revision.
-    """
-    if folder is None:
-        return default
-    module = importlib.import_module(f"..{folder}.client", package)
-    named: type[ClientBase] = module.Client
-    return named

@@ -38,9 +38,7 @@ AGAIN_SECONDS = 1.0
 class Cancellable(Protocol):
     """A task of asyncio or a cancel scope."""
 
-    def cancel(self) -> object:
-        """Cancel what runs in it."""
-        ...
+    def cancel(self) -> object: ...
 
 
 def begin_task(coroutine: Coroutine[Any, Any, Any]) -> asyncio.Future[Any]:
@@ -84,18 +82,13 @@ _NOTHING = object()
 
 
 class _Begun(Coroutine[Any, Any, Any]):
-    """A coroutine that has begun, for a task whose first step it was.
-
-    Attributes:
-        awaited: What the coroutine has yielded, until its task has it.
-        has_ended: Whether the coroutine has ended in its first step.
-    """
+    """A coroutine that has begun, for a task whose first step it was."""
 
     __slots__ = ("_coroutine", "awaited", "has_ended")
 
     def __init__(self, coroutine: Coroutine[Any, Any, Any]) -> None:
-        self.awaited: Any = _NOTHING
-        self.has_ended = True
+        self.awaited: Any = _NOTHING  # what the coroutine has yielded, until its task has it
+        self.has_ended = True  # in its first step
         self._coroutine = coroutine
 
     def send(self, value: Any) -> Any:
@@ -200,11 +193,7 @@ class HandlerTasks:
         self.own: Callable[[], Any] = asyncio.current_task if self._is_asyncio else _SCOPE.get
 
     def begin(self, handler: Coroutine[Any, Any, None], size: int) -> Awaitable[None] | None:
-        """Begin a handler, which goes on in a task of its own if it waits.
-
-        Args:
-            handler: The handler.
-            size: The bytes of its message.
+        """Begin a handler of a message of some bytes; it goes on in a task of its own if it waits.
 
         Returns:
             To be awaited until the handler has ended or waits; `None` if that is so already.

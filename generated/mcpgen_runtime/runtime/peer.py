@@ -141,9 +141,7 @@ class Peer:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._handlers: HandlerTasks | None = None
 
-    # Created at first use: a peer that answers one request needs none of these.
-
-    @cached_property
+    @cached_property  # a peer that answers one request needs none
     def _channel_ended(self) -> anyio.Event:
         return anyio.Event()
 
@@ -207,11 +205,7 @@ class Peer:
         for scope in list(self.scopes.values()):
             scope.cancel()
 
-    async def handle(
-        self,
-        event: Event,
-        scope: anyio.CancelScope | None = None,
-    ) -> None:
+    async def handle(self, event: Event, scope: anyio.CancelScope | None = None) -> None:
         """Handle an event completely, in this task.
 
         For transports that receive each message in a task of its own: they pass the events of
@@ -375,9 +369,7 @@ class Peer:
     async def _answer(self, event: RequestReceived, own: Callable[[], Cancellable]) -> None:
         """Run the handler of a request and send its response, unless it is cancelled.
 
-        Args:
-            event: The request.
-            own: Returns what cancels this task, which only serves the request.
+        `own` returns what cancels this task, which only serves the request.
         """
         scopes, scope = self.scopes, own()
         scopes[event.id] = scope

@@ -121,7 +121,7 @@ class AsgiApplication:
             if not is_accepted:
                 route = self._check_head(request, state)
             if not state.background.running:
-                await self._start_lifespan(state)  # opens the store of proofs
+                await state.start_for_request()
             if state.authenticator is not None and (route is None or route.auth):
                 await state.authenticator.authenticate(request)
             if state.background.state:
@@ -247,11 +247,7 @@ class AsgiApplication:
         return route
 
     def _check_path(self, request: HttpRequest, state: LifespanState) -> None:
-        """Check the path and the method of a request.
-
-        Raises:
-            Refused: The request is not for the endpoint.
-        """
+        """Check the path and the method of a request; see `_check_head`."""
         if request.path not in self._paths:
             document = None
             if state.authenticator is not None:
@@ -279,19 +275,6 @@ class AsgiApplication:
         finally:
             state.bodies.release(body)
 
-    async def _start_lifespan(self, state: LifespanState) -> None:
-        """Enter the lifespan.
-
-        Raises:
-            Refused: The lifespan failed.
-        """
-        try:
-            await state.start()
-        except Exception:
-            logger.exception("the lifespan failed")
-            text = "the server could not be started; its log says why"
-            raise Refused(http_response.unavailable(text), "unread") from None
-
     async def _serve_other_method(
         self, request: HttpRequest, state: LifespanState, receive: Receive, send: Send
     ) -> None:
@@ -306,11 +289,10 @@ class AsgiApplication:
                 return
             if state.trace is not None:
                 send = _TracedSend(send, state.trace)
-            *others, last = state.endpoints
-            for endpoint in (*(each for each in others if each.names_revision(request)), last):
-                if not await endpoint.serve_other(request, receive, send):
-                    raise Refused(http_response.not_allowed("POST"))
-                return
+            named = [each for each in state.endpoints[:-1] if each.names_revision(request)]
+            endpoint = (*named, state.endpoints[-1])[0]
+            if not await endpoint.serve_other(request, receive, send):
+                raise Refused(http_response.not_allowed("POST"))
         finally:
             if opens_stream:
                 streams.leave()
@@ -324,13 +306,6 @@ class AsgiApplication:
         is_accepted: bool,
     ) -> None:
         """Read the body of a POST, and pass its messages to the endpoint of its revision.
-
-        Args:
-            request: The request.
-            state: The state of the event loop.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
-            is_accepted: Whether a head like this was accepted before.
 
         Raises:
             Refused: The messages are not served.
@@ -378,14 +353,9 @@ class LifespanState:
     Several loops may run the same application, one after the other, as with test clients. Events
     and locks of one loop are of no use in the next, so each loop has a state of its own.
 
-    Args:
-        service: The service of the server.
-        settings: The HTTP settings.
-
     Attributes:
         over: Whether the lifespan has ended.
         on_asyncio: Whether the event loop belongs to asyncio.
-        quotas: The amounts that all clients use together.
         heads: The heads of POSTs that were accepted last.
         bodies: The request bodies being read.
         background: Runs tasks that no request owns.
@@ -435,6 +405,19 @@ class LifespanState:
                 for work in endpoint.background_work():
                     self.background.start_soon(keep_running, work)
 
+    async def start_for_request(self) -> None:
+        """Enter the lifespan, which opens the store of proofs, for the first request.
+
+        Raises:
+            Refused: The lifespan failed.
+        """
+        try:
+            await self.start()
+        except Exception:
+            logger.exception("the lifespan failed")
+            text = "the server could not be started; its log says why"
+            raise Refused(http_response.unavailable(text), "unread") from None
+
     def serves_path(self, request: HttpRequest) -> bool:
         """Whether a request is for a path beside the endpoint."""
         return self.beside is not None and self.beside.serves(request.path)
@@ -476,9 +459,7 @@ class LifespanState:
         """Respond to all calls with an error, cancel them, and end the sessions."""
         async with anyio.create_task_group() as tasks:
             for endpoint in self.endpoints:
-                tasks.start_soon(endpoint.exchanges.fail_all, SHUTTING_DOWN)
-        for endpoint in self.endpoints:
-            await endpoint.close()
+                tasks.start_soon(endpoint.close)
 
     def _on_end(self) -> None:
         self.over = True
@@ -491,12 +472,7 @@ class LifespanState:
 
 
 class _TracedSend:
-    """An ASGI send callable that traces messages: whole documents, and each event of a stream.
-
-    Args:
-        send: The ASGI send callable.
-        trace: The trace.
-    """
+    """An ASGI send callable that traces messages: whole documents, and each event of a stream."""
 
     def __init__(self, send: Send, trace: Trace) -> None:
         self._send = send

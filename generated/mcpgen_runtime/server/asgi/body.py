@@ -46,9 +46,6 @@ class Disconnected(Exception):
 class RequestBodies:
     """The request bodies that one application reads and holds.
 
-    Args:
-        limits: Limits of number, size and time.
-
     Attributes:
         on_full: Called when a body is refused because there is no room for it.
     """
@@ -121,14 +118,7 @@ class RequestBodies:
     async def respond(
         self, refused: Refused, request: HttpRequest, receive: Receive, send: Send
     ) -> None:
-        """Send the response of a refusal, and discard what was not read of the body.
-
-        Args:
-            refused: The refusal.
-            request: The request.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
-        """
+        """Send the response of a refusal, and discard what was not read of the body."""
         response, partly_read = refused.response, refused.body == "partly read"
         if (
             refused.body == "read"

@@ -48,10 +48,9 @@ from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import RequestContext
 from ...runtime.task_scope import TaskScope
 from ..serving import Service
-from .http_response import JSON_TYPE, Receive, Send
+from .http_response import JSON_TYPE, SHUTTING_DOWN, Receive, Send
 from .quotas import SHORT_BODY, Quotas
 from .request import HttpRequest
-from .settings import HttpSettings
 from .sse_response import PostResponse
 
 logger = logging.getLogger(__name__)
@@ -75,29 +74,18 @@ class Endpoint(ABC):
     def revisions_of(revisions: Revisions) -> Revisions:
         """The revisions, of those that are served, that such an endpoint serves."""
 
-    @abstractmethod
-    def __init__(
-        self,
-        service: Service,
-        settings: HttpSettings,
-        revisions: Revisions,
-        background: TaskScope,
-        quotas: Quotas,
-        worker: Any,
-    ) -> None: ...
-
     @property
     def session_count(self) -> int:
         """Number of sessions."""
         return 0
 
-    @abstractmethod
     def applies(self, request: HttpRequest, message: jsonrpc.Message | None) -> bool:
-        """Whether a POST is for this endpoint, unless it is the last one."""
+        """Whether a POST is for this endpoint; the last one is not asked."""
+        return True
 
-    @abstractmethod
     def names_revision(self, request: HttpRequest) -> bool:
-        """Whether the header of a request names one of the revisions."""
+        """Whether the header of a GET or DELETE is for this endpoint, likewise."""
+        return True
 
     @abstractmethod
     def post(
@@ -109,15 +97,7 @@ class Endpoint(ABC):
         receive: Receive,
         send: Send,
     ) -> Awaitable[None] | None:
-        """Respond to one POST.
-
-        Args:
-            request: The POST.
-            message: The message in its body; `None` for a batch.
-            messages: The message, or the messages of the batch.
-            body: The body.
-            receive: The ASGI receive callable.
-            send: The ASGI send callable.
+        """Respond to one POST: a message, or a batch with `None` as its message.
 
         Returns:
             Waits for the end of the response; `None` if it has ended.
@@ -135,20 +115,22 @@ class Endpoint(ABC):
         return (self.exchanges.watch, self.exchanges.own_tasks)
 
     def free_memory(self) -> None:
-        """End what costs memory and is of little use."""
+        """End what costs memory and is of little use: from now on disconnects end calls at once."""
+        self.exchanges.watch_all()
 
     async def close_idle(self) -> None:
         """End what would keep a server from shutting down."""
+        return  # nothing is idle without sessions
 
     async def close(self) -> None:
-        """End all that is still open."""
+        """Respond to all calls with an error, cancel them, and end all that is still open."""
+        await self.exchanges.fail_all(SHUTTING_DOWN)
 
 
 class ExchangeOwner(Protocol):
     """The session or endpoint of exchanges.
 
     Attributes:
-        service: The service of the server.
         stores: Whether a response waits for changes to be stored.
         open_exchanges: The exchanges of the endpoint.
     """
@@ -170,17 +152,15 @@ class Exchange(ABC, Generic[OwnerT, ResponseT]):
     Args:
         owner: The session or endpoint.
         request: The POST.
-        receive: The ASGI receive callable.
-        send: The ASGI send callable.
+        receive: Of the POST.
+        send: Of the POST.
         event: The request in its body.
-        metadata: The metadata of the request.
-        response: The response of the batch that the request is part of.
+        metadata: Of the request.
+        response: That of the batch that the request is part of.
 
     Attributes:
-        event: As passed.
         events_only: Whether the response has to be a stream.
         is_plain: Whether a result that nothing precedes is sent as it is.
-        metadata: As passed.
         response: Writes the response, if it is or may become a stream; else `None`.
         cancel_called: Whether the request was cancelled.
         places: Number of places that the exchange takes itself among the messages in flight,
@@ -388,8 +368,6 @@ class OpenExchanges:
         interval: Seconds after which an exchange is watched.
 
     Attributes:
-        background: As passed.
-        quotas: As passed.
         open: The exchanges; after one was added, call `wake` unless `added` is `None`.
         added: Set when an exchange is added while the watching task waits for one.
         tasks: The tasks of asyncio that serve them, beyond those that have ended at once.

@@ -66,15 +66,12 @@ class HttpSession(MessageSender):
         id: The session id: 256 random bits.
         session_id: Equal to `id`; in a session that lasts for one POST, the id that the client
             sent, or `None` if the server keeps no sessions.
-        network: As passed.
         kept: Bytes kept for the client.
         peer: The running protocol.
         queue: Announcements of the server.
         exchanges: The requests without response, by id.
         listening: The streams opened by GET, the newest last.
         open_exchanges: The open exchanges of all sessions.
-        service: As passed.
-        settings: As passed.
         stores: Whether `store_changes` does anything.
         streams: The streams that have not ended.
         last_used: Time of last use, on the clock of the event loop.

@@ -233,13 +233,7 @@ class UnreadResponses:
     def send(
         self, request: HttpRequest, send: Send, message: MutableMapping[str, Any]
     ) -> Awaitable[None]:
-        """Send an ASGI message of the response to a request, and count a long body until then.
-
-        Args:
-            request: The request.
-            send: The ASGI send callable.
-            message: The message.
-        """
+        """Send an ASGI message of the response to a request, and count a long body until then."""
         request.responded = True
         body: bytes = message.get("body", b"")
         if len(body) <= SHORT_BODY:
@@ -273,9 +267,6 @@ class UnreadResponses:
 
 class Quotas:
     """The counters of one application.
-
-    Args:
-        limits: The limits.
 
     Attributes:
         in_flight: Messages being served for connected clients.

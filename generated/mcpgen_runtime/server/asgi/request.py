@@ -112,12 +112,7 @@ class HttpRequest:
 
 
 class OtherPath(Protocol):
-    """Serves requests to a path beside the endpoint.
-
-    Attributes:
-        auth: Whether requests need an access token.
-        any_origin: Whether pages of all origins may make requests.
-    """
+    """Serves requests to a path beside the endpoint; see `routes.Route`."""
 
     @property
     def auth(self) -> bool: ...
@@ -133,41 +128,23 @@ class OtherPath(Protocol):
         send: Send,
         body: bytes,
         state: Any,
-    ) -> None:
-        """Respond to a request with its body; `state` is the value that the lifespan yielded."""
-        ...
+    ) -> None: ...
 
 
 class OtherPaths(Protocol):
-    """The paths beside the endpoint; see `routes`."""
+    """The paths beside the endpoint; see `routes.Routes`."""
 
-    def check(self, own: Collection[str], has_auth: bool) -> None:
-        """Check the paths.
+    def check(self, own: Collection[str], has_auth: bool) -> None: ...
 
-        Args:
-            own: The paths of the protocol.
-            has_auth: Whether the application has access tokens.
-
-        Raises:
-            ValueError: A path belongs to the protocol, or needs access tokens that are disabled.
-        """
-        ...
-
-    def find(self, path: str, method: str) -> OtherPath | None:
-        """The handler of a path; `None` for other paths."""
-        ...
+    def find(self, path: str, method: str) -> OtherPath | None: ...
 
 
 class PathEndpoint(Protocol):
     """Serves requests to paths of its own; see `sse_endpoint`."""
 
-    def serves(self, path: str) -> bool:
-        """Whether a path is one of these."""
-        ...
+    def serves(self, path: str) -> bool: ...
 
-    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None:
-        """Serve a request to such a path."""
-        ...
+    async def serve(self, request: HttpRequest, receive: Receive, send: Send) -> None: ...
 
 
 class AcceptedHeads:

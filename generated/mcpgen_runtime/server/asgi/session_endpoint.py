@@ -39,7 +39,7 @@ from .quotas import Quotas, decoded_size
 from .request import HttpRequest, field_key
 from .session_exchange import SessionExchange, SessionExchanges, SessionResponse, post_message
 from .settings import HttpSettings
-from .sse_response import EventStream, SseResponse
+from .sse_response import SseResponse
 
 _LACKS = "a session, and this server keeps none (stateless=True)"
 
@@ -62,7 +62,6 @@ class SessionEndpoint(Endpoint):
         revisions: The revisions with sessions.
     """
 
-    exchanges: SessionExchanges
     methods = "POST, GET, DELETE"
 
     @staticmethod
@@ -89,12 +88,13 @@ class SessionEndpoint(Endpoint):
         self.registry = SessionRegistry(settings.limits, quotas.memory)
         # A client is watched before its request has been silent for `keep_alive` seconds.
         interval = _WATCH_INTERVAL if settings.keep_alive is None else settings.keep_alive / 2
-        self.exchanges = SessionExchanges(background, quotas, interval, settings.limits)
+        self._exchanges = SessionExchanges(background, quotas, interval, settings.limits)
+        self.exchanges = self._exchanges
         self._quotas = quotas
         self.service = service
         self.settings = settings
         self.revisions = revisions
-        self._session_type = settings.session_type
+        self._session_type: type[HttpSession] = settings.session_type or HttpSession
         self._facts = revisions.newest().facts
         self._stateless = settings.stateless
         if settings.stateless:
@@ -113,17 +113,9 @@ class SessionEndpoint(Endpoint):
         """See `Endpoint`."""
         return len(self.registry)
 
-    def applies(self, request: HttpRequest, message: jsonrpc.Message | None) -> bool:
-        """See `Endpoint`; this is always the last one."""
-        return True
-
-    def names_revision(self, request: HttpRequest) -> bool:
-        """See `Endpoint`; this is always the last one."""
-        return True
-
     def free_memory(self) -> None:
         """See `Endpoint`."""
-        self.exchanges.cancel_first_abandoned("bodies")
+        self._exchanges.cancel_first_abandoned("bodies")
 
     async def close_idle(self) -> None:
         """See `Endpoint`."""
@@ -131,11 +123,12 @@ class SessionEndpoint(Endpoint):
 
     async def close(self) -> None:
         """See `Endpoint`."""
+        await super().close()
         await self.registry.close()
 
     def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
         """See `Endpoint`."""
-        more = (self.registry.expire, self.exchanges.expire_abandoned)
+        more = (self.registry.expire, self._exchanges.expire_abandoned)
         return (*super().background_work(), *more)
 
     def post(
@@ -268,8 +261,16 @@ class SessionEndpoint(Endpoint):
             announces = stream in session.listening
             if announces:
                 await session.send_pending(stream)
-            if not stream.over:
-                await self._hold(session, stream, response, receive, announces)
+                session.start_announcing()
+            try:
+                if not stream.over:
+                    streams, keep_alive = self._quotas.streams, self.settings.keep_alive
+                    stream.held = anyio.CancelScope()
+                    if await streams.hold(receive, response, keep_alive, stream.held):
+                        stream.disconnect(response)
+            finally:
+                if announces:
+                    session.stop_announcing()
             await stream.close(response)
             if announces:
                 session.end_stream(stream)
@@ -332,7 +333,7 @@ class SessionEndpoint(Endpoint):
         """Create a session that is not registered yet."""
         touch = self.registry.touch
         return self._session_type(
-            self.service, self.settings, connection, network, self.exchanges, touch
+            self.service, self.settings, connection, network, self._exchanges, touch
         )
 
     async def initialize(
@@ -391,27 +392,6 @@ class SessionEndpoint(Endpoint):
         except Refused:
             session.release_memory(session.kept)
             raise
-
-    async def _hold(
-        self,
-        session: HttpSession,
-        stream: EventStream,
-        response: SseResponse,
-        receive: Receive,
-        announces: bool,
-    ) -> None:
-        """Keep the connection of a stream open until one side closes it."""
-        streams, keep_alive = self._quotas.streams, self.settings.keep_alive
-        stream.held = anyio.CancelScope()
-        if announces:
-            session.start_announcing()
-        try:
-            disconnected = await streams.hold(receive, response, keep_alive, stream.held)
-        finally:
-            if announces:
-                session.stop_announcing()
-        if disconnected:
-            stream.disconnect(response)
 
     def _find_session(self, request: HttpRequest) -> HttpSession:
         """Find the session that a request names.

@@ -59,12 +59,6 @@ class _Abandoned(Struct):
 class SessionExchanges(OpenExchanges):
     """The exchanges in sessions, and other work for their clients that clients abandoned.
 
-    Args:
-        background: See `OpenExchanges`.
-        quotas: See `OpenExchanges`.
-        interval: See `OpenExchanges`.
-        limits: The limits.
-
     Attributes:
         abandoned: The abandoned work, the first first.
     """
@@ -145,12 +139,6 @@ class SessionResponse(PostResponse):
     """The response to one request in a session, and the messages that precede it.
 
     Counts a connection of the client, until the client has the response or is gone.
-
-    Args:
-        request: The POST.
-        receive: The ASGI receive callable.
-        send: The ASGI send callable.
-        session: The session.
 
     Attributes:
         attended: Whether the client waits for a response and was not found to be disconnected.

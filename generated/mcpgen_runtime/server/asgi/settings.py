@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, Typed
 if TYPE_CHECKING:
     from ..serving import ProcessLimit, Service
     from .body import RequestBodies
-    from .http_session import HttpSession
     from .quotas import Quotas
     from .request import Authentication, PathEndpoint
 
@@ -198,11 +197,9 @@ class HttpSettings:
         return ""
 
     @property
-    def session_type(self) -> type[HttpSession]:
-        """The class of sessions."""
-        from .http_session import HttpSession  # the settings are loaded before
-
-        return HttpSession
+    def session_type(self) -> type[Any] | None:
+        """The class of sessions; `None` for `HttpSession`."""
+        return None
 
     def checked_for(self, service: Service) -> Self:
         """The settings as they apply to a server.

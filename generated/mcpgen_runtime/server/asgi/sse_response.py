@@ -368,7 +368,6 @@ class PostResponse(MessageSender):
         done: Whether nothing more is sent.
         events_only: Whether the response has to be a stream.
         headers: Further header fields.
-        other_status: As passed.
         watched: Whether a task waits for the client to disconnect.
     """
 

@@ -67,7 +67,6 @@ class StatelessEndpoint(Endpoint):
     Attributes:
         headers: Validates header fields of these revisions.
         open_exchanges: As `exchanges`.
-        service: As passed.
         stores: Whether a response waits for changes to be stored.
     """
 
@@ -117,10 +116,6 @@ class StatelessEndpoint(Endpoint):
     def names_revision(self, request: HttpRequest) -> bool:
         """See `Endpoint`."""
         return self.headers.names_revision(request)
-
-    def free_memory(self) -> None:
-        """See `Endpoint`; from now on disconnects end calls at once."""
-        self.exchanges.watch_all()
 
     def encode(self, event: RequestReceived, result: Any) -> OutgoingMessage:
         """The response to a request."""

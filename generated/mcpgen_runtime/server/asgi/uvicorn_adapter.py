@@ -21,8 +21,6 @@ import contextlib
 import os
 import signal
 import socket
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Collection, Generator, Sized
 from types import FrameType
@@ -74,22 +72,6 @@ class DrainableApplication(Protocol):
     def start_drain(self) -> None: ...
 
     async def end(self) -> None: ...
-
-
-class UvicornServer(Protocol):
-    """A configured server of uvicorn.
-
-    Attributes:
-        started: Whether it listens.
-        should_exit: Whether it is to shut down.
-    """
-
-    started: bool
-    should_exit: bool
-
-    def run(self, sockets: list[socket.socket] | None = None) -> None: ...
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None: ...
 
 
 def run(
@@ -162,27 +144,6 @@ async def run_async(
             raise
 
 
-def end_with_parent(seconds: float) -> None:
-    """End this process of `multiprocessing` when its parent ends, even if the parent is killed.
-
-    Args:
-        seconds: Seconds from SIGTERM to an immediate exit.
-    """
-    import multiprocessing  # slow to load, but loaded already in such a process
-
-    parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-
-    def watch() -> None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(seconds)  # an event loop that is blocked handles no signal
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def options_of(drain: float) -> dict[str, Any]:
     """Arguments of `uvicorn.Config`, for one process and for several."""
     return {
@@ -203,7 +164,7 @@ def _configure_server(
     on_start: Callable[[str], None],
     *,
     takes_signals: bool,
-) -> Generator[tuple[UvicornServer, socket.socket]]:
+) -> Generator[tuple[uvicorn.Server, socket.socket]]:
     """A uvicorn server, and the socket that it listens at while the block runs."""
     try:
         import uvicorn
@@ -224,7 +185,7 @@ def _draining_server(
     application: DrainableApplication,
     on_start: Callable[[str], None],
     takes_signals: bool,
-) -> UvicornServer:
+) -> uvicorn.Server:
     """A uvicorn server that starts, drains and ends the application."""
     import uvicorn  # loaded already
 

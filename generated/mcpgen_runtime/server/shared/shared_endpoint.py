@@ -355,7 +355,7 @@ class SharedEndpoint(SessionEndpoint):
                 cancelled = _cancelled_id(message)
                 if cancelled is None or cancelled in begun:
                     return False, None
-                return not session.peer.connection.is_open(cancelled), None
+                return cancelled not in session.peer.connection.state.inbound, None
             if message.method == PROGRESS:
                 identifier = _read_id(message.params, PROGRESS_TOKEN)
         elif not isinstance(message, jsonrpc.Request):

@@ -54,20 +54,11 @@ class Tool:
 
     Args:
         function: Coroutine function, or a plain function, which runs in a worker thread.
-        name: Its name; that of the function by default.
         members: Further members of the wire object, such as `title`.
-        input_schema: JSON Schema of the arguments, instead of one from the signature.
-        output_schema: JSON Schema of the structured result, or `None` for none.
-        structured: Whether results have a structured value.
         names: Further names that the annotations may use.
-        coerce: Whether texts are converted to the types of the parameters.
-        additional_properties: What a generated input schema says of unknown arguments, if anything.
-        schemas: Whether listed schemas have definitions in place of references, or references.
-        show_errors: Whether results contain the text of unexpected exceptions.
-        validation_seconds: Time limit for validating arguments, and then the result, against a
-            user-defined schema. Validation moves to a worker thread after some milliseconds.
-        timeout: Seconds that the function and its dependencies may take; `None` for no limit.
-        threads: Whether a plain function runs in a worker thread, or else in the event loop.
+        output_schema: JSON Schema of the structured result, or `None` for none.
+
+    `Decorators.tool` describes the other options, `ServerSettings` those of the whole server.
 
     Attributes:
         schema: JSON Schema of the arguments.

@@ -35,12 +35,12 @@ from ..asgi.uvicorn_adapter import (
     SHUTDOWN_MARGIN,
     Address,
     DrainableApplication,
-    end_with_parent,
     listener_at,
     options_of,
     protocol_of,
     reached_at,
 )
+from ..commands.child_process import end_with_parent
 
 if TYPE_CHECKING:
     import asyncio

@@ -182,12 +182,7 @@ class AiohttpLibrary:
         return self._session
 
     def _add_target(self, url: str) -> _Target:
-        """Add the target with the options of all requests to an address.
-
-        Raises:
-            ConnectFailedError: The environment names certificates that can't be read, or a proxy
-                that can't be used.
-        """
+        """Add the target of an address, with what the environment says of it."""
         split = urlsplit(url)
         options: dict[str, Any] = {"allow_redirects": False}
         try:
@@ -222,13 +217,7 @@ class AiohttpLibrary:
 
 
 class _Target(NamedTuple):
-    """An address with the common options of requests to it.
-
-    Attributes:
-        url: The address without credentials.
-        options: Arguments for aiohttp.
-        fields: Header fields.
-    """
+    """An address without credentials, with arguments for aiohttp and header fields for it."""
 
     url: str
     options: dict[str, Any]

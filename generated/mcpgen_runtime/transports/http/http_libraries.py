@@ -273,7 +273,7 @@ _masking = _Masking()
 
 
 class Secrets:
-    """The secrets of one connection, masked until the connection is closed."""
+    """The secrets of one connection, masked in the logs of HTTP libraries until it is closed."""
 
     def __init__(self) -> None:
         self._own: list[str] = []
@@ -281,7 +281,7 @@ class Secrets:
             logging.getLogger(name).addFilter(_masking)
 
     def add(self, secret: str) -> None:
-        """Mask a text in the logs of HTTP libraries."""
+        """Mask a text."""
         if secret and secret not in self._own:
             self._own.append(secret)
             _masking.secrets[secret] += 1

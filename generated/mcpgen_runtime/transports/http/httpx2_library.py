@@ -150,12 +150,7 @@ class Httpx2Library:
             await client.aclose()
 
     def _open_client(self, url: str) -> httpx2.AsyncClient:
-        """Create a client when the first request is sent: it reads certificates.
-
-        Raises:
-            ConnectionClosedError: `close` was called.
-            ConnectFailedError: The environment names certificates or a proxy that can't be used.
-        """
+        """Create a client when the first request is sent: it reads certificates."""
         if self._closed:
             raise ConnectionClosedError("the HTTP client is closed")
         library = self._httpx2
