@@ -35,7 +35,7 @@ from mcpgen.schema import facts
 TYPES_MODULES, TYPES_LINES = 10, 3_300
 """The most that the types of one revision may come to, headers included."""
 
-PROTOCOL_MODULES = 30
+PROTOCOL_MODULES = 31
 
 AUTHORIZING = ("cryptography", "filelock", "joserfc", "keyring", "platformdirs")
 """Optional libraries that a client over HTTP uses if they are installed."""

@@ -19,8 +19,9 @@ from mcpgen_runtime.errors import (
 )
 from mcpgen_runtime.protocol.connection import Ignored, RequestReceived, Send
 from mcpgen_runtime.protocol.jsonrpc import parse
-from mcpgen_runtime.protocol.server_connection import ServerConnection, accepted_of_extensions
+from mcpgen_runtime.protocol.server_connection import ServerConnection
 from mcpgen_runtime.protocol.states import State
+from mcpgen_runtime.protocol.subscriptions import accepted_of_extensions
 from mcpgen_runtime.revisions import REVISIONS
 from package.protocol.pair import Pair
 from package.protocol.traffic import whole_session
