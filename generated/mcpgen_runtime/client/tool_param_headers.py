@@ -53,7 +53,7 @@ class ToolParamHeaders(ParamHeaders):
         names = self._headers.get(tool)
         if not names or not self.in_use:
             return headers
-        from ..framing.http_headers import (  # loaded by the transport already
+        from ..framing.header_values import (  # loaded by the transport already
             encode_value,
             value_text,
         )

@@ -55,7 +55,7 @@ from ..protocol.receiver import (
 )
 from .concurrency import check_own_failure, failure_of
 from .pending_requests import PARTING_SECONDS, PendingRequests
-from .request_context import Application, context_of
+from .request_context import Application, RequestContext
 
 if TYPE_CHECKING:
     import anyio.abc
@@ -84,12 +84,6 @@ def check_concurrent_requests(limit: int) -> None:
     """
     if limit < 1:
         raise ValueError(f"max_concurrent_requests: expected at least 1, got {limit}")
-
-
-def _size_of(event: RequestReceived | NotificationReceived) -> int:
-    """The bytes of the params of a message."""
-    raw = event.raw_params
-    return 0 if raw is None else memoryview(raw).nbytes
 
 
 class Peer:
@@ -147,9 +141,7 @@ class Peer:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._handlers: HandlerTasks | None = None
 
-    # Created at first use: a peer that answers one request needs none of these.
-
-    @cached_property
+    @cached_property  # a peer that answers one request needs none
     def _channel_ended(self) -> anyio.Event:
         return anyio.Event()
 
@@ -174,7 +166,7 @@ class Peer:
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                self._handlers = handlers = HandlerTasks(tasks, self._handler_ended)
+                self._handlers = handlers = HandlerTasks(tasks)
                 self._channel.settle_by(self._settle)
                 tasks.start_soon(self._read, handlers)
                 await self._channel_ended.wait()
@@ -212,11 +204,7 @@ class Peer:
         for scope in list(self.scopes.values()):
             scope.cancel()
 
-    async def handle(
-        self,
-        event: Event,
-        scope: anyio.CancelScope | None = None,
-    ) -> None:
+    async def handle(self, event: Event, scope: anyio.CancelScope | None = None) -> None:
         """Handle an event completely, in this task.
 
         For transports that receive each message in a task of its own: they pass the events of
@@ -263,30 +251,32 @@ class Peer:
                 events = self.connection.receive(data, now)
             self._is_receiving = False
             for event in events:
-                if isinstance(event, RequestReceived):
-                    if self._may_start(handlers) or await self._has_room(event, handlers):
-                        begun = handlers.begin(self._answer(event, handlers.own), _size_of(event))
-                        if begun is not None:
-                            await begun
-                elif isinstance(event, NotificationReceived):
-                    if self._may_start(handlers) or await self._has_room(event, handlers):
-                        begun = handlers.begin(self._notified(event), _size_of(event))
-                        if begun is not None:
-                            await begun
+                if isinstance(event, RequestReceived | NotificationReceived):
+                    if self._is_full(handlers) and not await self._has_room(event, handlers):
+                        continue
+                    if isinstance(event, RequestReceived):
+                        handler = self._answer(event, handlers.own)
+                    else:
+                        handler = self._notified(event)
+                    raw = event.raw_params
+                    size = 0 if raw is None else memoryview(raw).nbytes
+                    if (begun := handlers.begin(handler, size)) is not None:
+                        await begun
                 elif isinstance(event, ResponseReceived):
                     self.callers.handle_response(event)
                 else:
                     await self._handle(event)
 
-    def _may_start(self, handlers: HandlerTasks) -> bool:
-        """Whether another handler may be started now."""
-        return handlers.waiting < self._limit and handlers.size + self.callers.unsent < HELD_BYTES
+    def _is_full(self, handlers: HandlerTasks) -> bool:
+        """Whether no further handler may be started now."""
+        return handlers.waiting >= self._limit or handlers.size + self.callers.unsent >= HELD_BYTES
 
     async def _has_room(
         self, event: RequestReceived | NotificationReceived, handlers: HandlerTasks
     ) -> bool:
         """Wait until a handler ends; `False` if the event was refused and reading continues."""
-        while not self._may_start(handlers):
+        while self._is_full(handlers):
+            handlers.on_end = self._handler_ended
             if self._stalled or len(self.connection.state.outbound):
                 await self._refuse(event, handlers)
                 return False
@@ -378,9 +368,7 @@ class Peer:
     async def _answer(self, event: RequestReceived, own: Callable[[], Cancellable]) -> None:
         """Run the handler of a request and send its response, unless it is cancelled.
 
-        Args:
-            event: The request.
-            own: Returns what cancels this task, which only serves the request.
+        `own` returns what cancels this task, which only serves the request.
         """
         scopes, scope = self.scopes, own()
         scopes[event.id] = scope
@@ -389,7 +377,18 @@ class Peer:
         message: OutgoingMessage | None = None
         try:
             try:
-                result = await self._application.handle(context_of(self.callers, event))
+                context = RequestContext(
+                    self.callers,
+                    event.method,
+                    event.params,
+                    event.raw_params,
+                    event.meta,
+                    event.revision,
+                    event.id,
+                    event.peer_info,
+                    event.peer_capabilities,
+                )
+                result = await self._application.handle(context)
                 if scopes.get(event.id) is not scope:
                     return
                 message = self.connection.respond(event.id, result)
@@ -418,8 +417,20 @@ class Peer:
 
     async def _notified(self, event: NotificationReceived) -> None:
         self.callers.handle_notification(event)
+        session = self.connection.session
+        context = RequestContext(
+            self.callers,
+            event.method,
+            event.params,
+            event.raw_params,
+            event.meta,
+            event.revision,
+            None,
+            None if session is None else session.peer_info,
+            {} if session is None else session.peer_capabilities,
+        )
         try:
-            await self._application.notified(context_of(self.callers, event))
+            await self._application.notified(context)
         except BaseException as error:
             await check_own_failure(error)
             logger.exception("%s failed", event.method.name)

@@ -52,15 +52,13 @@ class Awaited(Protocol):
         self, response: ResponseReceived | None = None, failure: Exception | None = None
     ) -> None:
         """Set the response or the failure; only the first call has an effect."""
-        ...
 
     def deliver(self, *arguments: Any) -> None:
         """Pass on a notification that belongs to the request."""
-        ...
 
 
 class NotificationQueue:
-    """The notifications that wait for one task: the newest, within the limits."""
+    """The newest notifications that wait for one task, within the limits."""
 
     def __init__(self) -> None:
         self._items: deque[tuple[Any, ...]] = deque()
@@ -110,12 +108,7 @@ class Waiter(msgspec.Struct, eq=False):
         new_event: Creates the event to wait for.
         on_notification: Called with each notification in the waiting task; exceptions propagate to
             the caller.
-        settled: Whether the outcome is known.
-        response: The response, if one arrived.
-        failure: The reason why there is no response.
         scope: Ends the waiting at the deadline, if there is one.
-        notifications: Notifications that are not handled yet.
-        event: The event that the task waits for.
     """
 
     new_event: Callable[[], OneShotEvent]

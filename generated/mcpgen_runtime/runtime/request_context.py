@@ -23,7 +23,6 @@ from .._wire import replace as replace_members
 from ..channel import RequestId
 from ..facts import Method, Revision
 from ..foreign_text import is_scope
-from ..protocol.receiver import NotificationReceived, RequestReceived
 from .pending_requests import OnProgress, PendingRequests
 
 Identity: TypeAlias = tuple[str | None, str, str | None]
@@ -31,7 +30,6 @@ Identity: TypeAlias = tuple[str | None, str, str | None]
 states are bound to an identity."""
 
 _NO_SCOPES: frozenset[str] = frozenset()
-_NOTHING: Mapping[str, Any] = {}
 
 
 def checked_scopes(scopes: Collection[str]) -> frozenset[str]:
@@ -311,30 +309,6 @@ class RequestContext:
         """Close the connection on which this request is answered; see `Context.close_stream`."""
         if self.request_id is not None:
             await self.peer.channel.close_sse_stream(self.request_id)
-
-
-def context_of(
-    peer: PendingRequests, event: RequestReceived | NotificationReceived
-) -> RequestContext:
-    """The context of an event."""
-    if isinstance(event, RequestReceived):
-        identifier, info, capabilities = event.id, event.peer_info, event.peer_capabilities
-    else:
-        session = peer.connection.session
-        identifier = None
-        info = session.peer_info if session is not None else None
-        capabilities = session.peer_capabilities if session is not None else _NOTHING
-    return RequestContext(
-        peer,
-        event.method,
-        event.params,
-        event.raw_params,
-        event.meta,
-        event.revision,
-        identifier,
-        info,
-        capabilities,
-    )
 
 
 class Application(Protocol):

@@ -18,21 +18,14 @@ import threading
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from io import TextIOWrapper
-from typing import Any, Literal, TypeAlias, TypeGuard
+from typing import Any, Literal, TypeAlias
 
 import anyio
 
 from ..channel import MESSAGE_LIMIT, Channel
 from ..errors import ConnectionClosedError
 from ..runtime.request_context import PRINCIPAL, Principal
-from ..transports.line_channel import (
-    LineChannel,
-    Sink,
-    Source,
-    ThreadedSink,
-    open_sink,
-    open_source,
-)
+from ..transports.line_channel import LineChannel, Sink, ThreadedSink, open_sink, open_source
 from .serving import leave_stuck_threads
 
 Backend: TypeAlias = Literal["asyncio", "trio"]
@@ -51,7 +44,6 @@ async def serve_stdio(
         serve_channel: Serves the client.
         principal: The principal on whose behalf requests are served.
     """
-
     channel = open_stdio()
     token = PRINCIPAL.set(principal) if principal is not None else None
     try:
@@ -114,50 +106,12 @@ STDIN, STDOUT, STDERR = 0, 1, 2
 _REOPEN = os.O_WRONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
-class StdioChannel(LineChannel):
-    """Standard input and output of this process, one message a line.
-
-    `open_stdio` creates it. From then on, also after `close`, prints go to standard error, since a
-    late print must not reach the client, and standard input is at its end. `restore` closes the
-    channel and undoes the redirection.
-
-    Source: basic/transports (stdio).
-    """
-
-    def __init__(self, source: Source, sink: Sink, limit: int, saved: tuple[int, int]) -> None:
-        super().__init__(source, sink, limit)
-        self._saved: tuple[int, int] | None = saved
-        # Also flushes earlier prints, which must not reach the client.
-        self._printers = [_Printer(stream) for stream in _printing_streams()]
-
-    async def close(self) -> None:
-        """Close both streams; the client sees the end of the output."""
-        await super().close()
-        self._close_saved()
-
-    async def restore(self) -> None:
-        """Close the channel, and undo the redirection of standard input and output."""
-        await super().close()
-        if self._saved is not None:
-            # Text that was printed meanwhile goes to standard error, before the switch.
-            for printer in self._printers:
-                printer.restore()
-            os.dup2(self._saved[0], STDIN)
-            os.dup2(self._saved[1], STDOUT)
-        self._close_saved()
-
-    def _close_saved(self) -> None:
-        if self._saved is not None:
-            for fd in self._saved:
-                os.close(fd)
-        self._saved = None
-
-
-def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
+def open_stdio(limit: int = MESSAGE_LIMIT) -> LineChannel:
     """Redirect standard input and output, and return a channel over them.
 
     Call it within an event loop, and before any code prints to standard output. Messages are UTF-8
-    in any locale.
+    in any locale. From then on, also after the channel is closed, prints go to standard error,
+    since a late print must not reach the client, and standard input is at its end.
 
     Args:
         limit: Longest message accepted, in bytes.
@@ -165,26 +119,26 @@ def open_stdio(limit: int = MESSAGE_LIMIT) -> StdioChannel:
     Raises:
         ConnectionClosedError: The process was started without one of the two streams.
         OSError: There are too many open files; nothing was redirected.
+
+    Source: basic/transports (stdio).
     """
     # Streams from the start of the interpreter: other files may have these numbers by now.
     if sys.__stdin__ is None or sys.__stdout__ is None:
         raise ConnectionClosedError("expected an open standard input and output, came none")
     with ExitStack() as undo:
-        saved = _duplicate(STDIN, undo), _duplicate(STDOUT, undo)
-        private = _duplicate(STDIN, undo)
+        private = os.dup(STDIN)
+        undo.callback(os.close, private)
         null = os.open(os.devnull, os.O_RDWR)
         undo.callback(os.close, null)
         sink = _private_sink(STDOUT)
         undo.pop_all()
-    source = open_source(private)
-    _redirect(null)
-    return StdioChannel(source, sink, limit, saved)
-
-
-def _duplicate(fd: int, undo: ExitStack) -> int:
-    duplicate = os.dup(fd)
-    undo.callback(os.close, duplicate)
-    return duplicate
+    channel = LineChannel(open_source(private), sink, limit)
+    channel.transport = "stdio"
+    os.dup2(null, STDIN)
+    os.dup2(null if sys.__stderr__ is None else STDERR, STDOUT)
+    os.close(null)
+    _redirect_prints()
+    return channel
 
 
 def _private_sink(fd: int) -> Sink:
@@ -199,40 +153,14 @@ def _private_sink(fd: int) -> Sink:
     return open_sink(os.dup(fd))
 
 
-def _redirect(null: int) -> None:
-    os.dup2(null, STDIN)
-    os.dup2(null if sys.__stderr__ is None else STDERR, STDOUT)
-    os.close(null)
+def _redirect_prints() -> None:
+    """Have text streams on standard output behave like standard error.
 
-
-class _Printer:
-    """A text stream on standard output that behaves like standard error until `restore`.
-
-    It flushes each line, and escapes characters that its encoding lacks.
+    They flush each line, and escape characters that their encoding lacks. Earlier prints are
+    flushed, since they must not reach the client.
     """
-
-    def __init__(self, stream: TextIOWrapper) -> None:
-        self._stream = stream
-        self._before = stream.errors, stream.line_buffering
-        with suppress(OSError, ValueError):
-            stream.reconfigure(errors="backslashreplace", line_buffering=True)
-
-    def restore(self) -> None:
-        """Flush the stream and restore its settings."""
-        with suppress(OSError, ValueError):
-            errors, line_buffering = self._before
-            self._stream.reconfigure(errors=errors, line_buffering=line_buffering)
-
-
-def _printing_streams() -> list[TextIOWrapper]:
-    wrappers: list[TextIOWrapper] = []
     for stream in (sys.stdout, sys.__stdout__):
-        if _is_wrapper(stream) and stream not in wrappers:
+        if isinstance(stream, TextIOWrapper):
             with suppress(OSError, ValueError):
                 if stream.fileno() == STDOUT:
-                    wrappers.append(stream)
-    return wrappers
-
-
-def _is_wrapper(stream: object) -> TypeGuard[TextIOWrapper]:
-    return isinstance(stream, TextIOWrapper)
+                    stream.reconfigure(errors="backslashreplace", line_buffering=True)

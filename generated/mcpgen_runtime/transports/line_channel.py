@@ -2,11 +2,10 @@
 # fmt: off
 """Messages as lines over a source and a sink of bytes, and file descriptors as both.
 
-`Source` and `Sink` are the common interface of standard streams, pipes, sockets and threads. The
-event loop waits for descriptors that it can poll (pipes, sockets, terminals on POSIX); threads
-serve all others (regular files, the null device, anything on Windows). Each end with threads has a
-daemon thread, because a read that never returns must not keep the process alive. The thread starts
-with the first read or write, and closes the descriptor when it ends.
+The event loop waits for descriptors that it can poll (pipes, sockets, terminals on POSIX); threads
+serve all others (regular files, the null device, anything on Windows). Each end with a thread has a
+daemon thread of its own, because a read that never returns must not keep the process alive. The
+thread starts with the first read or write, and closes the descriptor when it ends.
 
 A descriptor that can be polled is read only when it is ready, so it can stay blocking. The
 non-blocking flag would affect all processes that share the open file.
@@ -23,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Semaphore, Thread
-from typing import TYPE_CHECKING, Protocol, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anyio import (
     ClosedResourceError,
@@ -49,6 +48,9 @@ CHUNK = 64 * 1024
 
 FLUSH_SECONDS = 0.5
 """Seconds that closing waits for a message that is being written."""
+
+_CLOSED = -1  # in place of a descriptor
+_BATCH = 2048  # most bytes of a batch; with larger batches, both ends would alternately wait
 
 
 class Source(Protocol):
@@ -78,7 +80,7 @@ class Sink(Protocol):
             more: Whether other messages are about to be written, which may be written together.
 
         Raises:
-            ConnectionClosedError: The other end no longer reads.
+            ConnectionClosedError: The other end no longer reads, or this end was closed.
         """
         ...
 
@@ -155,28 +157,14 @@ class LineChannel(Channel):
         await self._source.close()
 
 
-_CLOSED = -1  # in place of a descriptor
-_BATCH = 2048  # most bytes of a batch; with larger batches, both ends would alternately wait
-
-
-def open_source(fd: int) -> AsyncioSource | PolledSource | ThreadedSource:
+def open_source(fd: int) -> PolledSource | ThreadedSource:
     """A source for the running event loop; it owns the descriptor."""
-    if not _can_be_polled(fd):
-        return ThreadedSource(fd)
-    loop = current_token().native_token
-    return AsyncioSource(fd, loop) if _is_asyncio(loop) else PolledSource(fd)
+    return PolledSource(fd) if _can_be_polled(fd) else ThreadedSource(fd)
 
 
 def open_sink(fd: int) -> PolledSink | ThreadedSink:
     """A sink that owns the descriptor; a descriptor that can be polled becomes non-blocking."""
-    if not _can_be_polled(fd):
-        return ThreadedSink(fd)
-    loop = current_token().native_token
-    return AsyncioSink(fd, loop) if _is_asyncio(loop) else PolledSink(fd)
-
-
-def _is_asyncio(loop: object) -> TypeGuard[AbstractEventLoop]:
-    return hasattr(loop, "add_reader")
+    return PolledSink(fd) if _can_be_polled(fd) else ThreadedSink(fd)
 
 
 def _can_be_polled(fd: int) -> bool:
@@ -189,90 +177,31 @@ def _can_be_polled(fd: int) -> bool:
     return True
 
 
-def _read_some(fd: int) -> bytes | None:
-    """Read the available bytes; empty at the end of the stream; `None` if there are none yet."""
-    try:
-        return os.read(fd, CHUNK)
-    except BlockingIOError:
-        return None
-    except OSError:
-        return b""
+def _asyncio_loop() -> AbstractEventLoop | None:
+    loop: Any = current_token().native_token
+    return loop if hasattr(loop, "add_reader") else None
 
 
-if sys.platform == "win32":
-
-    def unread_bytes(_fd: int) -> int:
-        """Return zero: the number is unknown on this system."""
-        return 0
-
-    def _set_blocking(_fd: int, _blocking: bool) -> bool:
-        return True  # no descriptor can be polled on Windows
-
-else:
-    import fcntl
-    import termios
-
-    def unread_bytes(fd: int) -> int:
-        """The number of unread bytes in a pipe; zero if unknown."""
-        try:
-            return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
-        except OSError:
-            return 0
-
-    def _set_blocking(fd: int, blocking: bool) -> bool:
-        """Set the blocking mode and return the previous mode."""
-        before = os.get_blocking(fd)
-        os.set_blocking(fd, blocking)
-        return before
+def _set_blocking(fd: int, blocking: bool) -> bool:
+    """Set the blocking mode and return the previous mode."""
+    if sys.platform == "win32":
+        return blocking  # no descriptor can be polled there
+    before = os.get_blocking(fd)
+    os.set_blocking(fd, blocking)
+    return before
 
 
 class PolledSource:
-    """A descriptor that an event loop can wait for."""
+    """A descriptor that an event loop can wait for.
+
+    A loop of asyncio watches it as long as a task reads: `wait_readable`, which other loops use,
+    would take two more system calls per message.
+    """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._loop = _asyncio_loop()
         self._waits = True
-
-    async def read(self) -> bytes:
-        """Some bytes; empty at the end, when interrupted and when the other end broke."""
-        while self._fd != _CLOSED and self._waits:
-            try:
-                await wait_readable(self._fd)
-            except (ClosedResourceError, OSError):
-                break
-            chunk = _read_some(self._fd)
-            if chunk is not None:
-                return chunk
-        return b"" if self._fd == _CLOSED or self._waits else _read_some(self._fd) or b""
-
-    def interrupt(self) -> None:
-        """Wake a waiting reader."""
-        if self._fd != _CLOSED:
-            notify_closing(self._fd)
-
-    def stop_waiting(self) -> None:
-        """Stop waiting: available bytes can still be read, then the source ends."""
-        self._waits = False
-        _set_blocking(self._fd, False)
-        self.interrupt()
-
-    async def close(self) -> None:
-        """Close the descriptor."""
-        self.interrupt()
-        fd, self._fd = self._fd, _CLOSED
-        if fd != _CLOSED:
-            os.close(fd)
-
-
-class AsyncioSource(PolledSource):
-    """A descriptor that an asyncio loop watches while a task reads.
-
-    Registering for each read, as `PolledSource` does, costs two more system calls per message.
-    """
-
-    def __init__(self, fd: int, loop: AbstractEventLoop) -> None:
-        super().__init__(fd)
-        self._loop = loop
         self._watched = False
         self._waiter: Future[None] | None = None
         self._chunk: bytes | None = None
@@ -280,46 +209,75 @@ class AsyncioSource(PolledSource):
     async def read(self) -> bytes:
         """Some bytes; empty at the end, when interrupted and when the other end broke."""
         if self._chunk is None and self._waits:
-            if not self._watched:
-                self._loop.add_reader(self._fd, self._take)
-                self._watched = True
-            self._waiter = self._loop.create_future()
-            await self._waiter
+            if self._loop is None:
+                await self._wait()
+            else:
+                if not self._watched:
+                    self._loop.add_reader(self._fd, self._take)
+                    self._watched = True
+                self._waiter = self._loop.create_future()
+                await self._waiter
         # Not stored in the waiter: a reader that is cancelled now must not lose bytes.
         chunk, self._chunk = self._chunk, None
-        if chunk is not None or self._waits or self._fd == _CLOSED:
-            return chunk or b""
-        return _read_some(self._fd) or b""
+        if chunk is None and not self._waits:
+            chunk = self._read_some()
+        return chunk or b""
 
     def interrupt(self) -> None:
         """Wake a waiting reader."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        if self._waiter is not None:
+            if not self._waiter.done():
+                self._waiter.set_result(None)
+        elif self._fd != _CLOSED:
+            notify_closing(self._fd)
 
     def stop_waiting(self) -> None:
         """Stop waiting: available bytes can still be read, then the source ends."""
-        self._unwatch()
-        super().stop_waiting()
+        self._end_waiting()
+        _set_blocking(self._fd, False)
 
     async def close(self) -> None:
         """Close the descriptor."""
-        self._unwatch()
-        self._waits = False
-        await super().close()
+        self._end_waiting()
+        fd, self._fd = self._fd, _CLOSED
+        if fd != _CLOSED:
+            os.close(fd)
+
+    async def _wait(self) -> None:
+        """Wait for bytes by anyio."""
+        with suppress(ClosedResourceError, OSError):
+            while self._chunk is None and self._waits:
+                await wait_readable(self._fd)
+                self._chunk = self._read_some()
 
     def _take(self) -> None:
+        """Read when the loop of asyncio has found the descriptor ready."""
         if self._waiter is None or self._waiter.done():
             # No task reads. The bytes stay in the pipe, which slows the peer down.
             self._unwatch()
         else:
-            self._chunk = _read_some(self._fd)
+            self._chunk = self._read_some()
             if self._chunk is not None:
                 self._waiter.set_result(None)
             if self._chunk == b"":
                 self._unwatch()
 
+    def _read_some(self) -> bytes | None:
+        """Read the available bytes; empty at the end of the stream; `None` if there are none."""
+        try:
+            return os.read(self._fd, CHUNK)
+        except BlockingIOError:
+            return None
+        except OSError:
+            return b""
+
+    def _end_waiting(self) -> None:
+        self._unwatch()
+        self._waits = False
+        self.interrupt()
+
     def _unwatch(self) -> None:
-        if self._watched:
+        if self._watched and self._loop is not None:
             self._loop.remove_reader(self._fd)
         self._watched = False
 
@@ -329,32 +287,51 @@ class PolledSink:
 
     A message whose writing has begun is completed even if its task is cancelled: the next writer,
     or closing, writes the rest first.
+
+    On asyncio the first message of an iteration of the loop is written at once, unless more
+    messages follow; the others are written by one call when the iteration ends. A failure of this
+    call is reported by the next write.
     """
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self._loop = _asyncio_loop()
         self._was_blocking = _set_blocking(fd, False)
         self._rest = memoryview(b"")
         self._lock = Lock(fast_acquire=True)
+        self._in_turn = False  # a message was written in this iteration of the loop
+        self._batch = bytearray()
+        self._finishing: Task[None] | None = None  # asyncio keeps no strong reference to a task
 
     async def write(self, data: bytes, *, more: bool) -> None:
-        """Write all bytes; wait while the other end is slow.
+        """Write all bytes, now or at the end of the iteration; wait while the other end is slow.
 
         Args:
             data: The bytes.
-            more: Not used: each call writes at once.
+            more: Whether other messages are about to be written.
 
         Raises:
             ConnectionClosedError: The other end no longer reads, or this end was closed.
         """
         # Most messages are written by one call; only the others need the lock.
-        if not self._rest and not self._lock.locked():
-            sent = self._write_some(data)
-            if sent == len(data):
+        is_free = not self._rest and not self._lock.locked()
+        if self._loop is not None:
+            joined = self._in_turn or more
+            if not self._in_turn:
+                self._in_turn = True
+                self._loop.call_soon(self._end_turn)
+            fits = len(self._batch) + len(data) <= _BATCH and self._fd != _CLOSED
+            if joined and is_free and fits:
+                self._batch += data
                 return
-            self._rest = memoryview(data)[sent:]
-            async with self._lock:
-                await self._write_rest()
+            if self._batch:
+                self._flush()
+                is_free = not self._rest
+        if is_free:
+            sent = self._write_some(data)
+            if sent < len(data):
+                self._rest = memoryview(data)[sent:]
+                await self._finish()
         else:
             async with self._lock:
                 await self._write_rest()
@@ -362,18 +339,39 @@ class PolledSink:
                 await self._write_rest()
 
     async def close(self) -> None:
-        """Complete a message that is being written, within a time limit, and close."""
+        """Complete the messages that are being written, within a time limit, and close."""
+        self._flush()
         if self._fd == _CLOSED:
             return
         if self._rest:
             with move_on_after(FLUSH_SECONDS, shield=True), suppress(ConnectionClosedError):
-                async with self._lock:
-                    await self._write_rest()
+                await self._finish()
         fd, self._fd = self._fd, _CLOSED
         if fd != _CLOSED:
             notify_closing(fd)
             _set_blocking(fd, self._was_blocking)
             os.close(fd)
+
+    def _end_turn(self) -> None:
+        self._in_turn = False
+        self._flush()
+
+    def _flush(self) -> None:
+        """Write the batch; it is empty while a writer waits, so the order is kept."""
+        if self._batch and self._loop is not None:
+            batch, self._batch = bytes(self._batch), bytearray()
+            with suppress(ConnectionClosedError):
+                self._rest = memoryview(batch)[self._write_some(batch) :]
+            if self._rest:
+                self._finishing = self._loop.create_task(self._finish_batch())
+
+    async def _finish_batch(self) -> None:
+        with suppress(ConnectionClosedError):
+            await self._finish()
+
+    async def _finish(self) -> None:
+        async with self._lock:
+            await self._write_rest()
 
     async def _write_rest(self) -> None:
         while self._rest:
@@ -393,66 +391,6 @@ class PolledSink:
         except OSError as gone:
             self._rest = memoryview(b"")
             raise ConnectionClosedError("the other end no longer reads") from gone
-
-
-class AsyncioSink(PolledSink):
-    """A descriptor that receives the messages of one iteration of an asyncio loop in one write.
-
-    The first message of an iteration is written at once, unless more messages follow; the others
-    are written by one call when the iteration ends. A failure of this call is reported by the next
-    write.
-    """
-
-    def __init__(self, fd: int, loop: AbstractEventLoop) -> None:
-        super().__init__(fd)
-        self._loop = loop
-        self._in_turn = False
-        self._batch = bytearray()
-        self._finishing: Task[None] | None = None
-
-    async def write(self, data: bytes, *, more: bool) -> None:
-        """Write all bytes, now or at the end of the iteration; wait while the other end is slow.
-
-        Args:
-            data: The bytes.
-            more: Whether other messages are about to be written.
-
-        Raises:
-            ConnectionClosedError: The other end no longer reads, or this end was closed.
-        """
-        joined = self._in_turn or more
-        if not self._in_turn:
-            self._in_turn = True
-            self._loop.call_soon(self._end_turn)
-        blocked = self._fd == _CLOSED or self._rest or self._lock.locked()
-        if joined and not blocked and len(self._batch) + len(data) <= _BATCH:
-            self._batch += data
-            return
-        self._flush()
-        await super().write(data, more=more)
-
-    async def close(self) -> None:
-        """Complete the messages that are being written, within a time limit, and close."""
-        self._flush()
-        await super().close()
-
-    def _end_turn(self) -> None:
-        self._in_turn = False
-        self._flush()
-
-    def _flush(self) -> None:
-        """Write the batch; it is empty while a writer waits, so the order is kept."""
-        if self._batch:
-            batch, self._batch = bytes(self._batch), bytearray()
-            with suppress(ConnectionClosedError):
-                self._rest = memoryview(batch)[self._write_some(batch) :]
-            if self._rest:
-                self._finishing = self._loop.create_task(self._finish())
-
-    async def _finish(self) -> None:
-        with suppress(ConnectionClosedError):
-            async with self._lock:
-                await self._write_rest()
 
 
 class ThreadedSource:
@@ -493,17 +431,19 @@ class ThreadedSource:
         if self._thread is None and self._fd != _CLOSED:
             os.close(self._fd)
             self._fd = _CLOSED
-        self._ended = True
         self._chunks.clear()
         self._room.release()
-        self.interrupt()
+        self.stop_waiting()
 
     def _pump(self, token: EventLoopToken) -> None:
         data = b"any"
         with suppress(RuntimeError):  # the event loop has ended
             while data and not self._ended:
                 self._room.acquire()
-                data = _read(self._fd)
+                try:
+                    data = os.read(self._fd, CHUNK)
+                except OSError:
+                    data = b""
                 if not self._ended:  # after the end the event loop may not respond
                     from_thread.run_sync(self._take, data, token=token)
         os.close(self._fd)
@@ -536,15 +476,7 @@ class ThreadedSink:
         self._thread: Thread | None = None
 
     async def write(self, data: bytes, *, more: bool) -> None:
-        """Write all bytes, even if the task is cancelled.
-
-        Args:
-            data: The bytes.
-            more: Not used: the thread writes each message at once.
-
-        Raises:
-            ConnectionClosedError: The other end no longer reads, or this end was closed.
-        """
+        """Write all bytes, even if the task is cancelled; see `Sink.write`."""
         if self._closed:
             raise ConnectionClosedError("the channel is closed; nothing more can be sent")
         if not await self._pass_on(data):
@@ -580,7 +512,12 @@ class ThreadedSink:
         broken = False
         with suppress(RuntimeError):  # the event loop has ended
             while job := self._queue.get():
-                broken = broken or not _write(self._fd, job.data)
+                rest = memoryview(job.data)
+                try:
+                    while rest and not broken:
+                        rest = rest[os.write(self._fd, rest) :]
+                except OSError:
+                    broken = True
                 job.written = not broken
                 if job in self._open_jobs:  # otherwise the event loop may have ended
                     from_thread.run_sync(job.done.set, token=token)
@@ -591,20 +528,3 @@ def _start(pump: Callable[[EventLoopToken], None], name: str) -> Thread:
     thread = Thread(target=pump, args=(current_token(),), name=name, daemon=True)
     thread.start()
     return thread
-
-
-def _read(fd: int) -> bytes:
-    try:
-        return os.read(fd, CHUNK)
-    except OSError:
-        return b""
-
-
-def _write(fd: int, data: bytes) -> bool:
-    rest = memoryview(data)
-    try:
-        while rest:
-            rest = rest[os.write(fd, rest) :]
-    except OSError:
-        return False
-    return True

@@ -4,7 +4,8 @@
 
 The child and its descendants are started, signalled and awaited together. On POSIX the child leads
 a session, so a signal to its process group also reaches its children, even after its own exit. On
-Windows a job object does that. Processes still running when the interpreter exits are ended then.
+Windows a job object does that, which also ends them if this process is killed. Processes still
+running when the interpreter exits are ended then.
 
 Two threads watch the process: one reads its standard error, even while the event loop is busy, and
 one waits for its exit. The task that calls `close` shuts the process down.
@@ -20,11 +21,11 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from threading import Event as ThreadEvent
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import IO, Any
 
 from anyio import CancelScope, Event, Lock, create_task_group, from_thread, move_on_after, sleep
 from anyio.lowlevel import EventLoopToken, checkpoint, current_token
@@ -37,12 +38,15 @@ from ..errors import (
     TransportError,
     last_lines,
 )
-from .line_channel import LineChannel, open_sink, open_source, unread_bytes
+from .line_channel import LineChannel, open_sink, open_source
 
 if sys.platform == "win32":
+    import ctypes
     import shutil
-
-    from .windows_job import Job
+    from ctypes import wintypes
+else:
+    import fcntl
+    import termios
 
 INHERITED = (
     # POSIX
@@ -105,7 +109,7 @@ async def open_process(
     """Start a server and return the channel to it.
 
     The server runs in a session of its own, so an interrupt at the terminal does not end it. It
-    inherits only the environment variables of `INHERITED`.
+    inherits only the environment variables of `INHERITED`. After a failure no process runs.
 
     Args:
         argv: The command, not passed through a shell.
@@ -123,68 +127,31 @@ async def open_process(
     Source: basic/transports (stdio).
     """
     if isinstance(argv, str) or not argv:
-        from ..command_masking import masked_command
-
-        came = f"the text {masked_command(argv.split())!r}" if isinstance(argv, str) else "none"
+        came = f"the text {_masked(argv.split())!r}" if isinstance(argv, str) else "none"
         raise ValueError(f"expected a command as a sequence of arguments, came {came}")
     await checkpoint()
     try:
-        return _start_server(argv, env, cwd, on_stderr, limit, timeouts or ShutdownTimeouts())
+        tree = _ProcessTree(argv, _child_environment(env), cwd)
+        try:
+            return ProcessChannel(argv, tree, limit, on_stderr, timeouts or ShutdownTimeouts())
+        except BaseException:
+            tree.kill()
+            tree.wait()
+            tree.reap()
+            tree.close_pipes()
+            raise
     except OSError as error:
+        about = f": {_masked([os.fsdecode(error.filename)])!r}" if error.filename else ""
+        reason = f"{(error.strerror or str(error)).lower()}{about}"
         cause = OSError(error.errno, error.strerror)  # without the name, which may have a secret
-        raise _start_error(argv, _failure_reason(error)) from cause
-    except RuntimeError as error:
-        raise _start_error(argv, str(error)) from error
+        raise ServerStartError(_masked(argv), argv, None, (), reason) from cause
+    except RuntimeError as error:  # a thread could not be started
+        raise ServerStartError(_masked(argv), argv, None, (), str(error)) from error
     except ValueError as error:
-        from ..command_masking import masked_command
-
         raise ValueError(
             "expected a command, a directory and variables that the system takes, "
-            f"came {masked_command(argv)!r}: {error}"
+            f"came {_masked(argv)!r}: {error}"
         ) from error
-
-
-def _start_server(
-    argv: Sequence[str],
-    env: Mapping[str, str] | None,
-    cwd: str | os.PathLike[str] | None,
-    on_stderr: Callable[[str], object] | None,
-    limit: int,
-    timeouts: ShutdownTimeouts,
-) -> ProcessChannel:
-    """Start a server; after a failure no descriptor stays open and no process runs.
-
-    Raises:
-        OSError: The process could not be started.
-        RuntimeError: A thread could not be started.
-        ValueError: The arguments are invalid.
-    """
-    environment = _child_environment(env)
-    theirs, ours = _pipes()
-    try:
-        tree = _ProcessTree(
-            argv,
-            env=environment,
-            cwd=cwd,
-            stdin=theirs.stdin,
-            stdout=theirs.stdout,
-            stderr=theirs.stderr,
-        )
-    except BaseException:
-        ours.close()
-        raise
-    finally:
-        theirs.close()
-    channel = ProcessChannel(argv, tree, ours, limit, on_stderr, timeouts)
-    try:
-        channel.watch()
-    except BaseException:
-        tree.kill()
-        tree.wait()
-        tree.reap()
-        channel.close_descriptors(ours)
-        raise
-    return channel
 
 
 class ProcessChannel(Channel):
@@ -204,45 +171,31 @@ class ProcessChannel(Channel):
         self,
         argv: Sequence[str],
         tree: _ProcessTree,
-        ends: _Ends,
         limit: int,
         pass_on: Callable[[str], object] | None,
         timeouts: ShutdownTimeouts,
     ) -> None:
         self.argv = tuple(argv)
         self.pid = tree.pid
+        self.timeouts = timeouts
         self._tree = tree
-        self._output = open_source(ends.stdout)
-        self._input = ends.stdin
         self._sent = 0
         self._took_input = False
-        self._lines = LineChannel(self._output, open_sink(ends.stdin), limit)
-        self._stderr = _StderrTail(ends.stderr, pass_on)
-        self.timeouts = timeouts
         self._has_sent_message = False
         self._closed = False
         self._exited = Event()
         self._closing = Lock()
         self._output_ended = ThreadEvent()
-
-    def watch(self) -> None:
-        """Start the threads that watch the process.
-
-        Raises:
-            RuntimeError: A thread could not be started.
-        """
-        self._stderr.thread.start()
-        self._tree.watchers = (self._stderr.thread,)
-        Thread(
-            target=self._watch, args=(current_token(),), name="mcp server exit", daemon=True
-        ).start()
-
-    def close_descriptors(self, ends: _Ends) -> None:
-        """Close the unused descriptors; the process has ended."""
-        os.close(ends.stdin)
-        os.close(ends.stdout)
-        if not self._tree.watchers:  # otherwise a thread closes it
-            self._stderr.stream.close()
+        with ExitStack() as undo:
+            self._input, output = (tree.take_pipe(name, undo) for name in ("stdin", "stdout"))
+            self._output = open_source(output)
+            self._lines = LineChannel(self._output, open_sink(self._input), limit)
+            self._stderr = _StderrTail(tree.stderr, pass_on)
+            tree.watchers = (self._stderr.thread,)
+            watcher = Thread(target=self._watch, args=(current_token(),), name="mcp server exit")
+            watcher.daemon = True
+            watcher.start()
+            undo.pop_all()
 
     @property
     def exit_code(self) -> int | None:
@@ -276,7 +229,7 @@ class ProcessChannel(Channel):
         Only some systems can tell; on others this is true after the first message.
         """
         if not self._took_input and not self._closed:
-            self._took_input = unread_bytes(self._input) < self._sent
+            self._took_input = _unread_bytes(self._input) < self._sent
         return self._took_input
 
     async def receive(self) -> bytes:
@@ -369,9 +322,7 @@ class ProcessChannel(Channel):
             await self._exited.wait()
             await self._stderr.ended.wait()
         code = self.exit_code
-        from ..command_masking import masked_command  # its patterns take long to compile
-
-        command = masked_command(self.argv)
+        command = _masked(self.argv)
         if code is not None and not self._has_sent_message:
             return ServerStartError(command, self.argv, code, self.stderr_tail)
         how = "closed its output" if code is None else f"ended with exit code {code}"
@@ -388,14 +339,11 @@ class ProcessChannel(Channel):
 
 
 class _ProcessTree:
-    """A process in its own session (POSIX) or job (Windows).
-
-    Args:
-        argv: The command.
-        stdin: Descriptor for standard input of the process; likewise stdout and stderr.
+    """A process in its own session (POSIX) or job (Windows), with pipes as standard streams.
 
     Attributes:
         pid: Process id; on POSIX also the id of the process group.
+        stderr: The standard error of the process.
         exit_code: Exit code after the exit; negative for a signal.
         reaped: Whether the process was reaped.
         watchers: Threads that end with the process. The interpreter waits for them at exit: a
@@ -406,33 +354,37 @@ class _ProcessTree:
     """
 
     def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        env: Mapping[str, str],
-        cwd: str | os.PathLike[str] | None,
-        stdin: int,
-        stdout: int,
-        stderr: int,
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: str | os.PathLike[str] | None
     ) -> None:
-        self._popen = subprocess.Popen(
-            _resolve_command(argv, env),
-            env=env,
-            cwd=cwd,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            **_own_group(),
-        )
+        pipes: Any = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        command = _resolve_command(argv, env)
+        self._popen = subprocess.Popen(command, env=env, cwd=cwd, **pipes, **_OWN_GROUP)
         self.owner = os.getpid()
         self.pid = self._popen.pid
+        assert self._popen.stderr is not None
+        self.stderr = self._popen.stderr
         self.exit_code: int | None = None
         self.reaped = False
         self.watchers: tuple[Thread, ...] = ()
         self._finished = False
         if sys.platform == "win32":
-            self._job = Job(self.pid)
+            self._job = _Job(self.pid)
         _running.add(self)
+
+    def take_pipe(self, name: str, undo: ExitStack) -> int:
+        """Our end of a pipe, as a descriptor of the caller, which `undo` closes."""
+        with getattr(self._popen, name) as stream:
+            descriptor = os.dup(stream.fileno())
+        undo.callback(os.close, descriptor)
+        return descriptor
+
+    def close_pipes(self) -> None:
+        """Close our ends of the pipes, unless they were taken; the process has ended."""
+        for stream in (self._popen.stdin, self._popen.stdout):
+            if stream is not None:
+                stream.close()
+        if not self.watchers:  # otherwise a thread closes it
+            self.stderr.close()
 
     def wait(self) -> int:
         """Block until the process has ended; return its exit code, negative for a signal.
@@ -520,22 +472,102 @@ class _ProcessTree:
 
 
 if sys.platform == "win32":
+    # Without a console window: a host with a graphical interface has no console.
+    _OWN_GROUP: Mapping[str, Any] = {
+        "creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW
+    }
 
     def _resolve_command(argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
         # CreateProcess finds neither `npx.cmd` as `npx` nor a program on the child's own PATH.
         return [shutil.which(argv[0], path=env.get("PATH")) or argv[0], *argv[1:]]
 
-    def _own_group() -> dict[str, Any]:
-        # Without a console window: a host with a graphical interface has no console.
-        return {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP | subprocess.CREATE_NO_WINDOW}
+    def _unread_bytes(_fd: int) -> int:
+        return 0  # unknown
+
+    _KILL_ON_JOB_CLOSE = 0x2000
+    _EXTENDED_LIMITS = 9
+    _SET_QUOTA_AND_TERMINATE = 0x0101
+
+    class _BasicLimits(ctypes.Structure):
+        _fields_ = (
+            ("PerProcessUserTimeLimit", wintypes.LARGE_INTEGER),
+            ("PerJobUserTimeLimit", wintypes.LARGE_INTEGER),
+            ("LimitFlags", wintypes.DWORD),
+            ("MinimumWorkingSetSize", ctypes.c_size_t),
+            ("MaximumWorkingSetSize", ctypes.c_size_t),
+            ("ActiveProcessLimit", wintypes.DWORD),
+            ("Affinity", ctypes.c_size_t),
+            ("PriorityClass", wintypes.DWORD),
+            ("SchedulingClass", wintypes.DWORD),
+        )
+
+    class _ExtendedLimits(ctypes.Structure):
+        _fields_ = (
+            ("Basic", _BasicLimits),
+            ("IoCounters", ctypes.c_ulonglong * 6),
+            ("MemoryLimits", ctypes.c_size_t * 4),
+        )
+
+    _kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
+    for _name, _result, *_arguments in (
+        ("CreateJobObjectW", wintypes.HANDLE, wintypes.LPVOID, wintypes.LPCWSTR),
+        ("OpenProcess", wintypes.HANDLE, wintypes.DWORD, wintypes.BOOL, wintypes.DWORD),
+        (
+            *("SetInformationJobObject", wintypes.BOOL, wintypes.HANDLE),
+            *(ctypes.c_int, wintypes.LPVOID, wintypes.DWORD),
+        ),
+        ("AssignProcessToJobObject", wintypes.BOOL, wintypes.HANDLE, wintypes.HANDLE),
+        ("TerminateJobObject", wintypes.BOOL, wintypes.HANDLE, wintypes.UINT),
+        ("CloseHandle", wintypes.BOOL, wintypes.HANDLE),
+    ):
+        _function = getattr(_kernel32, _name)
+        _function.restype, _function.argtypes = _result, _arguments
+
+    class _Job:
+        """A job object with a process, which should have no children yet, and its descendants.
+
+        It ends its processes when its last handle is closed. If the system refuses to create a job,
+        only the process itself is ended.
+
+        Source: basic/transports/stdio (shutdown).
+        """
+
+        def __init__(self, pid: int) -> None:
+            self._handle: int | None = _kernel32.CreateJobObjectW(None, None)
+            if self._handle is not None:
+                limits = _ExtendedLimits()
+                limits.Basic.LimitFlags = _KILL_ON_JOB_CLOSE
+                _kernel32.SetInformationJobObject(
+                    self._handle, _EXTENDED_LIMITS, ctypes.byref(limits), ctypes.sizeof(limits)
+                )
+                process = _kernel32.OpenProcess(_SET_QUOTA_AND_TERMINATE, False, pid)
+                if process is not None:
+                    _kernel32.AssignProcessToJobObject(self._handle, process)
+                    _kernel32.CloseHandle(process)
+
+        def terminate(self) -> None:
+            """End every process of the job."""
+            if self._handle is not None:
+                _kernel32.TerminateJobObject(self._handle, 1)
+
+        def close(self) -> None:
+            """Close the handle, which also ends the processes of the job."""
+            if self._handle is not None:
+                _kernel32.CloseHandle(self._handle)
+            self._handle = None
 
 else:
+    _OWN_GROUP: Mapping[str, Any] = {"start_new_session": True}
 
     def _resolve_command(argv: Sequence[str], _env: Mapping[str, str]) -> list[str]:
         return list(argv)
 
-    def _own_group() -> dict[str, Any]:
-        return {"start_new_session": True}
+    def _unread_bytes(fd: int) -> int:
+        """The number of unread bytes in a pipe; zero if unknown."""
+        try:
+            return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+        except OSError:
+            return 0
 
 
 @atexit.register
@@ -553,18 +585,19 @@ def end_all() -> None:
 class _StderrTail:
     """Reads a server's standard error to its end, in a thread; keeps the last lines."""
 
-    def __init__(self, fd: int, pass_on: Callable[[str], object] | None) -> None:
+    def __init__(self, stream: IO[bytes], pass_on: Callable[[str], object] | None) -> None:
         self.lines: deque[str] = deque(maxlen=TAIL_LINES)
         self.ended = Event()
         self.on_output: Callable[[], object] | None = None  # called once, in the event loop
-        self.stream = os.fdopen(fd, "rb")
+        self._stream = stream
         self._pass_on = pass_on
         self.thread = Thread(
             target=self._pump, args=(current_token(),), name="mcp server stderr", daemon=True
         )
+        self.thread.start()
 
     def _pump(self, token: EventLoopToken) -> None:
-        with self.stream as stream:
+        with self._stream as stream:
             while piece := stream.readline(_LINE_BYTES):
                 self._take(piece.decode(errors="replace").rstrip("\r\n"))
                 on_output, self.on_output = self.on_output, None
@@ -584,49 +617,12 @@ class _StderrTail:
                 self._pass_on = None
 
 
-class _Ends(NamedTuple):
-    """The ends of the three pipes on one side."""
+def _masked(argv: Sequence[str]) -> str:
+    from ..command_masking import masked_command  # its patterns take long to compile
 
-    stdin: int
-    stdout: int
-    stderr: int
-
-    def close(self) -> None:
-        for fd in self:
-            os.close(fd)
-
-
-def _pipes() -> tuple[_Ends, _Ends]:
-    """The pipe ends of the server, and those of this process.
-
-    Raises:
-        OSError: There are too many open files; the opened ends are closed.
-    """
-    ends: list[int] = []
-    try:
-        for _ in range(3):
-            ends += os.pipe()
-    except OSError:
-        for fd in ends:
-            os.close(fd)
-        raise
-    their_stdin, stdin, stdout, their_stdout, stderr, their_stderr = ends
-    return _Ends(their_stdin, their_stdout, their_stderr), _Ends(stdin, stdout, stderr)
+    return masked_command(argv)
 
 
 def _child_environment(added: Mapping[str, str] | None) -> dict[str, str]:
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return inherited | dict(added or {})
-
-
-def _start_error(argv: Sequence[str], reason: str) -> ServerStartError:
-    from ..command_masking import masked_command
-
-    return ServerStartError(masked_command(argv), argv, None, (), reason)
-
-
-def _failure_reason(error: OSError) -> str:
-    from ..command_masking import masked_command
-
-    about = f": {masked_command([os.fsdecode(error.filename)])!r}" if error.filename else ""
-    return f"{(error.strerror or str(error)).lower()}{about}"

@@ -24,8 +24,8 @@ from weakref import WeakKeyDictionary
 
 import anyio
 
-from ...runtime.concurrency import outcome, resume
-from ...runtime.eager_tasks import on_asyncio
+from ...runtime.concurrency import outcome
+from ...runtime.eager_tasks import on_asyncio, resume
 from ...runtime.task_scope import NativeScope
 from .http_response import CLOSE, HttpResponse, Refused, over_limit, refusal
 from .request import HttpRequest, Receive, Send, body_too_long

@@ -18,7 +18,7 @@ from msgspec import UNSET
 
 from ..._wire import UNREADABLE, decoder
 from ...foreign_text import safe_repr
-from ...framing import http_headers
+from ...framing import header_values
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...revision_facts import Facts
@@ -74,7 +74,7 @@ def check_draft(
 
 def _agrees(value: str, expected: Any) -> bool:
     try:
-        return value == expected or http_headers.equals_body_value(value, expected)
+        return value == expected or header_values.equals_body_value(value, expected)
     except ValueError:
         return False
 

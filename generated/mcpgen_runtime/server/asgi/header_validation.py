@@ -17,7 +17,7 @@ from ..._wire import UNREADABLE, decoder
 from ...errors import HeaderMismatchError, InvalidParamsError, UnsupportedRevisionError
 from ...facts import Lifecycle, Method, Revision, Revisions
 from ...foreign_text import safe_repr, safe_text
-from ...framing import http_headers
+from ...framing import header_values
 from ...protocol import jsonrpc
 from ...protocol.param_headers import ParamHeadersOf, value_at
 from ...protocol.server_connection import ServerMeta
@@ -268,7 +268,7 @@ def _check_value(
     if value == expected and (not encoded or _is_plain(value)):
         return
     try:
-        same = encoded and http_headers.equals_body_value(value, expected)
+        same = encoded and header_values.equals_body_value(value, expected)
     except ValueError as error:
         raise HeaderMismatchError(f"{field}: {error}") from None
     if not same:

@@ -19,8 +19,8 @@ import anyio
 
 from ...channel import RequestId
 from ...errors import ConnectionClosedError
-from ...runtime.concurrency import Turns
 from ...runtime.pending_requests import PARTING_SECONDS
+from ...runtime.task_scope import Turns
 from .event_store import EventStore, StoredEvent
 from .sse_response import SseResponse
 

@@ -18,7 +18,7 @@ import anyio
 from ...protocol import jsonrpc
 from ...protocol.handshake import FOLLOWING
 from ...protocol.receiver import Event, RequestReceived, Send
-from ...runtime.concurrency import run_eagerly_here
+from ...runtime.eager_tasks import run_eagerly
 from . import http_response
 from . import request as http
 from .http_response import HttpResponse, Refused
@@ -158,7 +158,7 @@ class SessionMessages:
         session.handling += 1
         try:
             with self._scope:
-                await run_eagerly_here(self._handle(events), lambda: self._exchanges.abandon(self))
+                await run_eagerly(self._handle(events), lambda: self._exchanges.abandon(self))
         finally:
             session.handling -= 1
             self._exchanges.end(self)

@@ -17,9 +17,8 @@ import anyio.lowlevel
 
 from ...errors import ConnectionClosedError
 from ...framing.sse import MEDIA_TYPE, encode_comment, encode_event
-from ...runtime.concurrency import Turns, resume
-from ...runtime.eager_tasks import on_asyncio
-from ...runtime.task_scope import NativeScope, loop_clock
+from ...runtime.eager_tasks import on_asyncio, resume
+from ...runtime.task_scope import NativeScope, Turns, loop_clock
 from .request import Receive, Send
 
 _NO_HEADERS: Mapping[str, str] = {}

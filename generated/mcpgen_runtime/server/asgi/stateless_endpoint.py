@@ -32,7 +32,7 @@ from ...protocol.requests import encode_response, error_response
 from ...protocol.server_connection import ServerConnection
 from ...protocol.states import DISCOVER
 from ...revision_facts import Facts
-from ...runtime.concurrency import run_eagerly_here
+from ...runtime.eager_tasks import run_eagerly
 from ...runtime.peer import Peer
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import NETWORK, RequestContext
@@ -325,7 +325,7 @@ class StatelessExchange(Exchange):
     def stream(self, context: RequestContext) -> Awaitable[Any]:
         """See `Exchange`; the stream begins when the handler waits."""
         handler = self._owner.service.application.handle(context)
-        return run_eagerly_here(handler, self._start_watching)
+        return run_eagerly(handler, self._start_watching)
 
     def _start_watching(self) -> None:
         self.watched = True

@@ -26,6 +26,7 @@ from urllib.request import getproxies, proxy_bypass
 
 import anyio
 
+from ...channel import TooLong
 from ...errors import ConnectFailedError, ConnectionClosedError, McpError, MissingExtraError
 from .http_libraries import (
     KEEP_ALIVE,
@@ -36,9 +37,7 @@ from .http_libraries import (
     format_url,
     lost_response_error,
     probe_options,
-    read_parts,
     reason_of,
-    too_long,
 )
 
 if TYPE_CHECKING:
@@ -183,12 +182,7 @@ class AiohttpLibrary:
         return self._session
 
     def _add_target(self, url: str) -> _Target:
-        """Add the target with the options of all requests to an address.
-
-        Raises:
-            ConnectFailedError: The environment names certificates that can't be read, or a proxy
-                that can't be used.
-        """
+        """Add the target of an address, with what the environment says of it."""
         split = urlsplit(url)
         options: dict[str, Any] = {"allow_redirects": False}
         try:
@@ -223,13 +217,7 @@ class AiohttpLibrary:
 
 
 class _Target(NamedTuple):
-    """An address with the common options of requests to it.
-
-    Attributes:
-        url: The address without credentials.
-        options: Arguments for aiohttp.
-        fields: Header fields.
-    """
+    """An address without credentials, with arguments for aiohttp and header fields for it."""
 
     url: str
     options: dict[str, Any]
@@ -256,7 +244,7 @@ class _Parts:
         return bytes(part)
 
 
-class _AiohttpResponse:
+class _AiohttpResponse(Response):
     """A response of aiohttp."""
 
     __slots__ = ("_library", "_response", "reason", "status", "url")
@@ -269,22 +257,19 @@ class _AiohttpResponse:
         self.url = url
 
     def header(self, name: str) -> str | None:
-        """See `Response.header`."""
         headers = self._response.headers
         return ", ".join(headers.getall(name)) if name in headers else None
 
     async def read(self, limit: int, silence: float, seconds: float) -> bytes:
-        """See `Response.read`."""
         content = self._response.content
-        if content.is_eof():
-            body = await content.readany()
-            if len(body) > limit:
-                raise too_long(limit)
-            return body
-        return await read_parts(self, limit, silence, seconds)
+        if not content.is_eof():
+            return await super().read(limit, silence, seconds)
+        body = await content.readany()
+        if len(body) > limit:
+            raise TooLong(limit).error()
+        return body
 
     async def each_part(self, take: TakePart) -> None:
-        """See `Response.each_part`."""
         content = self._response.content
         try:
             while True:
@@ -303,7 +288,6 @@ class _AiohttpResponse:
             self._response.close()
 
     async def close(self) -> None:
-        """See `Response.close`."""
         self._response.close()
 
 

@@ -6,7 +6,10 @@ The channel starts with Streamable HTTP. If the server refuses `initialize` as a
 does, the channel requests an event stream from the same address. If the stream sends an endpoint,
 the channel uses HTTP+SSE from then on.
 
-A message that the server refused without having begun it waits, and is posted again.
+A message that the server refused without having begun it waits, and is posted again. A server that
+has too much to do refuses requests before any work on them. Of 500 calls at once, most would fail
+then, although the server could serve all of them, one after the other. So a request waits for one
+of the places of `OpenRequests`.
 
 Source: basic/transports (Streamable HTTP, backwards compatibility); 2026-07-28:
 basic/transports/streamable-http.
@@ -14,6 +17,7 @@ basic/transports/streamable-http.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -36,12 +40,9 @@ from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.states import INITIALIZE
 from ...runtime.time_limits import HTTP_TIMEOUTS, HttpTimeouts, pause_limits
 from ..memory import MessageQueue
-from .event_stream import OnStream
 from .http_client import HttpRequests
 from .http_libraries import checked_url
-from .open_requests import OpenRequests
-from .session import Endpoint, ParamHeaders
-from .streamable_http import OlderTransport, OpenTransport
+from .streamable_http import OnStream, OpenTransport, ParamHeaders, StartSoon
 from .transports import fields_of_request, open_older, open_streamable
 
 HttpTransport: TypeAlias = Literal["streamable-http", "sse"]
@@ -81,27 +82,17 @@ class HttpChannel(Channel):
         timeouts: HttpTimeouts = HTTP_TIMEOUTS,
         open_requests: int = OPEN_REQUESTS,
     ) -> None:
+        url = checked_url(url)
         self._timeouts = timeouts
         self._open_requests = OpenRequests(self._start_soon, open_requests)
         self._requests = requests
-        self._url = checked_url(url)
-        self._revisions = revisions
         self._received = MessageQueue()
         self._tasks: anyio.abc.TaskGroup | None = None
         self._running = anyio.Event()
         self._closing = anyio.Event()
         self._parted = anyio.Event()
-        self._older: Callable[[], OlderTransport] | None = None
-        if open_older is not None:
-            self._older = partial(
-                open_older,
-                requests,
-                self._url,
-                revisions,
-                self._received,
-                self._start_soon,
-                timeouts,
-            )
+        common = (requests, url, revisions, self._received, self._start_soon, timeouts)
+        self._older = None if open_older is None else partial(open_older, *common)
         streamable = has_streamable_http(revisions)
         self._transport: OpenTransport
         if transport == "sse" or (transport is None and not streamable):
@@ -113,10 +104,7 @@ class HttpChannel(Channel):
             fields_of = None
             if fields_of_request is not None:
                 fields_of = partial(fields_of_request, param_headers=param_headers)
-            endpoint = Endpoint(self._requests, self._url, timeouts, fields_of)
-            self._transport = open_streamable(
-                endpoint, revisions, self._received, self._start_soon, on_renewed, on_stream
-            )
+            self._transport = open_streamable(*common, fields_of, on_renewed, on_stream)
         if transport is not None or not streamable:
             self._older = None
 
@@ -170,52 +158,36 @@ class HttpChannel(Channel):
         await self._running.wait()
         if self._closing.is_set():
             raise ConnectionClosedError("the connection is closed")
+        places, place = self._open_requests, message.id if _takes_place(message) else None
         deadline: float | None = None
         while True:
             await self._transport.open()
-            await self._take_place(message, was_refused=deadline is not None)
+            if place is not None:
+                # A probe that waits so is not silent: the server has said when to come back.
+                with nullcontext() if deadline is None else pause_limits():
+                    await places.enter(place, was_refused=deadline is not None)
             try:
                 await self._transport.send(message)
                 return
             except HttpStatusError as error:
                 refusal = error
-                self._leave_place(message, refusal)
             except BaseException:
-                self._leave_place(message)
+                places.leave(place)
                 raise
-            now, pause = anyio.current_time(), self._pause_after(refusal)
+            now = anyio.current_time()
+            pause = max(refusal.retry_after or 0.0, self._timeouts.shortest_pause)
+            is_busy = refusal.is_outage and refusal.retry_after is not None
+            if place is not None and is_busy and pause <= self._timeouts.refused:
+                places.refuse(place, pause)
+            else:
+                places.leave(place)
             deadline = now + self._timeouts.refused if deadline is None else deadline
             if refusal.begun is not False or now + pause > deadline:
                 break
-            if not _takes_place(message):
+            if place is None:
                 await anyio.sleep(pause)
         if not await self._fall_back(message, refusal):
             await self._handle_refusal(message, refusal)
-
-    async def _take_place(self, message: OutgoingMessage, *, was_refused: bool) -> None:
-        """Wait until there is a place for a message among the open requests."""
-        if message.id is not None and _takes_place(message):
-            # A probe that waits so is not silent: the server has said when to come back.
-            with pause_limits() if was_refused else nullcontext():
-                await self._open_requests.enter(message.id, was_refused=was_refused)
-
-    def _leave_place(
-        self, message: OutgoingMessage, refusal: HttpStatusError | None = None
-    ) -> None:
-        """Free the place of a message that was not sent; with fewer places while a server waits."""
-        places, identifier = self._open_requests, message.id
-        if identifier is None or not _takes_place(message):
-            return
-        pause = 0.0 if refusal is None else self._pause_after(refusal)
-        is_busy = refusal is not None and refusal.is_outage and refusal.retry_after is not None
-        if is_busy and pause <= self._timeouts.refused:
-            places.refuse(identifier, pause)
-        else:
-            places.leave(identifier)
-
-    def _pause_after(self, refusal: HttpStatusError) -> float:
-        """Seconds until a refused message may be posted again."""
-        return max(refusal.retry_after or 0.0, self._timeouts.shortest_pause)
 
     def close_request_stream(self, identifier: RequestId) -> bool:
         """Close the stream of a request whose response is no longer awaited; see `Channel`."""
@@ -279,6 +251,99 @@ class HttpChannel(Channel):
             ) from refusal
         else:
             raise refusal
+
+
+class OpenRequests:
+    """The places for open requests, and the requests that wait for one.
+
+    At first there are many places. A refusal leaves as many as the server has accepted, and each
+    response makes room for the next request. After the time that the server named, there are more
+    places again, by 1, 2, 4 and so on, until the next refusal.
+
+    Args:
+        start_soon: Starts a task that ends with the channel.
+        most: Most places.
+    """
+
+    def __init__(self, start_soon: StartSoon, most: int) -> None:
+        self._start_soon = start_soon
+        self._most = self._places = most
+        self._open: set[RequestId] = set()
+        self._waiting: deque[tuple[RequestId, anyio.Event]] = deque()
+        self._closed = False
+        self._growing = False
+        self._pause = 0.0
+        self._grow_at = 0.0
+        self._step = 1
+
+    async def enter(self, identifier: RequestId, *, was_refused: bool = False) -> None:
+        """Wait for a place. A request that was refused is the next one that gets one.
+
+        Raises:
+            ConnectionClosedError: The channel was closed meanwhile.
+        """
+        if len(self._open) < self._places and not self._waiting:
+            self._open.add(identifier)
+            return
+        place = (identifier, anyio.Event())
+        if was_refused:
+            self._waiting.appendleft(place)
+        else:
+            self._waiting.append(place)
+        try:
+            await place[1].wait()
+        except BaseException:
+            if place in self._waiting:
+                self._waiting.remove(place)
+            self.leave(identifier)
+            raise
+        if self._closed:
+            raise ConnectionClosedError("the connection is closed")
+
+    def leave(self, identifier: RequestId | None) -> None:
+        """Free the place of a request that is not open any more. Idempotent."""
+        if identifier is not None and identifier in self._open:
+            self._open.remove(identifier)
+            self._admit()
+
+    def refuse(self, identifier: RequestId, seconds: float) -> None:
+        """Free the place of a request that the server refused, and keep those of the others.
+
+        Args:
+            identifier: The request.
+            seconds: Seconds until the server may accept more requests than it has now.
+        """
+        self._open.discard(identifier)
+        self._places = min(self._places, len(self._open))
+        self._pause, self._step = seconds, 1
+        self._grow_at = anyio.current_time() + seconds
+        if not self._growing:
+            self._growing = self._start_soon(self._grow)
+
+    def close(self) -> None:
+        """Wake all requests that wait; `enter` then raises."""
+        self._closed = True
+        for _, turn in self._waiting:
+            turn.set()
+        self._waiting.clear()
+
+    def _admit(self) -> None:
+        while self._waiting and len(self._open) < self._places:
+            identifier, turn = self._waiting.popleft()
+            self._open.add(identifier)
+            turn.set()
+
+    async def _grow(self) -> None:
+        """Add places after each pause, until there are as many as at first."""
+        while self._places < self._most:
+            if (left := self._grow_at - anyio.current_time()) > 0:
+                await anyio.sleep(left)
+                continue
+            self._places = min(self._most, self._places + self._step)
+            self._step *= 2
+            self._grow_at = anyio.current_time() + self._pause
+            self._admit()
+        self._growing = False
 
 
 def _takes_place(message: OutgoingMessage) -> bool:

@@ -10,7 +10,6 @@ requests, and obtains a new token if a server requires it; `Bearer` gets it from
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -38,6 +37,7 @@ from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, is_visible_ascii, media_type
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
+from ...runtime.concurrency import AnyioEvent, event_type
 from ...runtime.time_limits import pausable
 from .http_libraries import Library, Permits, Response, format_url, join_urls, same_origin
 
@@ -48,21 +48,15 @@ HeaderFields: TypeAlias = Mapping[str, str]
 class HttpxAuth(Protocol):
     """An authentication of httpx2, such as its `BasicAuth`; types need no httpx2 this way."""
 
-    def async_auth_flow(self, request: Any, /) -> AsyncGenerator[Any, Any]:
-        """The requests to send for a request."""
-        ...
+    def async_auth_flow(self, request: Any, /) -> AsyncGenerator[Any, Any]: ...
 
 
 class HttpxClient(Protocol):
     """An `AsyncClient` of httpx2."""
 
-    def build_request(self, *args: Any, **options: Any) -> Any:
-        """A request with the defaults of the client."""
-        ...
+    def build_request(self, *args: Any, **options: Any) -> Any: ...
 
-    async def send(self, *args: Any, **options: Any) -> Any:
-        """Send a request."""
-        ...
+    async def send(self, *args: Any, **options: Any) -> Any: ...
 
 
 MakeFields: TypeAlias = Callable[[], Awaitable[HeaderFields]]
@@ -182,9 +176,22 @@ class HttpRequests:
         """Read the whole body of a response; see `Response.read`."""
         return await response.read(self.limit, self._silence, self._body_seconds)
 
-    async def discard(self, response: Response) -> None:
-        """Finish a response; read a short body, so that the connection can be reused."""
-        await self._read_beginning(response)
+    async def discard(self, response: Response) -> bytes:
+        """Finish a response; return the beginning of its body, read within a short timeout.
+
+        The connection can be reused after a short body.
+        """
+        body = bytearray()
+
+        async def take(part: bytes) -> None:
+            if len(body) < REFUSAL_LIMIT:
+                body.extend(part)
+            else:
+                scope.cancel()
+
+        with anyio.move_on_after(DISCARD_SECONDS) as scope, suppress(ResponseLostError):
+            await response.each_part(take)
+        return bytes(body[:REFUSAL_LIMIT])
 
     async def unexpected_response(self, response: Response, expected: str) -> RemoteProtocolError:
         """Discard a response of an unexpected content type, and return the error for it."""
@@ -221,11 +228,7 @@ class HttpRequests:
     async def _redirect_target(
         self, method: str, url: str, response: Response, sent: HeaderFields
     ) -> str:
-        """The target address of a redirect that may be followed.
-
-        Raises:
-            HttpStatusError: The response is not a redirect, or must not be followed.
-        """
+        """The target of a redirect that may be followed; raises for any other response."""
         target = None
         if response.status in (307, 308):
             target = join_urls(url, response.header("location") or "")
@@ -239,7 +242,7 @@ class HttpRequests:
     async def _refusal(
         self, method: str, url: str, response: Response, sent: HeaderFields
     ) -> HttpStatusError:
-        body = await self._read_beginning(response)
+        body = await self.discard(response)
         reason, location = response.reason, response.header("location")
         if location is not None and response.status in _REDIRECTION:
             reason = f"{safe_text(reason)} (a redirect to {_SECRET_PARTS.sub('', location)})"
@@ -260,7 +263,7 @@ class HttpRequests:
     def _authorization_advice(
         self, response: Response, sent: HeaderFields, body: bytes
     ) -> list[str]:
-        """The server's reasons for a refusal, and advice on `auth`, for the error text."""
+        """The server's reasons for a refusal, and advice on `auth`."""
         challenges = parse_challenges(response.header("www-authenticate") or "")
         texts = (
             each.parameters.get("error_description") or each.parameters.get("error") or ""
@@ -274,20 +277,6 @@ class HttpRequests:
             return [*advice, "the credentials of auth= or headers= were refused"]
         return [*advice, "auth=OAuth('Name of the client') signs in, auth='...' sends a token"]
 
-    async def _read_beginning(self, response: Response) -> bytes:
-        """Read the first bytes of a body, within a short timeout."""
-        body = bytearray()
-
-        async def take(part: bytes) -> None:
-            if len(body) < REFUSAL_LIMIT:
-                body.extend(part)
-            else:
-                scope.cancel()
-
-        with anyio.move_on_after(DISCARD_SECONDS) as scope, suppress(ResponseLostError):
-            await response.each_part(take)
-        return bytes(body[:REFUSAL_LIMIT])
-
 
 def open_library(
     connect_timeout: float,
@@ -299,18 +288,12 @@ def open_library(
 ) -> Library:
     """The HTTP library for the running event loop and the user's objects of httpx2.
 
-    Args:
-        connect_timeout: Seconds to open a connection.
-        silence: Seconds for which sending a request body may pause.
-        permits: Whether a connection to an address is allowed; `None` for any. Not used if the
-            environment names a proxy.
-        client: A client of httpx2, which is not closed.
-        auth: An authentication of httpx2; `None` for that of the client.
+    The arguments are those of `AiohttpLibrary` and `Httpx2Library`.
 
     Raises:
         MissingExtraError: The library is not installed.
     """
-    if client is None and auth is None and _on_asyncio():
+    if client is None and auth is None and event_type() is not AnyioEvent:
         from .aiohttp_library import AiohttpLibrary
 
         return AiohttpLibrary(connect_timeout, silence, permits)
@@ -318,18 +301,6 @@ def open_library(
 
     own: tuple[Any, Any] = client, auth
     return Httpx2Library(*own, connect_timeout, silence, permits)
-
-
-def _on_asyncio() -> bool:
-    """Whether the current task belongs to asyncio."""
-    if "asyncio" not in sys.modules:
-        return False
-    import asyncio
-
-    try:
-        return asyncio.current_task() is not None  # trio may run as a guest of asyncio
-    except RuntimeError:
-        return False
 
 
 class Posts:
@@ -474,7 +445,6 @@ class Bearer:
         return "<Bearer>"
 
     def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
-        """See `Authorization.authorizer`."""
         AddressCheck(url, self._addresses).check_server(url)
         return _BearerAuthorizer(self._token, url)
 
@@ -488,7 +458,6 @@ class _BearerAuthorizer:
         self._fields: Mapping[str, str] = {}
 
     async def fields(self, method: str, url: str) -> Mapping[str, str]:
-        """See `Authorizer.fields`."""
         if url != self._url and not same_origin(url, self._url):
             return {}
         if not self._fields:
@@ -506,12 +475,10 @@ class _BearerAuthorizer:
         request: tuple[str, str, bytes | None],
         attempts: int,
     ) -> bool:
-        """See `Authorizer.wants_retry`."""
         if response.status != 401 or attempts or isinstance(self._token, str):
             return False
         if sent == self._fields:
             self._fields = {}
         return bool(await self.fields(request[0], request[1]))
 
-    async def close(self) -> None:
-        """See `Authorizer.close`."""
+    async def close(self) -> None: ...

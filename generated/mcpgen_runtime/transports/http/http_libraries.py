@@ -27,6 +27,7 @@ import os
 import re
 import socket
 import ssl
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Protocol
@@ -35,7 +36,7 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 import anyio
 
 from ...channel import TooLong
-from ...errors import ConnectFailedError, McpError, ResponseLostError
+from ...errors import ConnectFailedError, ResponseLostError
 from ...foreign_text import safe_text
 
 TakePart = Callable[[bytes], Awaitable[None]]
@@ -60,7 +61,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 class Response(Protocol):
-    """A response whose body has not been read.
+    """A response whose body has not been read. Implementations inherit from this class.
 
     Attributes:
         status: The status code.
@@ -72,6 +73,7 @@ class Response(Protocol):
     reason: str
     url: str
 
+    @abstractmethod
     def header(self, name: str) -> str | None:
         """A header field, with several values joined by commas; `None` if it is absent."""
         ...
@@ -88,8 +90,25 @@ class Response(Protocol):
             FrameError: The body is over the limit.
             ResponseLostError: The connection broke, or a pause or the whole body took too long.
         """
-        ...
+        body = bytearray()
+        end = anyio.current_time() + seconds
 
+        async def take(part: bytes) -> None:
+            scope.deadline = min(end, anyio.current_time() + silence)
+            body.extend(part)
+            if len(body) > limit:
+                raise TooLong(limit).error()
+
+        with anyio.CancelScope(deadline=min(end, anyio.current_time() + silence)) as scope:
+            await self.each_part(take)
+            return bytes(body)
+        is_late = anyio.current_time() >= end
+        reason = (
+            f"took more than {seconds:g} s" if is_late else f"made no progress for {silence:g} s"
+        )
+        raise ResponseLostError(f"{format_url(self.url)}: the response body {reason}")
+
+    @abstractmethod
     async def each_part(self, take: TakePart) -> None:
         """Pass the parts of the body to `take` as they arrive, then close the response.
 
@@ -98,6 +117,7 @@ class Response(Protocol):
         """
         ...
 
+    @abstractmethod
     async def close(self) -> None:
         """Release the connection, or close it if the body is incomplete. Idempotent."""
         ...
@@ -128,30 +148,6 @@ class Library(Protocol):
     async def close(self) -> None:
         """Close all connections except those of a user's client. Idempotent."""
         ...
-
-
-def too_long(limit: int) -> McpError:
-    """The error for a body that is over the limit."""
-    return TooLong(limit).error()
-
-
-async def read_parts(response: Response, limit: int, silence: float, seconds: float) -> bytes:
-    """Read the whole body in parts; see `Response.read`."""
-    body = bytearray()
-    end = anyio.current_time() + seconds
-
-    async def take(part: bytes) -> None:
-        scope.deadline = min(end, anyio.current_time() + silence)
-        body.extend(part)
-        if len(body) > limit:
-            raise too_long(limit)
-
-    with anyio.CancelScope(deadline=min(end, anyio.current_time() + silence)) as scope:
-        await response.each_part(take)
-        return bytes(body)
-    is_late = anyio.current_time() >= end
-    reason = f"took more than {seconds:g} s" if is_late else f"made no progress for {silence:g} s"
-    raise ResponseLostError(f"{format_url(response.url)}: the response body {reason}")
 
 
 def probe_options() -> list[tuple[int, int]]:
@@ -277,7 +273,7 @@ _masking = _Masking()
 
 
 class Secrets:
-    """The secrets of one connection, masked until the connection is closed."""
+    """The secrets of one connection, masked in the logs of HTTP libraries until it is closed."""
 
     def __init__(self) -> None:
         self._own: list[str] = []
@@ -285,7 +281,7 @@ class Secrets:
             logging.getLogger(name).addFilter(_masking)
 
     def add(self, secret: str) -> None:
-        """Mask a text in the logs of HTTP libraries."""
+        """Mask a text."""
         if secret and secret not in self._own:
             self._own.append(secret)
             _masking.secrets[secret] += 1

@@ -30,7 +30,6 @@ from ...protocol.jsonrpc import ParsedMessage
 from ...protocol.states import INITIALIZE
 from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
-from .event_stream import StartSoon
 from .http_client import (
     LISTENING,
     POSTED,
@@ -40,7 +39,8 @@ from .http_client import (
     content_type,
 )
 from .http_libraries import Response, Secrets, format_url, join_urls, same_origin
-from .session import facts_over_http, session_of
+from .sessions import facts_over_http, session_of
+from .streamable_http import StartSoon
 
 _REFUSALS = range(300, 500)  # statuses of a URL that may have no event stream
 

@@ -42,7 +42,6 @@ from .http_libraries import (
     format_url,
     lost_response_error,
     probe_options,
-    read_parts,
     reason_of,
 )
 
@@ -151,12 +150,7 @@ class Httpx2Library:
             await client.aclose()
 
     def _open_client(self, url: str) -> httpx2.AsyncClient:
-        """Create a client when the first request is sent: it reads certificates.
-
-        Raises:
-            ConnectionClosedError: `close` was called.
-            ConnectFailedError: The environment names certificates or a proxy that can't be used.
-        """
+        """Create a client when the first request is sent: it reads certificates."""
         if self._closed:
             raise ConnectionClosedError("the HTTP client is closed")
         library = self._httpx2
@@ -202,7 +196,7 @@ class Httpx2Library:
                 return reason_of(error)
 
 
-class _Httpx2Response:
+class _Httpx2Response(Response):
     """A response of httpx2."""
 
     def __init__(self, library: Httpx2Library, response: httpx2.Response, url: str) -> None:
@@ -213,19 +207,11 @@ class _Httpx2Response:
         self.url = url
 
     def header(self, name: str) -> str | None:
-        """See `Response.header`."""
         return self._response.headers.get(name)
 
-    async def read(self, limit: int, silence: float, seconds: float) -> bytes:
-        """See `Response.read`."""
-        return await read_parts(self, limit, silence, seconds)
-
     async def each_part(self, take: TakePart) -> None:
-        """See `Response.each_part`.
-
-        An exception of `take` cancels the reading at its next wait for the network: the generators
-        of httpx2 can't be left before their end.
-        """
+        # An exception of `take` cancels the reading at its next wait for the network: the
+        # generators of httpx2 can't be left before their end.
         failure: BaseException | None = None
         try:
             with anyio.CancelScope() as scope:
@@ -251,7 +237,6 @@ class _Httpx2Response:
                 del failure  # breaks the reference cycle of exception and frame
 
     async def close(self) -> None:
-        """See `Response.close`."""
         with anyio.CancelScope(shield=True):
             await self._response.aclose()
 

@@ -14,8 +14,8 @@ from msgspec import Raw
 from ..._wire import STRUCTS, decoder, is_object, to_builtins
 from ...channel import OutgoingMessage
 from ...facts import Lifecycle, python_names
-from ...framing.http_headers import encode_value
-from .session import ParamHeaders
+from ...framing.header_values import encode_value
+from .streamable_http import ParamHeaders
 
 _decode_object = decoder(dict[str, Any])
 

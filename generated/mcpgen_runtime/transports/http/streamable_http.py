@@ -3,19 +3,28 @@
 """Streamable HTTP on the client's side: each message is one POST.
 
 The HTTP response carries the response to a request: as JSON, or as an event stream that a separate
-task reads. `session_recovery` adds sessions.
+task reads. `sessions` adds sessions.
 
-Source: basic/transports (Streamable HTTP); 2026-07-28: basic/transports/streamable-http.
+The stream of a request ends with the response. If the connection ends before, the client resumes
+the stream with a GET that has the last event id, if the revision allows resumption and the events
+have ids. A server may also close a connection to make the client poll. The standalone stream, which
+belongs to no request, stays open as long as the server offers it.
+
+Source: basic/transports (sending, listening, resumability and redelivery); 2026-07-28:
+basic/transports/streamable-http.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeAlias
 
-from ...channel import OutgoingMessage, RequestId, logger
+import anyio
+
+from ...channel import OutgoingMessage, RequestId, TooLong, logger
 from ...errors import (
+    ConnectFailedError,
     ConnectionClosedError,
     HttpStatusError,
     McpError,
@@ -23,17 +32,41 @@ from ...errors import (
     RemoteProtocolError,
     RequestLost,
     ResponseLostError,
+    TransportError,
 )
 from ...facts import Revisions
 from ...foreign_text import safe_repr, safe_text
-from ...framing.http_headers import JSON
-from ...framing.sse import MEDIA_TYPE
+from ...framing.http_headers import JSON, is_field_value
+from ...framing.sse import MEDIA_TYPE, MESSAGE, EventDecoder, ServerSentEvent
 from ...protocol.jsonrpc import ParsedMessage
+from ...runtime.time_limits import HttpTimeouts
 from ..memory import MessageQueue
-from .event_stream import EventStream, OnStream, Resume, StartSoon
-from .http_client import Posts, content_type
-from .http_libraries import Response
-from .session import Endpoint, ServerSessionState
+from .http_client import POSTED, HeaderFields, HttpRequests, Posts, content_type
+from .http_libraries import Response, format_url
+
+ParamHeaders: TypeAlias = Callable[[str, Mapping[str, Any]], Mapping[str, str]]
+"""Returns the encoded parameter headers for a tool's name and arguments."""
+
+
+Resume: TypeAlias = "Callable[[str | None], Awaitable[Response]]"
+"""Sends the GET for the events after the event with an id, or for new events."""
+
+OnMessage: TypeAlias = Callable[[bytes], Awaitable[None]]
+"""Called with each message of a stream, in order."""
+
+Session: TypeAlias = Any
+"""A `ServerSessionState` of `sessions`, or `None`, as always in revisions without sessions."""
+
+StartSoon: TypeAlias = Callable[..., bool]
+"""Starts a task that ends with the channel; `False` once the channel is closed."""
+
+OnStream: TypeAlias = Callable[[McpError | None], None]
+"""Called with the reason why the standalone stream is not open, and with `None` when it is open."""
+
+_CONFLICT = 409  # the server has not detected yet that the previous stream is closed
+
+ATTEMPTS = 5
+"""Consecutive failed attempts after which the response to a request is lost."""
 
 
 class OpenTransport(Protocol):
@@ -60,26 +93,35 @@ class StreamableHttp:
     """The connection to one endpoint: its posts and streams.
 
     Args:
-        endpoint: The endpoint of the server.
+        requests: Sends HTTP requests.
+        url: URL of the endpoint.
         revisions: The revisions that the client supports.
         received: Queue for the received messages.
         start_soon: Starts a task.
+        timeouts: Timeouts.
+        fields_of: Returns the header fields that a message without a session has besides.
         on_renewed: Called when a new session has replaced a lost session.
         on_stream: Called when the standalone stream is opened or cannot be reopened.
     """
 
     def __init__(
         self,
-        endpoint: Endpoint,
+        requests: HttpRequests,
+        url: str,
         revisions: Revisions,
         received: MessageQueue,
         start_soon: StartSoon,
+        timeouts: HttpTimeouts,
+        fields_of: Callable[[OutgoingMessage], HeaderFields] | None = None,
         on_renewed: Callable[[], None] | None = None,
         on_stream: OnStream | None = None,
     ) -> None:
-        self._endpoint = endpoint
+        self._requests = requests
+        self._url = url
         self._received = received
         self._start_soon = start_soon
+        self._timeouts = timeouts
+        self._fields_of = fields_of
         self._posts = Posts()
         self._streams: dict[RequestId, EventStream] = {}
 
@@ -97,21 +139,15 @@ class StreamableHttp:
             SessionLostError: The server lost two sessions in a row.
             ConnectionClosedError: The channel was closed.
         """
-        endpoint = self._endpoint
         is_request = message.kind == "request"
-        seconds = math.inf if is_request else endpoint.timeouts.accept
-        with self._posts.within(seconds, message.method, endpoint.url):
-            session = self._session_of(message)
-            fields = endpoint.fields(message, session)
-            try:
-                response = await endpoint.requests.open("POST", endpoint.url, fields, message.data)
-            except (ResponseLostError, HttpStatusError) as error:
-                session, response = await self._post_again(message, session, error)
+        seconds = math.inf if is_request else self._timeouts.accept
+        with self._posts.within(seconds, message.method, self._url):
+            session, response = await self._post(message)
             if is_request:
                 await self._receive_response(message, session, response)
-                return
-            await endpoint.requests.discard(response)
-            self._accepted(message, session)
+            else:
+                await self._requests.discard(response)
+                self._accepted(message, session)
 
     def close_request_stream(self, identifier: RequestId) -> None:
         """Close the stream of a request whose response is no longer awaited."""
@@ -125,42 +161,37 @@ class StreamableHttp:
         for stream in self._streams.values():
             stream.scope.cancel()
 
-    # With sessions, `SessionHttp` overrides these.
+    # With sessions, `SessionHttp` extends or overrides these.
 
-    def _session_of(self, message: OutgoingMessage) -> ServerSessionState | None:
-        """The session that a message belongs to."""
-        return None
+    async def _post(self, message: OutgoingMessage) -> tuple[Session, Response]:
+        """Post a message; returns the session that it belongs to, and the response."""
+        fields = POSTED if self._fields_of is None else {**POSTED, **self._fields_of(message)}
+        return None, await self._requests.open("POST", self._url, fields, message.data)
 
-    async def _post_again(
-        self,
-        message: OutgoingMessage,
-        session: ServerSessionState | None,
-        error: ResponseLostError | HttpStatusError,
-    ) -> tuple[ServerSessionState | None, Response]:
-        """Post a message again that failed, or raise the error."""
-        raise error
-
-    def _accepted(self, message: OutgoingMessage, session: ServerSessionState | None) -> None:
+    def _accepted(self, message: OutgoingMessage, session: Session) -> None:
         """Called when the server has accepted a message that is not a request."""
 
     def _answered(self, message: OutgoingMessage, result: bytes | None, response: Response) -> None:
         """Called with the result of a request, or `None` for an error, before it is passed on."""
 
-    async def _lost(self, session: ServerSessionState | None, error: McpError) -> None:
+    async def _lost(self, session: Session, error: McpError) -> None:
         """Called with the reason why the response to a request was lost."""
 
+    def _resume(self, session: Session) -> Resume | None:
+        """The function that resumes the stream of a request; `None` if it cannot be resumed."""
+        return None
+
     async def _receive_response(
-        self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
+        self, message: OutgoingMessage, session: Session, response: Response
     ) -> None:
         """Receive the response to a request: a JSON body, or an event stream."""
         kind = content_type(response)
         if kind == MEDIA_TYPE:
             await self._open_stream(message, session, response)
             return
-        requests = self._endpoint.requests
         if kind != JSON:
-            raise await requests.unexpected_response(response, f"{JSON} or {MEDIA_TYPE}")
-        body = parse_message(await requests.read(response), session)
+            raise await self._requests.unexpected_response(response, f"{JSON} or {MEDIA_TYPE}")
+        body = parse_message(await self._requests.read(response), session)
         results = body.results()
         assert message.id is not None
         if message.id not in results:
@@ -172,13 +203,13 @@ class StreamableHttp:
         failure = body.error_response()
         if failure is not None and failure.id is None:
             return RemoteError(failure.code, failure.message, failure.data, message.method)
-        came = body[:200].decode(errors="replace")
-        return RemoteProtocolError(
-            f"{self._endpoint}: expected the answer to {message.method}, came {safe_repr(came)}"
-        )
+        came = safe_repr(body[:200].decode(errors="replace"))
+        where = format_url(self._url)
+        text = f"{where}: expected the answer to {message.method}, came {came}"
+        return RemoteProtocolError(text)
 
     async def _open_stream(
-        self, message: OutgoingMessage, session: ServerSessionState | None, response: Response
+        self, message: OutgoingMessage, session: Session, response: Response
     ) -> None:
         """Start a task that reads the event stream with the response."""
         identifier = message.id
@@ -193,18 +224,12 @@ class StreamableHttp:
                 stream.unmatched = self._missing_response_error(message, parsed)
             await self._pass_on(parsed, answers)
 
-        requests = self._endpoint.requests
-        resume, timeouts = self._resume(session), self._endpoint.timeouts
-        stream = EventStream(requests, resume, on_message, identifier, timeouts)
+        resume = self._resume(session)
+        stream = EventStream(self._requests, resume, on_message, identifier, self._timeouts)
         self._streams[identifier] = stream
         if not self._start_soon(self._follow, stream, session, response):
             await response.close()
             raise ConnectionClosedError("the connection is closed")
-
-    def _resume(self, session: ServerSessionState | None) -> Resume | None:
-        if session is None or not session.facts.http.resumable:
-            return None
-        return lambda last_event_id: self._endpoint.get(session, last_event_id)
 
     async def _pass_on(self, data: ParsedMessage, answers: Mapping[RequestId, object]) -> None:
         await self._received.put(data)
@@ -212,9 +237,7 @@ class StreamableHttp:
             if (stream := self._streams.get(identifier)) is not None:
                 stream.mark_answered()
 
-    async def _follow(
-        self, stream: EventStream, session: ServerSessionState | None, response: Response
-    ) -> None:
+    async def _follow(self, stream: EventStream, session: Session, response: Response) -> None:
         """Read the stream of one request until its response, or until the response is lost."""
         identifier = stream.id
         assert identifier is not None
@@ -226,12 +249,216 @@ class StreamableHttp:
                 self._received.put_error(RequestLost(identifier, error))
             except Exception as error:
                 logger.exception("a stream of events failed")
-                lost = ResponseLostError(f"{self._endpoint}: {safe_text(str(error))}")
+                lost = ResponseLostError(f"{format_url(self._url)}: {safe_text(str(error))}")
                 self._received.put_error(RequestLost(identifier, lost))
         if self._streams.get(identifier) is stream:
             del self._streams[identifier]
 
 
-def parse_message(data: bytes, session: ServerSessionState | None) -> ParsedMessage:
+class EventStream:
+    """One stream.
+
+    Args:
+        requests: Reads responses.
+        resume: Sends the GET; `None` if streams cannot be resumed.
+        on_message: Called with each message, in order.
+        id: The request whose response the stream carries; `None` for the standalone stream.
+        timeouts: Pauses between connections.
+
+    Attributes:
+        id: As passed.
+        answered: Whether the response was received.
+        unmatched: The error if something came in place of the response; the stream is not resumed
+            then.
+        connected: Whether a GET ever succeeded.
+        idle: Consecutive connections without a message, including those of a replaced stream.
+        scope: Ends the stream when cancelled.
+    """
+
+    def __init__(
+        self,
+        requests: HttpRequests,
+        resume: Resume | None,
+        on_message: OnMessage,
+        id: RequestId | None,
+        timeouts: HttpTimeouts,
+    ) -> None:
+        self.id = id
+        self._timeouts = timeouts
+        self.answered = False
+        self.unmatched: McpError | None = None
+        self.connected = False
+        self.idle = 0
+        self.scope = anyio.CancelScope()
+        self._requests = requests
+        self._resume = resume
+        self._on_message = on_message
+        self._reading: anyio.CancelScope | None = None
+        self._last_id: str | None = None
+        self._retry: int | None = None
+        self._failed_attempts = 0
+        self._refused_for = 0.0  # seconds that the last refusal asked to wait
+        self._break_reason = ""
+
+    def mark_answered(self) -> None:
+        """End the stream soon: the response was received, on this stream or another."""
+        self.answered = True
+        if self._reading is None:
+            self.scope.cancel()
+        else:
+            self._reading.deadline = anyio.current_time() + self._timeouts.linger
+
+    async def follow(self, response: Response) -> None:
+        """Read until the response is received, starting with the HTTP response to the request.
+
+        Raises:
+            ResponseLostError: The response is lost.
+            FrameError: An event was too long.
+            RemoteProtocolError: Something else came in place of the response.
+            RemoteError: An error without an id came.
+        """
+        await self._read(response)
+        while not self.answered:
+            if self.unmatched is not None:
+                raise self.unmatched
+            await self._read(await self._reconnect(format_url(response.url)))
+
+    async def listen(self, on_stream: OnStream) -> None:
+        """Read the standalone stream as long as the server offers it.
+
+        Args:
+            on_stream: Called when the stream is open, and after each failed attempt to reopen it.
+
+        Raises:
+            HttpStatusError: The server does not offer the stream, or no longer offers it.
+            RemoteProtocolError: The response is not an event stream.
+        """
+        assert self._resume is not None
+        while True:
+            try:
+                response = await self._resume(self._last_id)
+            except TransportError as error:
+                failure = _reopening_error(error) if self.connected else error
+                if not _is_temporary(failure):
+                    raise
+                self._refused_for = _seconds_after(error)
+                logger.debug("the stream of events is gone: %s", error)
+                self._failed_attempts += 1
+                if self.connected:
+                    on_stream(failure)
+            else:
+                await self._check_kind(response)
+                self.connected = True
+                on_stream(None)
+                await self._read(response)
+            await anyio.sleep(self._pause())
+
+    async def _reconnect(self, where: str) -> Response:
+        """Resume the stream."""
+        if self._resume is None or not self._last_id or not is_field_value(self._last_id):
+            raise ResponseLostError(
+                f"{where}: the stream ended before the answer came{self._break_reason}"
+            )
+        last: McpError | None = None
+        while self._failed_attempts < ATTEMPTS:
+            await anyio.sleep(self._pause())
+            try:
+                response = await self._resume(self._last_id)
+                await self._check_kind(response)
+                return response
+            except (TransportError, RemoteProtocolError) as error:
+                if not _is_temporary(error):
+                    raise ResponseLostError(
+                        f"{where}: the stream ended before the answer came, "
+                        f"and can't be taken up again: {error}"
+                    ) from error
+                last = error
+                self._refused_for = _seconds_after(error)
+            self._failed_attempts += 1
+        reason = f"; the last one: {last}" if last is not None else ""
+        raise ResponseLostError(
+            f"{where}: the stream ended before the answer came, "
+            f"and {ATTEMPTS} attempts to take it up again brought nothing{reason}"
+        )
+
+    async def _check_kind(self, response: Response) -> None:
+        if content_type(response) != MEDIA_TYPE:
+            raise await self._requests.unexpected_response(response, MEDIA_TYPE)
+
+    def _pause(self) -> float:
+        """Seconds until the next attempt: the server's value, or more after failed attempts."""
+        times = self._timeouts
+        pause = times.first_pause
+        if self._retry is not None:
+            pause = min(max(self._retry / 1000, times.shortest_pause), times.longest_retry)
+        pause = max(pause, min(self._refused_for, times.refused))
+        for attempts, first, longest in (
+            (self._failed_attempts, times.first_pause, times.longest_pause),
+            (self.idle, times.shortest_pause, times.longest_poll),
+        ):
+            if attempts > 1:
+                pause = max(pause, min(first * 2.0 ** min(attempts - 1, 20), longest))
+        return pause
+
+    async def _read(self, response: Response) -> None:
+        """Read one connection to its end."""
+        decoder = EventDecoder(self._requests.limit)
+        decoder.last_id, decoder.retry = self._last_id, self._retry
+        before = decoder.last_id
+        has_message = False
+        self._break_reason = ""
+
+        async def take(part: bytes) -> None:
+            nonlocal has_message
+            for event in decoder.feed(part):
+                has_message = await self._take(event) or has_message
+
+        with anyio.CancelScope() as self._reading:
+            try:
+                await response.each_part(take)
+            except ResponseLostError as error:
+                self._break_reason = f": {error.__cause__ or error}"
+            finally:
+                self._last_id, self._retry = decoder.last_id, decoder.retry
+                self._failed_attempts = (
+                    0 if has_message or before != decoder.last_id else self._failed_attempts + 1
+                )
+                self.idle = 0 if has_message else self.idle + 1
+        self._reading = None
+
+    async def _take(self, event: ServerSentEvent | TooLong) -> bool:
+        """Pass on the message of an event; return whether the event has a message."""
+        if isinstance(event, TooLong):
+            if self.id is not None:
+                raise event.error()
+            logger.warning("an event without a request was dropped: %s", event.error())
+        elif event.type != MESSAGE:
+            logger.debug("ignored: an event of type %s", safe_repr(event.type))
+        elif event.data:
+            await self._on_message(event.data)
+            return True
+        return False
+
+
+def _reopening_error(error: TransportError) -> TransportError:
+    """The error for a stream that cannot be reopened; a temporary error for a conflict."""
+    if isinstance(error, HttpStatusError) and error.status == _CONFLICT:
+        return ResponseLostError(f"the server takes the lost stream for open: {error}")
+    return error
+
+
+def _seconds_after(error: McpError) -> float:
+    """Seconds that a refusal asks to wait; 0 for other errors."""
+    return (error.retry_after or 0.0) if isinstance(error, HttpStatusError) else 0.0
+
+
+def _is_temporary(error: McpError) -> bool:
+    """Whether an error is temporary."""
+    if isinstance(error, HttpStatusError):
+        return error.may_pass
+    return isinstance(error, ConnectFailedError | ResponseLostError)
+
+
+def parse_message(data: bytes, session: Session) -> ParsedMessage:
     """Parse a message of the server, once for the channel and its receiver."""
     return ParsedMessage.of(data, session is not None and session.agreed.batching)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from .http_sse import HttpSse
 from .request_fields import request_fields
-from .session_recovery import SessionHttp as open_streamable
+from .sessions import SessionHttp as open_streamable
 from .streamable_http import OlderTransport
 
 __all__ = ["fields_of_request", "open_older", "open_streamable"]
