@@ -14,6 +14,7 @@ import sys
 import tomllib
 import typing
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -293,7 +294,7 @@ def test_handlers_that_examples_override_exist() -> None:
 
 
 def test_each_setting_of_http_is_an_option_of_the_same_type() -> None:
-    settings = dict(mcpgen_runtime.ServerHttpSettings.__annotations__)
+    settings = {each.name: each.type for each in fields(mcpgen_runtime.ServerHttpSettings)}
     assert settings.pop("path") == "str"
     options = ServerHttpOptions.__annotations__
     assert {name: kind.__forward_arg__ for name, kind in options.items()} == settings

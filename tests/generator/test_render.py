@@ -35,7 +35,7 @@ RENDERED = sorted(
 CHOSEN = {path for path in RENDERED if (PACKAGE / f"{path}.jinja").is_file()} & {
     *(
         "__main__.py",
-        "server/asgi/endpoints.py",
+        "server/asgi/chosen_http.py",
         "server/toolkit/server.py",
     ),
     *("protocol/negotiation.py", "transports/http/transports.py"),

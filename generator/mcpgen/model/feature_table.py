@@ -145,7 +145,7 @@ FEATURES = (
         bases=(
             Base("Server", "server.toolkit.required_scopes.ScopedServer"),
             Base("ServerHttpOptions", "server.asgi.auth_options.AuthOptions"),
-            Base("ServerHttpSettings", "server.asgi.auth_options.AuthSettings"),
+            Base("ServerHttpSettings", "server.asgi.auth_options.ProtectionSettings"),
         ),
     ),
     Feature(
@@ -332,8 +332,8 @@ FEATURES = (
             for option in ("events", "retry")
         ),
         bases=(
-            Base("ServerHttpOptions", "server.asgi.event_store.ResumeOptions"),
-            Base("ServerHttpSettings", "server.asgi.event_store.ResumeSettings"),
+            Base("ServerHttpOptions", "server.asgi.resumable_stream.ResumeOptions"),
+            Base("ServerHttpSettings", "server.asgi.resumable_stream.ResumeSettings"),
         ),
     ),
     Feature(

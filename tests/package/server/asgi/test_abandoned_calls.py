@@ -14,8 +14,8 @@ from trio.testing import MockClock
 from mcpgen_runtime import Context, Server
 from mcpgen_runtime.runtime.task_scope import TaskScope
 from mcpgen_runtime.server.asgi.event_store import MemoryEventStore
+from mcpgen_runtime.server.asgi.http_session import SessionExchanges
 from mcpgen_runtime.server.asgi.quotas import Quotas
-from mcpgen_runtime.server.asgi.session_exchange import SessionExchanges
 from mcpgen_runtime.server.asgi.settings import Limits
 from package.asgi_client import BOTH, JSON, SESSION, SSE, Http, asgi
 from package.asgi_stream import SECONDS, Reply, Stream

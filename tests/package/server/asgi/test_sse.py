@@ -23,7 +23,7 @@ from mcpgen_runtime.server.asgi.http_response import HttpResponse, Refused
 from mcpgen_runtime.server.asgi.quotas import Quotas, decoded_size
 from mcpgen_runtime.server.asgi.request import HttpRequest
 from mcpgen_runtime.server.asgi.settings import Limits
-from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel, SseEndpoints
+from mcpgen_runtime.server.asgi.sse_endpoint import SseChannel
 from mcpgen_runtime.server.asgi.sse_response import SseResponse
 from mcpgen_runtime.server.chosen import new_connection
 from mcpgen_runtime.server.serving import Service
@@ -581,7 +581,8 @@ def endpoints_of(server: Server, quotas: Quotas) -> Any:
     service = Service(server, REVISIONS, server.describe, new_connection)
     settings = ServerHttpSettings(**PATHS)
     bodies = RequestBodies(Limits())
-    endpoints = SseEndpoints(service, settings, quotas, bodies)
+    endpoints = settings.path_endpoint(service, quotas, bodies, None)
+    assert endpoints is not None
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         request = HttpRequest(scope)
