@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("08371f48228a36c2",)
+_INTERFACES = ("94f76df6b820fc4a",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {

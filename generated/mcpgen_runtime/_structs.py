@@ -41,6 +41,11 @@ EXTRA = f"extra {os.urandom(8).hex()}"
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Exceptions of decoding bytes that are not JSON, or JSON of another form than expected."""
 
+_SHORT = 1024
+"""Longest JSON, in bytes, in which the search for null costs less than `_pack`."""
+
+_find_null = re.compile(rb"null").search
+
 UNWRITABLE = (
     msgspec.MsgspecError,
     TypeError,
@@ -213,13 +218,8 @@ def encode_finite(value: Any) -> bytes:
         data = _write(value)
     except TypeError:
         data = _write_extra(value)
-    try:
-        packed = _pack(value)
-    except OverflowError:  # an integer that only JSON can express
+    if len(data) > _SHORT or _find_null(data) is not None:
         _check_finite(value)
-    else:
-        if _FLOAT in packed and _NOT_FINITE.search(packed) is not None:
-            _check_finite(value)
     return data
 
 
@@ -228,7 +228,7 @@ def _encode_as_null(raw: Any) -> None:
 
 
 _pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_encode_as_null).encode
-"""Shows numbers that are not finite, in less time than a search for null in the JSON takes."""
+"""Shows numbers that are not finite; for long JSON in less time than a search for null takes."""
 
 
 def _check_finite(value: Any) -> None:
@@ -237,6 +237,12 @@ def _check_finite(value: Any) -> None:
     Raises:
         ValueError: The value holds such a number; the text has the number and its path.
     """
+    try:
+        packed = _pack(value)
+        if _FLOAT not in packed or _NOT_FINITE.search(packed) is None:
+            return
+    except OverflowError:  # an integer that only JSON can express
+        pass
     left: list[tuple[str, Any]] = [("$", msgspec.to_builtins(value, enc_hook=_encode_as_null))]
     while left:
         path, item = left.pop()

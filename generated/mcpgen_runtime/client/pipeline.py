@@ -17,7 +17,7 @@ Source: basic/transports/streamable-http#client-behavior, server/utilities, serv
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -146,14 +146,14 @@ class RequestPipeline:
             self._usable_tools(result.tools)
         return result
 
-    async def send_raw(
+    def send_raw(
         self,
         method: str,
         params: Any,
         meta: Mapping[str, Any] | None = None,
         timeout: float | None = None,
         on_progress: OnProgress | None = None,
-    ) -> Raw:
+    ) -> Coroutine[Any, Any, Raw]:
         """Send a request without cache and input rounds; returns its result as unchecked JSON."""
         request: partial[Any] = partial(
             self.peer.callers.request_raw,
@@ -163,8 +163,7 @@ class RequestPipeline:
             timeout=timeout,
         )
         options = self._options(method, meta, timeout, on_progress)
-        raw: Raw = await self.send_with(options, params, request)
-        return raw
+        return self.send_with(options, params, request)
 
     async def restore_session(self) -> None:
         """Repeat the requests whose effect was lost with the previous session."""
@@ -183,7 +182,7 @@ class RequestPipeline:
 
         Structured results of tools are validated by the output schema that the server listed.
         """
-        row = self.row(method)
+        row = self.session.revision.client_requests.get(method) or self.row(method)
         options = RequestOptions(method, row.facts, meta, timeout, on_progress)
         return self._call(row, options, typed_params(row, fields, self.session.revision.name))
 
@@ -251,11 +250,18 @@ class RequestPipeline:
         facts = self.session.revision.facts.method(method)
         return RequestOptions(method, facts, meta, timeout, on_progress)
 
-    async def _call(self, row: Method, options: RequestOptions, params: Any) -> Any:
+    def _call(self, row: Method, options: RequestOptions, params: Any) -> Coroutine[Any, Any, Any]:
+        """The result of a request; the module of the cache overrides this."""
+        return self._call_server(row, options, params)
+
+    async def _call_server(self, row: Method, options: RequestOptions, params: Any) -> Any:
         """The result of a request, which the server sends."""
-        facts, started = row.facts, monotonic()
+        facts, support, started = row.facts, self.state.task_support, monotonic()
         try:
-            result = await self.send_with(options, params)
+            if support and facts.runs_tool and support.get(params.name) == "required":
+                result = await self._call_as_task(options, params)
+            else:
+                result = await self.send_with(options, params)
             if (facts.input_required and hasattr(result, "input_requests")) or (
                 facts.extension_results and hasattr(result, "task_id")
             ):
@@ -267,6 +273,10 @@ class RequestPipeline:
         if facts.listed_by == TOOLS_LIST and self.state.output_schemas.has_schema(params.name):
             await self._validate(params.name, result, options.timeout, monotonic() - started)
         return self._filter_tools(result) if row.name == TOOLS_LIST else result
+
+    async def _call_as_task(self, options: RequestOptions, params: Any) -> Any:
+        """The result of a tool that requires a task."""
+        return await self.send_with(options, params)
 
     async def _finish(self, options: RequestOptions, params: Any, result: Any) -> Any:
         """The final result of a request that the server answered by a request or a task."""
@@ -299,7 +309,7 @@ class RequestPipeline:
                 params,
                 meta=options.meta,
                 timeout=timeout,
-                limit=self.limit_of(timeout),
+                limit=None if timeout is None else max(timeout, self.timeouts.limit),
                 on_progress=on_progress,
             )
         if application.chain is not None:

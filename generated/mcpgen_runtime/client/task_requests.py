@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..facts import Method
 from .pipeline import RequestOptions, RequestPipeline
 from .server_state import drop_oldest
 
@@ -18,19 +17,11 @@ if TYPE_CHECKING:
 class TaskedRequests(RequestPipeline):
     """Calls a tool as a task if the tool requires that, and waits for the tasks of a server."""
 
-    def _call(self, row: Method, options: RequestOptions, params: Any) -> Coroutine[Any, Any, Any]:
-        support = self.state.task_support
-        if support and row.facts.runs_tool and support.get(params.name) == "required":
-            call: Coroutine[Any, Any, Any] = task_calls().call_as_task(
-                self,
-                params,
-                options.meta,
-                options.timeout,
-                options.on_progress,
-                self.limit_of(options.timeout),
-            )
-            return call
-        return super()._call(row, options, params)
+    async def _call_as_task(self, options: RequestOptions, params: Any) -> Any:
+        timeout = options.timeout
+        return await task_calls().call_as_task(
+            self, params, options.meta, timeout, options.on_progress, self.limit_of(timeout)
+        )
 
     async def _finish(self, options: RequestOptions, params: Any, result: Any) -> Any:
         result = await super()._finish(options, params, result)

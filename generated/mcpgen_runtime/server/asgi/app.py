@@ -35,15 +35,17 @@ from ..serving import Service
 from . import http_response
 from .body import Disconnected, RequestBodies
 from .chosen_http import ENDPOINTS
-from .exchange import Endpoint
+from .exchange import HttpEndpoint
 from .host_origin import PREFLIGHT, HostOriginValidator, is_preflight, share_responses
 from .http_response import CLOSE, SHUTTING_DOWN, Receive, Refused, Scope, Send
 from .quotas import SHORT_BODY, Quotas, starts_work
 from .request import (
     AcceptedHeads,
+    Authentication,
     HttpRequest,
     OtherPath,
     OtherPaths,
+    PathEndpoint,
     check_length,
     check_post,
 )
@@ -376,17 +378,19 @@ class LifespanState:
         self._worker = settings.worker(service)
         initial = () if self._worker is None else (self._work,)
         self.background = TaskScope(service.lifespan, self._on_end, *initial)
-        self.authenticator = settings.authenticator(service, self._worker)
+        self.authenticator: Authentication | None = settings.authenticator(service, self._worker)
         if self.authenticator is not None:
             quotas.streams.deadline = self.authenticator.deadline
-        self.endpoints: list[Endpoint] = []
+        self.endpoints: list[HttpEndpoint] = []
         for kind in ENDPOINTS:
             if revisions := kind.revisions_of(service.revisions):
                 make = settings.endpoint_type(kind)
                 self.endpoints.append(
                     make(service, settings, revisions, self.background, quotas, self._worker)
                 )
-        self.beside = settings.path_endpoint(service, quotas, self.bodies, self.authenticator)
+        self.beside: PathEndpoint | None = settings.path_endpoint(
+            service, quotas, self.bodies, self.authenticator
+        )
         self.trace = trace_of("server", service.secret_names_of)
         self._service = service
         self._drain_seconds = service.drain

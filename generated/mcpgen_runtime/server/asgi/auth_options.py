@@ -22,13 +22,13 @@ Auth: TypeAlias = "Protected | VerifyToken"
 
 
 class AuthOptions(TypedDict, total=False):
-    """The attributes of `AuthSettings`, as keyword arguments."""
+    """The attributes of `ProtectionSettings`, as keyword arguments."""
 
     auth: Auth | None
 
 
 @dataclass(frozen=True)
-class AuthSettings(HttpSettings):
+class ProtectionSettings(HttpSettings):
     """The protection of an application.
 
     Attributes:

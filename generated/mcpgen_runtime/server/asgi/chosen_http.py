@@ -6,19 +6,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .auth_options import AuthOptions, AuthSettings
+from .auth_options import AuthOptions, ProtectionSettings
 from .draft_headers import DraftSettings
-from .event_store import ResumeOptions, ResumeSettings
+from .resumable_stream import ResumeOptions, ResumeSettings
 from .sealed_options import SealedOptions, SealedSettings
 from .shared_options import SharedOptions, SharedSettings
 from .sse_options import SseOptions, SseSettings
 from .batches import BatchSettings
-from .exchange import Endpoint
+from .exchange import HttpEndpoint
 from .session_endpoint import SessionEndpoint
 from .settings import HttpServerOptions, HttpSettings
 from .stateless_endpoint import StatelessEndpoint
 
-ENDPOINTS: tuple[type[Endpoint], ...] = (
+ENDPOINTS: tuple[type[HttpEndpoint], ...] = (
     StatelessEndpoint,
     SessionEndpoint,
 )
@@ -42,7 +42,7 @@ class ServerHttpSettings(
     SharedSettings,
     SealedSettings,
     ResumeSettings,
-    AuthSettings,
+    ProtectionSettings,
     DraftSettings,
     SseSettings,
     BatchSettings,

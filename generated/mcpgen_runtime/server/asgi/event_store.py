@@ -16,17 +16,12 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypedDict
+from typing import Protocol
 
 import anyio
 import msgspec
 
 from ...channel import RequestId
-from .settings import HttpSettings, check_seconds
-
-if TYPE_CHECKING:
-    from .resumable_stream import ResumableSession
 
 WAIT_SECONDS = 1.0
 """Seconds for which `EventStore.wait` waits before it returns without events."""
@@ -253,38 +248,6 @@ class MemoryEventStore:
             self._forget_name(*place)
         while self._size > self._limit and len(newest.events) > 1:
             self._drop_first(newest)
-
-
-class ResumeOptions(TypedDict, total=False):
-    """The attributes of `ResumeSettings`, as keyword arguments."""
-
-    events: EventStore | None
-    retry: float
-
-
-@dataclass(frozen=True)
-class ResumeSettings(HttpSettings):
-    """The settings of streams that clients resume.
-
-    Attributes:
-        events: Stores the events of streams; `None` for streams that can't be resumed.
-        retry: Seconds that a client is told to wait before it resumes a stream whose connection
-            the server closed (from 2025-11-25 on).
-    """
-
-    events: EventStore | None = field(default_factory=MemoryEventStore)
-    retry: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_seconds("retry", self.retry)
-        super().__post_init__()
-
-    @property
-    def session_type(self) -> type[ResumableSession]:
-        """See `HttpSettings`."""
-        from .resumable_stream import ResumableSession  # the settings are loaded before
-
-        return ResumableSession
 
 
 def split_event_id(event: str) -> tuple[str, int | None]:

@@ -58,7 +58,7 @@ logger = logging.getLogger(__name__)
 _SEARCH_INTERVAL = 0.25  # seconds between two searches for disconnected clients, at least
 
 
-class Endpoint(ABC):
+class HttpEndpoint(ABC):
     """Serves some of the revisions at the path of the endpoint.
 
     Attributes:
@@ -111,7 +111,7 @@ class Endpoint(ABC):
         return False
 
     def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-        """What runs until the end of the lifespan; whatever fails begins again."""
+        """Coroutine functions to run until the end of the lifespan; one that fails begins again."""
         return (self.exchanges.watch, self.exchanges.own_tasks)
 
     def free_memory(self) -> None:

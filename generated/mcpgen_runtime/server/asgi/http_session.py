@@ -2,6 +2,9 @@
 # fmt: off
 """Sessions over HTTP: one client's session, and the registry of all sessions.
 
+A client that closes its connection cancels nothing. Its call continues, but does not count as in
+flight any more, and is cancelled unless the client resumes the stream in time.
+
 A response is sent to the POST of its request, other messages to a stream that the client opened by
 GET. No message is sent twice.
 
@@ -18,9 +21,10 @@ import logging
 import secrets
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import anyio
+from msgspec import Struct
 
 from ...channel import MessageSender, OutgoingMessage, RequestId
 from ...errors import ConnectionClosedError, TransportError
@@ -30,23 +34,114 @@ from ...protocol.lifecycle import Session
 from ...protocol.states import State
 from ...runtime.peer import Peer
 from ...runtime.request_context import Identity
-from ...runtime.task_scope import loop_clock
+from ...runtime.task_scope import TaskScope, loop_clock
 from ..serving import AnnouncementQueue, Service
 from . import http_response
+from .exchange import Exchange, Failable, OpenExchanges, log_failures
 from .http_response import Refused
-from .quotas import MemoryQuota, subscriptions_size
+from .quotas import MemoryQuota, Quotas, subscriptions_size
 from .request import HttpRequest
 from .settings import HttpSettings, Limits
-from .sse_response import RESPONSES, EventStream, SseResponse
-
-if TYPE_CHECKING:
-    from .session_exchange import SessionExchange, SessionExchanges, SessionResponse
+from .sse_response import RESPONSES, PostResponse, SessionStream, SseResponse
 
 logger = logging.getLogger(__name__)
 
 _ID_BYTES = 32
 _ENDED = "the session has ended"
 _UNCONFIRMED_SHARE = 100  # unconfirmed sessions end first above 1/100 of the limit
+
+
+class Abandonable(Failable, Protocol):
+    """Work for a client that may be gone."""
+
+    @property
+    def attended(self) -> bool:
+        """Whether the client reads the stream of the response, perhaps after resuming it."""
+        ...
+
+
+class _Abandoned(Struct):
+    deadline: float
+    cancelled: bool = False
+
+
+class SessionExchanges(OpenExchanges):
+    """The exchanges in sessions, and other work for their clients that clients abandoned.
+
+    Attributes:
+        abandoned: The abandoned work, the first first.
+    """
+
+    def __init__(
+        self, background: TaskScope, quotas: Quotas, interval: float, limits: Limits
+    ) -> None:
+        super().__init__(background, quotas, interval)
+        self._limits = limits
+        self.abandoned: OrderedDict[Abandonable, _Abandoned] = OrderedDict()
+        self._count = 0  # of those that are not cancelled
+        self._abandonment = anyio.Event()
+
+    def abandon(self, work: Abandonable) -> None:
+        """Count work as abandoned: its client disconnected, or has its response already."""
+        if work in self.abandoned:
+            return
+        self.quotas.in_flight -= 1
+        self.abandoned[work] = _Abandoned(self._deadline())
+        self._count += 1
+        while self._count > self._limits.abandoned and self.cancel_first_abandoned("abandoned"):
+            pass
+        self._abandonment.set()
+
+    def end(self, work: Abandonable) -> None:
+        """Stop counting work as abandoned; count it as in flight until its HTTP request ends."""
+        abandoned = self.abandoned.pop(work, None)
+        if abandoned is not None:
+            self.quotas.in_flight += 1
+            if not abandoned.cancelled:
+                self._count -= 1
+
+    def cancel_first_abandoned(self, limit: str) -> bool:
+        """Cancel the work that was abandoned first, of that whose stream was not resumed.
+
+        Returns:
+            Whether any was cancelled.
+        """
+        for work, abandoned in self.abandoned.items():
+            if not abandoned.cancelled and not work.attended:
+                self._cancel(work, limit)
+                return True
+        return False
+
+    async def expire_abandoned(self) -> None:
+        """Cancel work that has been abandoned for too long, until cancelled."""
+        while True:
+            while not self.abandoned:  # work may end in the turn in which it was abandoned
+                self._abandonment = anyio.Event()
+                await self._abandonment.wait()
+            work, first = next(iter(self.abandoned.items()))
+            if first.deadline > anyio.current_time():
+                await anyio.sleep_until(first.deadline)
+            elif work.attended:
+                first.deadline = self._deadline()
+                self.abandoned.move_to_end(work)
+            else:
+                self._cancel(work, "abandoned_seconds")
+
+    def _all(self) -> Sequence[Failable]:
+        return list(dict.fromkeys([*self.open, *self.abandoned]))
+
+    def _deadline(self) -> float:
+        return anyio.current_time() + self._limits.abandoned_seconds
+
+    def _cancel(self, work: Abandonable, limit: str) -> None:
+        abandoned = self.abandoned[work]
+        if not abandoned.cancelled:
+            abandoned.cancelled = True
+            self._count -= 1
+        abandoned.deadline = self._deadline()  # retry if the handler ignores the cancellation
+        self.abandoned.move_to_end(work)
+        text = f"the client was not there for its answer (Limits.{limit})"
+        self.background.start_soon(log_failures, work.fail, text)
 
 
 class HttpSession(MessageSender):
@@ -98,8 +193,8 @@ class HttpSession(MessageSender):
         self._lasts = not self._negotiated.lacks
         self.session_id = self.id if self._lasts else None
         self.queue = AnnouncementQueue(self.peer)
-        self.exchanges: dict[RequestId, SessionExchange] = {}
-        self.streams: dict[EventStream, None] = {}
+        self.exchanges: dict[RequestId, Exchange[Any, Any]] = {}
+        self.streams: dict[SessionStream, None] = {}
         self.last_used = anyio.current_time()
         self.users = 0
         self.handling = 0
@@ -115,7 +210,7 @@ class HttpSession(MessageSender):
         self._memory = exchanges.quotas.memory
         self._background = exchanges.background
         self._on_leave = on_leave
-        self.listening: list[EventStream] = []
+        self.listening: list[SessionStream] = []
         self._pending: list[bytes] = []
         self._held = 0  # connections of streams opened by GET
 
@@ -201,17 +296,17 @@ class HttpSession(MessageSender):
         self.release_memory(reserved + self._subscriptions_size - size)
         self._subscriptions_size = size
 
-    def new_stream(self, response: SessionResponse | None = None) -> EventStream:
+    def new_stream(self, response: PostResponse | None = None) -> SessionStream:
         """A new stream.
 
         Args:
             response: The response that the stream belongs to; `None` for a stream opened by GET.
         """
-        stream = EventStream()
+        stream = SessionStream()
         self.streams[stream] = None
         return stream
 
-    async def open_stream(self, request: HttpRequest, response: SseResponse) -> EventStream:
+    async def open_stream(self, request: HttpRequest, response: SseResponse) -> SessionStream:
         """Open a stream by GET.
 
         Raises:
@@ -222,13 +317,13 @@ class HttpSession(MessageSender):
         await stream.open(response)
         return stream
 
-    def end_stream(self, stream: EventStream) -> None:
+    def end_stream(self, stream: SessionStream) -> None:
         """Record that a stream has ended, or that the client that opened it by GET is gone."""
         self.streams.pop(stream, None)
         if self.listening and stream in self.listening:
             self.listening.remove(stream)
 
-    async def send_pending(self, stream: EventStream) -> None:
+    async def send_pending(self, stream: SessionStream) -> None:
         """Send the messages that wait for a stream."""
         while self._pending and stream.connected:
             message = self._pending.pop(0)
@@ -254,7 +349,7 @@ class HttpSession(MessageSender):
         """Send a message to the POST that it belongs to, or on a stream opened by GET."""
         related = message.related_request_id
         is_response = message.kind in RESPONSES
-        exchange: SessionExchange | None = None
+        exchange: Exchange[Any, Any] | None = None
         if related is not None:
             exchange = (self.exchanges.pop if is_response else self.exchanges.get)(related, None)
         if exchange is not None:

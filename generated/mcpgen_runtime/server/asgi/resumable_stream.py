@@ -14,6 +14,8 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypedDict
 
 import anyio
 
@@ -22,12 +24,12 @@ from ...foreign_text import safe_repr
 from ...protocol.connection import Connection
 from ..serving import Service
 from . import http_response
-from .event_store import EventStore, ResumeSettings, StoredEvent, StoredEvents
+from .event_store import EventStore, MemoryEventStore, StoredEvent, StoredEvents
 from .http_response import Refused
-from .http_session import HttpSession
+from .http_session import HttpSession, SessionExchanges
 from .request import HttpRequest
-from .session_exchange import SessionExchanges, SessionResponse
-from .sse_response import EventStream, SseResponse
+from .settings import HttpSettings, check_seconds
+from .sse_response import PostResponse, SessionStream, SseResponse
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +38,7 @@ _WRITE_SECONDS = 0.5  # for a write to the previous connection, once the client 
 _DISCONNECTED_STREAMS = 4  # disconnected GET streams that the client may resume
 
 
-class ResumableStream(EventStream):
+class ResumableStream(SessionStream):
     """One stream. All connections carry the events in the same order.
 
     Args:
@@ -192,6 +194,36 @@ class ResumableStream(EventStream):
         return event_id
 
 
+class ResumeOptions(TypedDict, total=False):
+    """The attributes of `ResumeSettings`, as keyword arguments."""
+
+    events: EventStore | None
+    retry: float
+
+
+@dataclass(frozen=True)
+class ResumeSettings(HttpSettings):
+    """The settings of streams that clients resume.
+
+    Attributes:
+        events: Stores the events of streams; `None` for streams that can't be resumed.
+        retry: Seconds that a client is told to wait before it resumes a stream whose connection
+            the server closed (from 2025-11-25 on).
+    """
+
+    events: EventStore | None = field(default_factory=MemoryEventStore)
+    retry: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_seconds("retry", self.retry)
+        super().__post_init__()
+
+    @property
+    def session_type(self) -> type[ResumableSession]:
+        """See `HttpSettings`."""
+        return ResumableSession
+
+
 class ResumableSession(HttpSession):
     """A session whose client may resume streams; see `HttpSession`.
 
@@ -218,7 +250,7 @@ class ResumableSession(HttpSession):
         self._prefix = secrets.token_hex(8)
         self._stream_count = 0
 
-    def new_stream(self, response: SessionResponse | None = None) -> ResumableStream:
+    def new_stream(self, response: PostResponse | None = None) -> ResumableStream:
         """See `HttpSession`; with a unique name."""
         self._stream_count += 1
         stream = self._make_stream(self._stream_name(self._stream_count, response), response)
@@ -226,7 +258,7 @@ class ResumableSession(HttpSession):
         self.named[stream.name] = stream
         return stream
 
-    async def open_stream(self, request: HttpRequest, response: SseResponse) -> EventStream:
+    async def open_stream(self, request: HttpRequest, response: SseResponse) -> SessionStream:
         """Open a stream by GET, or resume the stream of the event that the request names.
 
         Raises:
@@ -266,7 +298,7 @@ class ResumableSession(HttpSession):
             self.listening.append(stream)
         return stream
 
-    def end_stream(self, stream: EventStream) -> None:
+    def end_stream(self, stream: SessionStream) -> None:
         """See `HttpSession`; the events of the stream remain available for a while."""
         assert isinstance(stream, ResumableStream)
         if self._store is not None and stream in self.listening and not (stream.over or self.over):
@@ -290,7 +322,7 @@ class ResumableSession(HttpSession):
             await response.stream.close_connection()
         return True
 
-    def _lost_streams(self) -> list[EventStream]:
+    def _lost_streams(self) -> list[SessionStream]:
         return [stream for stream in self.listening if not stream.connected]
 
     async def _discard_old_streams(self) -> None:
@@ -303,10 +335,10 @@ class ResumableSession(HttpSession):
         while len(self.ended) > self.settings.limits.per_session:
             await self._discard_events(self.ended.pop(0))
 
-    def _stream_name(self, number: int, response: SessionResponse | None) -> str:
+    def _stream_name(self, number: int, response: PostResponse | None) -> str:
         return f"{self._prefix}-{number}"
 
-    def _make_stream(self, name: str, response: SessionResponse | None = None) -> ResumableStream:
+    def _make_stream(self, name: str, response: PostResponse | None = None) -> ResumableStream:
         polling = self.revision.facts.http.polling
 
         def requests() -> Sequence[RequestId]:

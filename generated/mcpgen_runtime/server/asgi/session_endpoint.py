@@ -31,13 +31,13 @@ from ...runtime.task_scope import TaskScope
 from ..serving import Service
 from . import http_response
 from . import request as http
-from .exchange import Endpoint
+from .exchange import HttpEndpoint
 from .http_response import HttpResponse, Receive, Refused
 from .http_response import Send as AsgiSend
-from .http_session import HttpSession, SessionRegistry
+from .http_session import HttpSession, SessionExchanges, SessionRegistry
 from .quotas import Quotas, decoded_size
 from .request import HttpRequest, field_key
-from .session_exchange import SessionExchange, SessionExchanges, SessionResponse, post_message
+from .session_exchange import SessionExchange, SessionResponse, post_message
 from .settings import HttpSettings
 from .sse_response import SseResponse
 
@@ -53,8 +53,8 @@ Identify: TypeAlias = Callable[[Session], str | None]
 """Returns the id of a session that any process serves; `None` to keep it in this process."""
 
 
-class SessionEndpoint(Endpoint):
-    """Serves the revisions with sessions; see `Endpoint`.
+class SessionEndpoint(HttpEndpoint):
+    """Serves the revisions with sessions; see `HttpEndpoint`.
 
     Attributes:
         registry: The sessions.
@@ -110,24 +110,24 @@ class SessionEndpoint(Endpoint):
 
     @property
     def session_count(self) -> int:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         return len(self.registry)
 
     def free_memory(self) -> None:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         self._exchanges.cancel_first_abandoned("bodies")
 
     async def close_idle(self) -> None:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         await self.registry.close_idle()
 
     async def close(self) -> None:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         await super().close()
         await self.registry.close()
 
     def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         more = (self.registry.expire, self._exchanges.expire_abandoned)
         return (*super().background_work(), *more)
 
@@ -141,7 +141,7 @@ class SessionEndpoint(Endpoint):
         send: AsgiSend,
         session: HttpSession | None = None,
     ) -> Awaitable[None] | None:
-        """See `Endpoint`. `session` is that of the POST, if it is known."""
+        """See `HttpEndpoint`. `session` is that of the POST, if it is known."""
         if session is None:
             headers = request.headers
             named = headers.get(self._session_key)
@@ -239,7 +239,7 @@ class SessionEndpoint(Endpoint):
         await response.finish()
 
     async def serve_other(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> bool:
-        """See `Endpoint`: GET opens a stream of the session, DELETE ends it."""
+        """See `HttpEndpoint`: GET opens a stream of the session, DELETE ends it."""
         if self._stateless:
             return False
         if request.method == "GET":

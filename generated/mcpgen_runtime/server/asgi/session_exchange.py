@@ -2,9 +2,6 @@
 # fmt: off
 """POSTs in sessions: requests, which go on if their client disconnects, and other messages.
 
-A client that closes its connection cancels nothing. Its call continues, but does not count as in
-flight any more, and is cancelled unless the client resumes the stream in time.
-
 The response to a POST without requests comes first, since a handler may wait for the next message
 of the client.
 
@@ -15,13 +12,11 @@ Source: basic/transports#streamable-http, #sending-messages-to-the-server
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
-from msgspec import Struct
 
 from ...channel import OutgoingMessage
 from ...errors import INTERRUPTED, ConnectionClosedError, InternalError, ProtocolError
@@ -30,109 +25,14 @@ from ...protocol.connection import CancelReceived, Event, RequestReceived, Send
 from ...runtime.eager_tasks import run_eagerly
 from ...runtime.pending_requests import PARTING_SECONDS, PendingRequests
 from ...runtime.request_context import RequestContext
-from ...runtime.task_scope import TaskScope
 from . import http_response
-from .exchange import Exchange, Failable, OpenExchanges, log_failures
+from .exchange import Exchange
 from .http_response import SHUTTING_DOWN, HttpResponse, Receive, Refused
 from .http_response import Send as AsgiSend
 from .http_session import HttpSession
-from .quotas import Quotas, starts_work
+from .quotas import starts_work
 from .request import HttpRequest
-from .settings import Limits
-from .sse_response import RESPONSES, EventStream, PostResponse
-
-
-class Abandonable(Failable, Protocol):
-    """Work for a client that may be gone."""
-
-    @property
-    def attended(self) -> bool:
-        """Whether the client reads the stream of the response, perhaps after resuming it."""
-        ...
-
-
-class _Abandoned(Struct):
-    deadline: float
-    cancelled: bool = False
-
-
-class SessionExchanges(OpenExchanges):
-    """The exchanges in sessions, and other work for their clients that clients abandoned.
-
-    Attributes:
-        abandoned: The abandoned work, the first first.
-    """
-
-    def __init__(
-        self, background: TaskScope, quotas: Quotas, interval: float, limits: Limits
-    ) -> None:
-        super().__init__(background, quotas, interval)
-        self._limits = limits
-        self.abandoned: OrderedDict[Abandonable, _Abandoned] = OrderedDict()
-        self._count = 0  # of those that are not cancelled
-        self._abandonment = anyio.Event()
-
-    def abandon(self, work: Abandonable) -> None:
-        """Count work as abandoned: its client disconnected, or has its response already."""
-        if work in self.abandoned:
-            return
-        self.quotas.in_flight -= 1
-        self.abandoned[work] = _Abandoned(self._deadline())
-        self._count += 1
-        while self._count > self._limits.abandoned and self.cancel_first_abandoned("abandoned"):
-            pass
-        self._abandonment.set()
-
-    def end(self, work: Abandonable) -> None:
-        """Stop counting work as abandoned; count it as in flight until its HTTP request ends."""
-        abandoned = self.abandoned.pop(work, None)
-        if abandoned is not None:
-            self.quotas.in_flight += 1
-            if not abandoned.cancelled:
-                self._count -= 1
-
-    def cancel_first_abandoned(self, limit: str) -> bool:
-        """Cancel the work that was abandoned first, of that whose stream was not resumed.
-
-        Returns:
-            Whether any was cancelled.
-        """
-        for work, abandoned in self.abandoned.items():
-            if not abandoned.cancelled and not work.attended:
-                self._cancel(work, limit)
-                return True
-        return False
-
-    async def expire_abandoned(self) -> None:
-        """Cancel work that has been abandoned for too long, until cancelled."""
-        while True:
-            while not self.abandoned:  # work may end in the turn in which it was abandoned
-                self._abandonment = anyio.Event()
-                await self._abandonment.wait()
-            work, first = next(iter(self.abandoned.items()))
-            if first.deadline > anyio.current_time():
-                await anyio.sleep_until(first.deadline)
-            elif work.attended:
-                first.deadline = self._deadline()
-                self.abandoned.move_to_end(work)
-            else:
-                self._cancel(work, "abandoned_seconds")
-
-    def _all(self) -> Sequence[Failable]:
-        return list(dict.fromkeys([*self.open, *self.abandoned]))
-
-    def _deadline(self) -> float:
-        return anyio.current_time() + self._limits.abandoned_seconds
-
-    def _cancel(self, work: Abandonable, limit: str) -> None:
-        abandoned = self.abandoned[work]
-        if not abandoned.cancelled:
-            abandoned.cancelled = True
-            self._count -= 1
-        abandoned.deadline = self._deadline()  # retry if the handler ignores the cancellation
-        self.abandoned.move_to_end(work)
-        text = f"the client was not there for its answer (Limits.{limit})"
-        self.background.start_soon(log_failures, work.fail, text)
+from .sse_response import RESPONSES, PostResponse, SessionStream
 
 
 class SessionResponse(PostResponse):
@@ -153,7 +53,7 @@ class SessionResponse(PostResponse):
         super().__init__(request, receive, send, session.settings)
         session.users += 1
         self._session = session
-        self.stream: EventStream | None = None
+        self.stream: SessionStream | None = None
         self.attended = self.unfinished = True
         self.disconnected = False
 
@@ -350,7 +250,7 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
         await response.watch()
         if response.disconnected:
             for exchange in list(self._owner.exchanges.values()):
-                if exchange.response is response:
+                if isinstance(exchange, SessionExchange) and exchange.response is response:
                     self._owner.open_exchanges.abandon(exchange)
 
     async def fail(self, text: str) -> None:
@@ -396,7 +296,7 @@ class SessionExchange(Exchange[HttpSession, "SessionResponse"]):
 
 
 class PostedEvents:
-    """What a POST without requests brings; handled once the POST has its response.
+    """The events of a POST without requests, handled once the POST has its response.
 
     Args:
         session: The session.

@@ -13,9 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, Typed
 
 if TYPE_CHECKING:
     from ..serving import ProcessLimit, Service
-    from .body import RequestBodies
-    from .quotas import Quotas
-    from .request import Authentication, PathEndpoint
 
 Answers: TypeAlias = Literal["auto", "json", "sse"]
 """The form of the response to a POST: JSON, a stream of events, or chosen per response.
@@ -214,18 +211,12 @@ class HttpSettings:
         """The class of the endpoint to use in place of a class of `chosen_http.ENDPOINTS`."""
         return kind
 
-    def path_endpoint(
-        self,
-        service: Service,
-        quotas: Quotas,
-        bodies: RequestBodies,
-        authenticator: Authentication | None,
-    ) -> PathEndpoint | None:
-        """The endpoint for paths other than `path`."""
+    def path_endpoint(self, service: Service, quotas: Any, bodies: Any, authenticator: Any) -> Any:
+        """A `PathEndpoint` for paths other than `path`; `None` for none."""
         return None
 
-    def authenticator(self, service: Service, worker: Any) -> Authentication | None:
-        """The authentication of requests on one event loop."""
+    def authenticator(self, service: Service, worker: Any) -> Any:
+        """The `Authentication` of requests on one event loop; `None` for none."""
         return None
 
     def worker(self, service: Service) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypedDict
 
-from .event_store import ResumeSettings
+from .resumable_stream import ResumeSettings
 from .sealed_options import SealedSettings
 
 if TYPE_CHECKING:

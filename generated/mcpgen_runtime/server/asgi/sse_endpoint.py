@@ -10,12 +10,11 @@ Source: basic/transports#http-with-sse (2024-11-05).
 
 from __future__ import annotations
 
-import posixpath
 import secrets
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import parse_qs, quote
+from urllib.parse import parse_qs
 
 import anyio
 import msgspec
@@ -36,8 +35,7 @@ from .http_response import HttpResponse, Receive, Refused
 from .http_response import Send as AsgiSend
 from .quotas import Quotas, StreamMemory, decoded_size, starts_work, subscriptions_size
 from .request import Authentication, HttpRequest
-from .settings import Limits
-from .sse_options import RELATIVE, SSE_PATH, SseSettings
+from .settings import HttpSettings, Limits
 from .sse_response import SseResponse
 
 _ID_BYTES = 32
@@ -170,6 +168,8 @@ class SseEndpoints:
     Args:
         service: The service of the server.
         settings: The HTTP settings.
+        paths: The path of the stream, and that of messages.
+        reference_of: Returns the reference of the latter for clients, for the mount point.
         quotas: The amounts that all clients use together.
         bodies: The request bodies being read.
         authenticator: Authorizes the messages, if the application is protected.
@@ -178,7 +178,9 @@ class SseEndpoints:
     def __init__(
         self,
         service: Service,
-        settings: SseSettings,
+        settings: HttpSettings,
+        paths: tuple[str, str],
+        reference_of: Callable[[str], str],
         quotas: Quotas,
         bodies: RequestBodies,
         authenticator: Authentication | None = None,
@@ -190,6 +192,8 @@ class SseEndpoints:
             service, revisions=revisions, application=application
         )
         self._settings = settings
+        self._paths = paths
+        self._reference_of = reference_of
         self._quotas = quotas
         self._bodies = bodies
         self._clients: dict[str, _Client] = {}
@@ -197,11 +201,11 @@ class SseEndpoints:
 
     def serves(self, path: str) -> bool:
         """Whether a path is the path of one of the two endpoints."""
-        return path in (self._settings.sse_path, self._settings.messages_path)
+        return path in self._paths
 
     async def serve(self, request: HttpRequest, receive: Receive, send: AsgiSend) -> None:
         """Serve a request to one of the two endpoints."""
-        of_stream = request.path == self._settings.sse_path
+        of_stream = request.path == self._paths[0]
         expected = "GET" if of_stream else "POST"
         if request.method != expected:
             raise Refused(http_response.not_allowed(expected), "unread")
@@ -216,7 +220,7 @@ class SseEndpoints:
         channel = SseChannel(response, self._settings.limits, self._quotas)
         queue = new_session(self._service, channel)
         identifier = channel.session_id = secrets.token_urlsafe(_ID_BYTES)
-        endpoint = f"{_messages_reference(self._settings, request.root)}?{_QUERY}={identifier}"
+        endpoint = f"{self._reference_of(request.root)}?{_QUERY}={identifier}"
         try:
             await response.open()
             await response.write_event(endpoint.encode(), type=ENDPOINT)
@@ -311,44 +315,6 @@ class SseEndpoints:
         if not await self._quotas.memory.reserve(max(0, kept - client.kept), memory):
             raise Refused(http_response.over_limit("session_bytes"))
         client.kept = max(kept, client.kept)
-
-
-def check_paths(service: Service, settings: SseSettings) -> None:
-    """Check that the two endpoints can be served.
-
-    Raises:
-        ValueError: Two of the paths are equal, or no served revision has HTTP+SSE.
-    """
-    if not any(each.facts.transports.http_sse for each in service.revisions.values()):
-        raise ValueError("sse_path: none of the revisions that are served has HTTP+SSE")
-    paths = (settings.path, settings.sse_path, settings.messages_path)
-    if len(set(paths)) < len(paths):
-        raise ValueError(f"sse_path: expected it, messages_path and path to differ, got {paths}")
-
-
-def _messages_reference(settings: SseSettings, root: str) -> str:
-    """The URI reference of the endpoint for messages that clients get, without query.
-
-    Args:
-        settings: The settings.
-        root: The path of the mount point.
-    """
-    match settings.messages_endpoint:
-        case None:  # one slash, since two would precede a host
-            return quote("/" + (root.rstrip("/") + settings.messages_path).lstrip("/"))
-        case str() as endpoint if endpoint != RELATIVE:
-            return endpoint
-        case _:
-            return _relative_reference(settings.messages_path, settings.sse_path or SSE_PATH)
-
-
-def _relative_reference(path: str, seen_from: str) -> str:
-    """A relative reference to a path.
-
-    Colons are quoted, since the text before a colon would be a scheme otherwise.
-    """
-    reference = posixpath.relpath(path, posixpath.dirname(seen_from))
-    return quote(f"{reference}/" if path.endswith("/") else reference)
 
 
 def _stream_id(query: bytes) -> str:

@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import posixpath
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypedDict
+from urllib.parse import quote
 
 from ...facts import has_streamable_http
 from .settings import HttpSettings, check_path
@@ -56,7 +58,8 @@ class SseSettings(HttpSettings):
 
     def __post_init__(self) -> None:
         if self.sse_path is not None and self.stateless:
-            raise ValueError(f"stateless: {SESSIONS_ONLY}")
+            text = "HTTP+SSE has sessions only, each in one process; expected no sse_path"
+            raise ValueError(f"stateless: {text}")
         check_path("sse_path", self.sse_path)
         check_path("messages_path", self.messages_path)
         _check_endpoint(self.messages_endpoint)
@@ -72,15 +75,28 @@ class SseSettings(HttpSettings):
         """See `HttpSettings`."""
         return self.sse_path or ""
 
+    def messages_reference(self, root: str) -> str:
+        """The URI reference of the endpoint for messages that clients get, without query.
+
+        Args:
+            root: The path of the mount point.
+        """
+        endpoint, path = self.messages_endpoint, self.messages_path
+        if endpoint is None:  # one slash, since two would precede a host
+            return quote("/" + (root.rstrip("/") + path).lstrip("/"))
+        if endpoint != RELATIVE:
+            return endpoint
+        reference = posixpath.relpath(path, posixpath.dirname(self.sse_path or SSE_PATH))
+        # Quoted, since the text before a colon would be a scheme otherwise.
+        return quote(f"{reference}/" if path.endswith("/") else reference)
+
     def checked_for(self, service: Service) -> Self:
         """See `HttpSettings`."""
         settings = self
         if self.sse_path is None and not has_streamable_http(service.revisions):
             settings = replace(self, sse_path=SSE_PATH)
         if settings.sse_path is not None:
-            from .sse_endpoint import check_paths  # most servers do not need it
-
-            check_paths(service, settings)
+            _check_paths(service, settings)
         return super(SseSettings, settings).checked_for(service)
 
     def path_endpoint(
@@ -95,11 +111,9 @@ class SseSettings(HttpSettings):
             return None
         from .sse_endpoint import SseEndpoints  # most servers do not need it
 
-        return SseEndpoints(service, self, quotas, bodies, authenticator)
-
-
-SESSIONS_ONLY = "HTTP+SSE has sessions only, each in one process; expected no sse_path"
-"""Why an option is refused together with HTTP+SSE."""
+        paths = (self.sse_path, self.messages_path)
+        reference_of = self.messages_reference
+        return SseEndpoints(service, self, paths, reference_of, quotas, bodies, authenticator)
 
 
 def _check_endpoint(endpoint: str | None) -> None:
@@ -113,3 +127,16 @@ def _check_endpoint(endpoint: str | None) -> None:
             "messages_endpoint: expected a path that begins with '/', an http or https URL, or "
             f"{RELATIVE!r}, without query and spaces, got {endpoint!r}"
         )
+
+
+def _check_paths(service: Service, settings: SseSettings) -> None:
+    """Check that the two endpoints can be served.
+
+    Raises:
+        ValueError: Two of the paths are equal, or no served revision has HTTP+SSE.
+    """
+    if not any(each.facts.transports.http_sse for each in service.revisions.values()):
+        raise ValueError("sse_path: none of the revisions that are served has HTTP+SSE")
+    paths = (settings.path, settings.sse_path, settings.messages_path)
+    if len(set(paths)) < len(paths):
+        raise ValueError(f"sse_path: expected it, messages_path and path to differ, got {paths}")

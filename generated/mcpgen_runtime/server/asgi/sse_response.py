@@ -236,7 +236,7 @@ class SseResponse:
             self.last_write = self._now()
 
 
-class EventStream:
+class SessionStream:
     """A stream of a session. Any number of tasks may send; each event goes out whole.
 
     Attributes:

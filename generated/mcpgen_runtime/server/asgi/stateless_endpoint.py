@@ -40,7 +40,7 @@ from ...runtime.task_scope import TaskScope
 from ..serving import AnnouncementQueue, Service
 from . import http_response
 from . import request as http
-from .exchange import Endpoint, Exchange, OpenExchanges, logger
+from .exchange import Exchange, HttpEndpoint, OpenExchanges, logger
 from .header_validation import HeaderValidator
 from .http_response import SHUTTING_DOWN, HttpResponse, Receive, Refused
 from .http_response import Send as AsgiSend
@@ -53,8 +53,8 @@ _UNAVAILABLE = 503
 _WATCH_INTERVAL = 0.25  # most seconds between two checks of the open exchanges
 
 
-class StatelessEndpoint(Endpoint):
-    """Serves the revisions without sessions; see `Endpoint`.
+class StatelessEndpoint(HttpEndpoint):
+    """Serves the revisions without sessions; see `HttpEndpoint`.
 
     Args:
         service: The service of the server.
@@ -74,7 +74,7 @@ class StatelessEndpoint(Endpoint):
 
     @staticmethod
     def revisions_of(revisions: Revisions) -> Revisions:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         return revisions.of(Lifecycle.PER_REQUEST)
 
     def __init__(
@@ -108,13 +108,13 @@ class StatelessEndpoint(Endpoint):
             self._own |= {listen}
 
     def applies(self, request: HttpRequest, message: jsonrpc.Message | None) -> bool:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         if request.headers.get(self._version_key) in self._version_values:
             return True  # as of each request of these revisions
         return self.headers.applies(request, message)
 
     def names_revision(self, request: HttpRequest) -> bool:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         return self.headers.names_revision(request)
 
     def encode(self, event: RequestReceived, result: Any) -> OutgoingMessage:
@@ -135,7 +135,7 @@ class StatelessEndpoint(Endpoint):
         receive: Receive,
         send: AsgiSend,
     ) -> Awaitable[None] | None:
-        """See `Endpoint`."""
+        """See `HttpEndpoint`."""
         if not isinstance(message, jsonrpc.Request):
             return self._post_other(request, message, send)
         NETWORK.set(http.network_of(request.client))

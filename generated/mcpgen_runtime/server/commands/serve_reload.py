@@ -81,7 +81,7 @@ def _serve(target: str, options: dict[str, Any]) -> None:
 
 
 def _serve_child(target: str, options: dict[str, Any]) -> None:
-    from .child_process import end_with_parent
+    from ..asgi.child_process import end_with_parent
 
     end_with_parent(_CHILD_SECONDS)
     serve_here(target, options)

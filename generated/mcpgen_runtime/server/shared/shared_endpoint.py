@@ -43,8 +43,8 @@ from ..asgi.http_response import Send as AsgiSend
 from ..asgi.http_session import HttpSession
 from ..asgi.quotas import Quotas
 from ..asgi.request import HttpRequest, network_of
+from ..asgi.resumable_stream import ResumeSettings
 from ..asgi.session_endpoint import SessionEndpoint
-from ..asgi.shared_options import SharedSettings
 from ..serving import Service
 from .bus import WAIT_SECONDS, SharedStateError, SharedStateFullError
 from .session_store import SessionRecord
@@ -82,7 +82,7 @@ class SharedEndpoint(SessionEndpoint):
     def __init__(
         self,
         service: Service,
-        settings: SharedSettings,
+        settings: ResumeSettings,
         revisions: Revisions,
         background: TaskScope,
         quotas: Quotas,
@@ -100,7 +100,7 @@ class SharedEndpoint(SessionEndpoint):
         worker.handler = self
 
     def background_work(self) -> Sequence[Callable[[], Coroutine[Any, Any, None]]]:
-        """See `Endpoint`; also renews the records of used sessions."""
+        """See `HttpEndpoint`; also renews the records of used sessions."""
         return (*super().background_work(), self._keep_used)
 
     async def post(

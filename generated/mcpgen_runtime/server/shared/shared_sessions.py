@@ -23,8 +23,7 @@ from ...protocol.lifecycle import Session
 from ...protocol.states import State
 from ..asgi.event_store import StoredEvents
 from ..asgi.resumable_stream import ResumableSession, ResumableStream
-from ..asgi.session_exchange import SessionResponse
-from ..asgi.sse_response import SseResponse
+from ..asgi.sse_response import PostResponse, SseResponse
 from .bus import SharedStateError
 from .session_store import SessionRecord, merge_records
 from .shared_streams import (
@@ -286,7 +285,7 @@ class SharedSession(ResumableSession):
                     await stream.end(failure)
         await super().close()
 
-    def _stream_name(self, number: int, response: SessionResponse | None) -> str:
+    def _stream_name(self, number: int, response: PostResponse | None) -> str:
         """A name that begins with the id of this worker."""
         return stream_name(self._prefix, number, listening=response is None)
 

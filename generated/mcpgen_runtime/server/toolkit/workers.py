@@ -31,6 +31,7 @@ import msgspec
 
 from ...errors import MissingExtraError, WorkerFailedError
 from ...facts import Lifecycle, Revisions
+from ..asgi.child_process import end_with_parent
 from ..asgi.uvicorn_adapter import (
     SHUTDOWN_MARGIN,
     Address,
@@ -40,7 +41,6 @@ from ..asgi.uvicorn_adapter import (
     protocol_of,
     reached_at,
 )
-from ..commands.child_process import end_with_parent
 
 if TYPE_CHECKING:
     import asyncio
