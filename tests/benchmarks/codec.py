@@ -11,6 +11,7 @@ from mcp_types.methods import parse_client_request, parse_server_result
 
 from mcpgen_runtime import REVISIONS, _wire
 from mcpgen_runtime.protocol import jsonrpc
+from mcpgen_runtime.protocol.requests import encode_response
 
 from .measure import FLOOR, OURS, SDK, AtMost, Line, per_calls
 
@@ -94,7 +95,7 @@ def codec(rounds: int) -> Iterable[Line]:
     def our_listing() -> bytes:
         message = jsonrpc.parse(LISTING)
         assert isinstance(message, jsonrpc.Result)
-        return jsonrpc.encode_result(message.id, listing(message.result))
+        return encode_response(message.id, listing(message.result), list_tools)
 
     assert orjson.loads(our_listing()) == orjson.loads(LISTING)
     yield Line(

@@ -7,12 +7,11 @@ import pytest
 from mcpgen_runtime.auth.address_rules import (
     URL_CHARACTERS,
     AddressCheck,
-    AddressRules,
     checked_https_url,
-    is_loopback,
     is_plain_host,
 )
 from mcpgen_runtime.errors import AuthorizationError
+from mcpgen_runtime.framing.http_hosts import AddressRules, is_loopback
 from requirements import EVERY_REVISION, requirement
 
 REMOTE = AddressCheck("https://mcp.example/mcp", AddressRules())
