@@ -39,7 +39,7 @@ from typing import Any
 __version__ = "0.1.1"
 
 _DISTRIBUTION = "mcpgen-runtime"
-_INTERFACES = ("03bf18eeaaea6109",)
+_INTERFACES = ("8420a179e3059a83",)
 """What packages that import this one check, beside the version: interfaces that it has."""
 
 _NAMES = {
@@ -56,7 +56,7 @@ _NAMES = {
     "._decoding": ("convert", "decoder"),
     ".apps": ("Csp", "ToolUi", "UI_EXTENSION", "UiResource", "ui_of"),
     ".skills": ("Skill", "SkillResource"),
-    ".auth.address_rules": ("AddressRules",),
+    ".framing.http_hosts": ("AddressRules",),
     ".auth.flows": ("IdentityProvider",),
     ".auth.jwt_signing": ("PrivateKey",),
     ".auth.registration": ("client_metadata_document",),
@@ -83,15 +83,10 @@ _NAMES = {
     ".client.client_middleware": ("ClientNext", "ClientRequest"),
     ".runtime.task_handle": ("TaskHandle", "TaskUpdate"),
     ".client.sync_base": ("SyncTaskHandle",),
-    ".client.client_settings": (
-        "Caching",
-        "ClientLimits",
-        "Timeouts",
-        "Restart",
-        "ConfigInput",
-        "ServerDocument",
-    ),
+    ".client.client_settings": ("Caching", "ClientLimits", "Timeouts"),
     ".client.served_tasks": ("ClientTasks",),
+    ".client.restart": ("Restart",),
+    ".client.server_document": ("ConfigInput", "ServerDocument"),
     ".client.card_reader": ("read_server_card",),
     ".client.sync": ("SyncStartedCall",),
     ".client.sync_client": ("SyncClient", "SyncClientHandlers", "connect_sync", "SyncClientGroup"),

@@ -19,7 +19,7 @@ from .apps import (
     ui_of as ui_of,
 )
 from .skills import Skill as Skill, SkillResource as SkillResource
-from .auth.address_rules import AddressRules as AddressRules
+from .framing.http_hosts import AddressRules as AddressRules
 from .auth.flows import IdentityProvider as IdentityProvider
 from .auth.jwt_signing import PrivateKey as PrivateKey
 from .auth.registration import client_metadata_document as client_metadata_document
@@ -67,11 +67,10 @@ from .client.client_settings import (
     Caching as Caching,
     ClientLimits as ClientLimits,
     Timeouts as Timeouts,
-    Restart as Restart,
-    ConfigInput as ConfigInput,
-    ServerDocument as ServerDocument,
 )
 from .client.served_tasks import ClientTasks as ClientTasks
+from .client.restart import Restart as Restart
+from .client.server_document import ConfigInput as ConfigInput, ServerDocument as ServerDocument
 from .client.card_reader import read_server_card as read_server_card
 from .client.sync import SyncStartedCall as SyncStartedCall
 from .client.sync_client import (

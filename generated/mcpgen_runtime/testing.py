@@ -24,18 +24,20 @@ As a pytest fixture, for tests that the plugin of anyio or pytest-asyncio runs:
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, Unpack, overload
 
 import anyio
 
 from .channel import Channel, OutgoingMessage, RequestId
-from .client.async_client import Client, ClientHandlers, connect
-from .client.base import ClientBase, Handlers
-from .client.connect import Servable, SessionOpening
+from .client.async_client import Client, connect
+from .client.application import Handlers
+from .client.base import ClientBase
+from .client.connect import SessionOpening
+from .client.opening import Servable
+from .runtime.eager_tasks import on_asyncio
 from .runtime.request_context import PRINCIPAL, Principal
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
     from .r2025_06_18 import client as r2025_06_18
     from .r2025_11_25 import client as r2025_11_25
     from .r2026_07_28 import client as r2026_07_28
+
 
 AnyClient = TypeVar("AnyClient", bound=ClientBase)
 
@@ -112,63 +115,49 @@ class _RecordingChannel(Channel):
         return await self.channel.close_sse_stream(identifier)
 
 
+class PairOptions(TypedDict, total=False):
+    """Options of `connected` and `pair_fixture`.
+
+    Attributes:
+        handlers: The client's handlers for requests of the server.
+        capabilities: Further capabilities that the client declares, as wire object.
+        extra: Whether the objects of results keep members that the revision does not define.
+        principal: The principal of the client, as if it had a token.
+    """
+
+    handlers: Handlers | None
+    capabilities: Mapping[str, Any] | None
+    extra: bool
+    principal: Principal | None
+
+
 @overload
 def connected(
-    server: Servable,
-    *,
-    revision: Literal["2024-11-05"],
-    handlers: r2024_11_05.ClientHandlers | ClientHandlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
+    server: Servable, *, revision: Literal["2024-11-05"], **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[PairOf[r2024_11_05.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable,
-    *,
-    revision: Literal["2025-03-26"],
-    handlers: r2025_03_26.ClientHandlers | ClientHandlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
+    server: Servable, *, revision: Literal["2025-03-26"], **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[PairOf[r2025_03_26.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable,
-    *,
-    revision: Literal["2025-06-18"],
-    handlers: r2025_06_18.ClientHandlers | ClientHandlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
+    server: Servable, *, revision: Literal["2025-06-18"], **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[PairOf[r2025_06_18.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable,
-    *,
-    revision: Literal["2025-11-25"],
-    handlers: r2025_11_25.ClientHandlers | ClientHandlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
+    server: Servable, *, revision: Literal["2025-11-25"], **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[PairOf[r2025_11_25.Client]]: ...
 
 
 @overload
 def connected(
-    server: Servable,
-    *,
-    revision: Literal["2026-07-28"],
-    handlers: r2026_07_28.ClientHandlers | ClientHandlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
+    server: Servable, *, revision: Literal["2026-07-28"], **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[PairOf[r2026_07_28.Client]]: ...
 
 
@@ -177,33 +166,18 @@ def connected(
     server: Servable,
     *,
     revision: Literal["handshake"] | None = None,
-    handlers: ClientHandlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
+    **options: Unpack[PairOptions],
 ) -> AbstractAsyncContextManager[Pair]: ...
 
 
 @overload
 def connected(
-    server: Servable,
-    *,
-    revision: str | None,
-    handlers: Handlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
+    server: Servable, *, revision: str | None, **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[Any]: ...
 
 
 def connected(
-    server: Servable,
-    *,
-    revision: str | None = None,
-    handlers: Handlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
+    server: Servable, *, revision: str | None = None, **options: Unpack[PairOptions]
 ) -> AbstractAsyncContextManager[Any]:
     """Connect a client to a server in memory; both end with the block.
 
@@ -211,30 +185,25 @@ def connected(
         server: A `Server`, or another object that serves a channel.
         revision: The revision to use, with the types of that revision; by default the newest that
             both sides support.
-        handlers: The client's handlers for requests of the server.
-        capabilities: Further capabilities that the client declares, as wire object.
-        extra: Whether the objects of results keep members that the revision does not define.
-        principal: The principal of the client, as if it had a token.
+        options: See `PairOptions`.
 
     Raises:
         RevisionError: The server does not speak the revision.
     """
-    opening = _connected(server, revision, handlers, capabilities, extra, principal)
-    return SessionOpening("connected", opening)
+    return SessionOpening("connected", _connected(server, revision, options))
 
 
 @asynccontextmanager
 async def _connected(
-    server: Servable,
-    revision: str | None,
-    handlers: Handlers | None,
-    capabilities: Mapping[str, Any] | None,
-    extra: bool,
-    principal: Principal | None,
+    server: Servable, revision: str | None, options: PairOptions
 ) -> AsyncGenerator[Pair, None]:
-    recorded = _Recorded(server, principal)
+    recorded = _Recorded(server, options.get("principal"))
     opening = connect(
-        recorded, revision=revision, handlers=handlers, capabilities=capabilities, extra=extra
+        recorded,
+        revision=revision,
+        handlers=options.get("handlers"),
+        capabilities=options.get("capabilities"),
+        extra=options.get("extra", False),
     )
     async with opening as client:
         yield Pair(client, server, recorded.incoming, recorded.outgoing)
@@ -249,7 +218,7 @@ async def _in_one_task(
     pytest-asyncio runs setup and teardown of a fixture in two tasks. The plugin of anyio, the only
     one for trio, runs both in one task.
     """
-    if not _runs_asyncio():
+    if not on_asyncio():
         async with opening as pair:
             yield pair
         return
@@ -276,27 +245,12 @@ async def _in_one_task(
         await task
 
 
-def _runs_asyncio() -> bool:
-    """Whether the running task is one of asyncio."""
-    if "asyncio" not in sys.modules:
-        return False
-    import asyncio
-
-    try:
-        return asyncio.current_task() is not None
-    except RuntimeError:
-        return False
-
-
 def pair_fixture(
     server: Servable | Callable[[], Servable],
     *,
     revision: str | None = None,
-    handlers: Handlers | None = None,
-    capabilities: Mapping[str, Any] | None = None,
-    extra: bool = False,
-    principal: Principal | None = None,
     fixture: Callable[..., Any] | None = None,
+    **options: Unpack[PairOptions],
 ) -> Any:
     """A pytest fixture that returns a new `Pair` for each test.
 
@@ -304,13 +258,10 @@ def pair_fixture(
 
     Args:
         server: The server, or a function that creates a server for each test.
-        revision: See `connected`, also for the following arguments.
-        handlers: The client's handlers for requests of the server.
-        capabilities: Further capabilities that the client declares.
-        extra: Whether the objects of results keep their extra members.
-        principal: The principal of the client.
+        revision: See `connected`.
         fixture: The decorator of the fixture: `pytest.fixture` by default, `pytest_asyncio.fixture`
             for the strict mode of pytest-asyncio.
+        options: See `PairOptions`.
 
     Returns:
         The fixture; its name is the name of the variable that it is assigned to.
@@ -322,12 +273,7 @@ def pair_fixture(
 
     async def pair() -> AsyncGenerator[Pair, None]:
         opening: AbstractAsyncContextManager[Pair] = connected(
-            server if isinstance(server, Servable) else server(),
-            revision=revision,
-            handlers=handlers,
-            capabilities=capabilities,
-            extra=extra,
-            principal=principal,
+            server if isinstance(server, Servable) else server(), revision=revision, **options
         )
         async with _in_one_task(opening) as both:
             yield both

@@ -15,13 +15,18 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
-from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 from ..errors import AuthorizationError
+from ..framing.http_hosts import (
+    AddressRules,
+    IpAddress,
+    check_token_target,
+    is_loopback,
+    literal_address,
+    split_url,
+)
 
-IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 URL_CHARACTERS = 8192
@@ -44,23 +49,6 @@ _RESERVED = _networks(  # the `is_global` of some versions of Python lets these 
     *("192.0.0.0/24", "192.88.99.0/24", "198.18.0.0/15"),
     *("2001:2::/48", "2001:10::/28", "2001:db8::/32", "3fff::/20"),
 )
-
-
-@dataclass(frozen=True)
-class AddressRules:
-    """Allowed addresses besides public https addresses, for example those of a private network.
-
-    Attributes:
-        private: Whether addresses of private networks are allowed; link-local addresses never are.
-        plain_http: Whether http is allowed for hosts other than loopback.
-    """
-
-    private: bool = False
-    plain_http: bool = False
-
-
-PUBLIC = AddressRules()
-"""Only public https addresses."""
 
 
 class AddressCheck:
@@ -105,18 +93,8 @@ class AddressCheck:
         return url
 
     def check_server(self, url: str) -> None:
-        """Check that a token may be sent to an MCP server: over TLS, or to loopback.
-
-        Raises:
-            AuthorizationError: The URL is not https and its host is not loopback, or the URL has
-                credentials.
-        """
-        split = _split_foreign(url, "the server's URL")
-        plain = self._rules.plain_http or is_loopback(split.hostname or "")
-        if split.scheme == "http" and not plain:
-            raise AuthorizationError("the server's URL: expected https for authorization")
-        if "@" in split.netloc:
-            raise AuthorizationError("the server's URL: expected no credentials beside `auth`")
+        """Check that a token may be sent to an MCP server; see `check_token_target`."""
+        check_token_target(url, self._rules)
 
     def permits(self, address: str) -> bool:
         """Whether a connection to an address that a host resolved to is allowed."""
@@ -162,7 +140,7 @@ def checked_https_url(name: str, url: str) -> str:
         ValueError: The URL is neither https nor http to loopback, or has a fragment or credentials.
     """
     try:
-        split = _split_url(url)
+        split = split_url(url)
     except ValueError:
         raise ValueError(f"{name}: expected an https URL with a host, got {url!r}") from None
     if split.fragment or "@" in split.netloc:
@@ -174,34 +152,14 @@ def checked_https_url(name: str, url: str) -> str:
     return url
 
 
-def _split_url(url: str) -> SplitResult:
-    """The parts of an http or https URL.
-
-    Raises:
-        ValueError: The URL is malformed, has no host, or has another scheme. The text does not
-            repeat the URL.
-    """
-    split = None
-    try:
-        split = urlsplit(url)
-        has_valid_port = split.port != 0
-    except ValueError:
-        has_valid_port = False
-    if split is None or not has_valid_port or not split.hostname:
-        raise ValueError("expected an http or https URL with a host")
-    if split.scheme not in ("http", "https"):
-        raise ValueError("expected an http or https URL with a host")
-    return split
-
-
 def _split_foreign(url: str, name: str) -> SplitResult:
-    """See `_split_url`.
+    """See `split_url`.
 
     Raises:
-        AuthorizationError: As `_split_url`, with the name of the member or parameter.
+        AuthorizationError: As `split_url`, with the name of the member or parameter.
     """
     try:
-        return _split_url(url)
+        return split_url(url)
     except ValueError as error:
         raise AuthorizationError(f"{name}: {error}") from None
 
@@ -219,34 +177,6 @@ def is_plain_host(host: str) -> bool:
         return True
     last = host.rstrip(".").rpartition(".")[2]
     return _NAME.match(host) is not None and _NUMBER.match(last) is None
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host name or an address is that of the loopback interface."""
-    name = host.lower().rstrip(".")
-    if name == "localhost" or name.endswith(".localhost"):
-        return True
-    address = literal_address(host)
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.is_loopback
-    return address is not None and address.is_loopback
-
-
-def literal_address(host: str) -> IpAddress | None:
-    """The IP address that a host consists of; `None` for a name.
-
-    All forms that resolvers accept are recognized: also decimal, octal and hexadecimal numbers, and
-    fewer than four parts, as `inet_aton` does.
-    """
-    host = host.rstrip(".")
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        pass
-    try:
-        return ipaddress.IPv4Address(socket.inet_aton(host))
-    except (OSError, ValueError):
-        return None
 
 
 def _embedded_addresses(address: ipaddress.IPv6Address) -> list[ipaddress.IPv4Address]:

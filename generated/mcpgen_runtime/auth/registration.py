@@ -18,7 +18,7 @@ import msgspec
 
 from ..errors import AuthorizationError, OAuthError
 from ..foreign_text import safe_text
-from .address_rules import is_loopback
+from ..framing.http_hosts import is_loopback
 from .discovery import AuthorizationServer, FlowContext
 from .identifiers import parse_scopes, union_of_scopes
 from .json_documents import finite_number

@@ -4,16 +4,17 @@
 
 from __future__ import annotations
 
+import importlib
 from os import PathLike
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload, Unpack
 
 from ..runtime.stubs import HandlersBase, Value
-from ..client.base import Handlers
+from ..client.application import Handlers
 from ..client.chosen import CONNECTING, ClientFeatures, ConnectOptions
-from ..client.connect import Target
-from ..client.opening import Opening, client_of
+from ..client.opening import Target
+from ..client.connect import Opening
 from ..errors import MethodNotFoundError
 from ..revisions import FOLDERS, REVISIONS
 
@@ -88,9 +89,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListResourcesResult = await self._requests.call(
             "resources/list", fields, meta, timeout, on_progress
         )
@@ -127,9 +126,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListResourceTemplatesResult = await self._requests.call(
             "resources/templates/list", fields, meta, timeout, on_progress
         )
@@ -151,9 +148,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.ReadResourceResult = await self._requests.call(
             "resources/read", fields, meta, timeout, on_progress
         )
@@ -176,9 +171,7 @@ class Client(ClientFeatures):
 
         Source: basic/patterns/subscriptions.
         """
-        fields: dict[str, Any] = {
-            "notifications": notifications,
-        }
+        fields: dict[str, Any] = {"notifications": notifications}
         result: models.SubscriptionsListenResult = await self._requests.call(
             "subscriptions/listen", fields, meta, timeout, on_progress
         )
@@ -215,9 +208,7 @@ class Client(ClientFeatures):
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListPromptsResult = await self._requests.call(
             "prompts/list", fields, meta, timeout, on_progress
         )
@@ -240,10 +231,7 @@ class Client(ClientFeatures):
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {
-            "name": name,
-            "arguments": arguments,
-        }
+        fields: dict[str, Any] = {"name": name, "arguments": arguments}
         result: models.GetPromptResult = await self._requests.call(
             "prompts/get", fields, meta, timeout, on_progress
         )
@@ -280,9 +268,7 @@ class Client(ClientFeatures):
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListToolsResult = await self._requests.call(
             "tools/list", fields, meta, timeout, on_progress
         )
@@ -371,10 +357,7 @@ class Client(ClientFeatures):
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {
-            "name": name,
-            "arguments": arguments,
-        }
+        fields: dict[str, Any] = {"name": name, "arguments": arguments}
         read = None if returns is None else self._value_reader("tools/call", fields, returns)
         if task is not False:
             from ..client.tool_tasks import start_task  # few calls are tasks
@@ -404,11 +387,7 @@ class Client(ClientFeatures):
 
         Source: server/utilities/completion.
         """
-        fields: dict[str, Any] = {
-            "argument": argument,
-            "ref": ref,
-            "context": context,
-        }
+        fields: dict[str, Any] = {"argument": argument, "ref": ref, "context": context}
         result: models.CompleteResult = await self._requests.call(
             "completion/complete", fields, meta, timeout, on_progress
         )
@@ -450,9 +429,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.EmptyResult = await self._requests.call(
             "resources/subscribe", fields, meta, timeout, on_progress
         )
@@ -475,9 +452,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.EmptyResult = await self._requests.call(
             "resources/unsubscribe", fields, meta, timeout, on_progress
         )
@@ -500,9 +475,7 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.GetTaskResult = await self._requests.call(
             "tasks/get", fields, meta, timeout, on_progress
         )
@@ -525,9 +498,7 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.CallToolResult = await self._requests.call(
             "tasks/result", fields, meta, timeout, on_progress
         )
@@ -550,9 +521,7 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.CancelTaskResult = await self._requests.call(
             "tasks/cancel", fields, meta, timeout, on_progress
         )
@@ -593,9 +562,7 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListTasksResult = await self._requests.call(
             "tasks/list", fields, meta, timeout, on_progress
         )
@@ -618,9 +585,7 @@ class Client(ClientFeatures):
 
         Source: server/utilities/logging.
         """
-        fields: dict[str, Any] = {
-            "level": level,
-        }
+        fields: dict[str, Any] = {"level": level}
         result: models.EmptyResult = await self._requests.call(
             "logging/setLevel", fields, meta, timeout, on_progress
         )
@@ -647,13 +612,15 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/progress.
         """
-        fields: dict[str, Any] = {
-            "progress": progress,
-            "progress_token": progress_token,
-            "message": message,
-            "total": total,
-        }
-        await self._notify("notifications/progress", fields)
+        await self._notify(
+            "notifications/progress",
+            {
+                "progress": progress,
+                "progress_token": progress_token,
+                "message": message,
+                "total": total,
+            },
+        )
 
     async def task_status(
         self,
@@ -682,28 +649,27 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "created_at": created_at,
-            "last_updated_at": last_updated_at,
-            "status": status,
-            "task_id": task_id,
-            "ttl": ttl,
-            "poll_interval": poll_interval,
-            "status_message": status_message,
-        }
-        await self._notify("notifications/tasks/status", fields)
+        await self._notify(
+            "notifications/tasks/status",
+            {
+                "created_at": created_at,
+                "last_updated_at": last_updated_at,
+                "status": status,
+                "task_id": task_id,
+                "ttl": ttl,
+                "poll_interval": poll_interval,
+                "status_message": status_message,
+            },
+        )
 
-    async def roots_list_changed(
-        self,
-    ) -> None:
+    async def roots_list_changed(self) -> None:
         """The client's roots have changed; ask for them again.
 
         Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
 
         Source: client/roots.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/roots/list_changed", fields)
+        await self._notify("notifications/roots/list_changed", {})
 
 
 class ClientHandlers(HandlersBase):
@@ -1033,10 +999,14 @@ def open_as(
 ) -> AbstractAsyncContextManager[Any]:
     """The context manager of `connect`, whose errors name a function."""
     package = __name__.rpartition(".")[0]
+    folder = FOLDERS.get(revision or "")
+    named = (
+        Client if folder is None else importlib.import_module(f"..{folder}.client", package).Client
+    )
     return Opening(
         call,
         package,
-        client_of(Client, package, FOLDERS.get(revision or "")),
+        named,
         REVISIONS.select(revision),
         handlers() if isinstance(handlers, type) else handlers,
         {"name": "mcpgen_runtime", **options},

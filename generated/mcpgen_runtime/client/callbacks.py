@@ -61,10 +61,12 @@ class Callback:
 
     Args:
         function: The function, plain or a coroutine function.
-        on_remove: Called with the callback when it is removed.
+        on_remove: Called with the callback when it is removed, one for each session.
     """
 
-    def __init__(self, function: Callable[..., Any], on_remove: Callable[[Callback], None]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], on_remove: Sequence[Callable[[Callback], None]]
+    ) -> None:
         self._function = function
         self._on_remove = on_remove
         self._removed = False
@@ -74,7 +76,8 @@ class Callback:
         """Stop calling the function. Idempotent; callable from any thread."""
         if not self._removed:
             self._removed = True
-            self._on_remove(self)
+            for remove in self._on_remove:
+                remove(self)
 
     def __enter__(self) -> Self:
         return self
@@ -100,12 +103,15 @@ class Callbacks:
 
     Args:
         connection: The connection, which asks the server for log messages.
+
+    Attributes:
+        progress: Callbacks for the progress of all requests.
     """
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.progress: list[Callback] = []
         self._log: list[Callback] = []
-        self._progress: list[Callback] = []
+        self._connection = connection
         self._level: str | None = None
 
     def add_log(self, callback: Callback, level: str) -> None:
@@ -120,13 +126,12 @@ class Callbacks:
             self._level = level
             self._connection.state.log_level = level
 
-    def add_progress(self, callback: Callback) -> None:
-        """Register a callback for the progress of all requests."""
-        self._progress.append(callback)
-
-    def remove_progress(self, callback: Callback) -> None:
-        """Remove a callback for progress."""
-        self._progress.remove(callback)
+    def remove_log(self, callback: Callback) -> None:
+        """Remove a callback for log messages."""
+        self._log.remove(callback)
+        if not self._log and self._level == self._connection.state.log_level:
+            self._connection.state.log_level = None  # as before the first registration
+            self._level = None
 
     async def pass_log_message(self, message: LogMessage) -> None:
         """Call the registered functions with a log message."""
@@ -139,23 +144,16 @@ class Callbacks:
         Args:
             own: The function that the caller of the request passed.
         """
-        if not self._progress:
+        if not self.progress:
             return own
 
         async def pass_progress(progress: float, total: float | None, message: str | None) -> None:
-            for callback in tuple(self._progress):
+            for callback in tuple(self.progress):
                 await callback.call(progress, total, message)
             if own is not None and (returned := own(progress, total, message)) is not None:
                 await returned
 
         return pass_progress
-
-    def remove_log(self, callback: Callback) -> None:
-        """Remove a callback for log messages."""
-        self._log.remove(callback)
-        if not self._log and self._level == self._connection.state.log_level:
-            self._connection.state.log_level = None  # as before the first registration
-            self._level = None
 
 
 def in_thread(function: Callable[..., Any] | None) -> Any:
@@ -172,12 +170,7 @@ def in_thread(function: Callable[..., Any] | None) -> Any:
 
 def log_callback(function: OnLog, level: str, sessions: Sequence[Callbacks]) -> Callback:
     """Register a function for the log messages of sessions; `level` as for `add_log`."""
-
-    def remove(callback: Callback) -> None:
-        for session in sessions:
-            session.remove_log(callback)
-
-    callback = Callback(function, remove)
+    callback = Callback(function, [each.remove_log for each in sessions])
     for session in sessions:
         session.add_log(callback, level)
     return callback
@@ -185,14 +178,9 @@ def log_callback(function: OnLog, level: str, sessions: Sequence[Callbacks]) -> 
 
 def progress_callback(function: OnProgress, sessions: Sequence[Callbacks]) -> Callback:
     """Register a function for the progress of all requests of sessions."""
-
-    def remove(callback: Callback) -> None:
-        for session in sessions:
-            session.remove_progress(callback)
-
-    callback = Callback(function, remove)
+    callback = Callback(function, [each.progress.remove for each in sessions])
     for session in sessions:
-        session.add_progress(callback)
+        session.progress.append(callback)
     return callback
 
 

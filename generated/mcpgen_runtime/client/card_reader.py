@@ -10,13 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ..auth.address_rules import is_loopback
 from ..errors import RemoteProtocolError
 from ..foreign_text import safe_text
+from ..framing.http_hosts import is_loopback
 from ..server_card import CARD_TYPE, parse_card
 from ..transports.http.http_client import HttpRequests, content_type
 from ..transports.http.http_libraries import format_url
-from .client_settings import ServerDocument
+from .server_document import ServerDocument
 
 if TYPE_CHECKING:
     from .server_url import HttpClient

@@ -7,28 +7,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from .base import ClientApplication, ClientBase
-from .opening import ClientOptions, Connecting
+from .application import ClientApplication
+from .base import ClientBase
+from .connect import ClientOptions, Connecting
 from .app_calls import AppCalls
 from .client_middleware import MiddlewareCalls
-from .command_target import CommandOptions
 from .configuration import ConfigOptions
 from .listen import ClientListenCalls
 from .model_calls import ModelCalls
 from .restart import RestartOptions
-from .resumed_tasks import ResumingCalls
 from .served_tasks import TaskApplication, TaskOptions
+from .server_process import CommandOptions
 from .server_url import HttpOptions
 from .skill_calls import SkillCalls
+from .task_requests import ResumingCalls
 from .probing import ProbingPeer
-from .response_cache import CacheOptions, ResponseCache
-from .tool_param_headers import ToolParamHeaders
-from .command_target import command_kind
-from .probed_process import open_with_process
+from .input_rounds import InputRounds
+from .response_cache import CachedCalls, CacheOptions, CachedRequests, CachingApplication
+from .tool_param_headers import HeaderApplication, HeaderRequests
+from .pipeline import RequestPipeline
+from .probed_process import ProbedProcessOpening
+from .server_process import command_kind
 from .restart import restarting
 from .server_url import URL
 from .configuration import CONFIGURATION, read_server
-from .resumed_tasks import task_calls
+from .task_requests import TaskedRequests, task_calls
 
 ABSENT: Mapping[str, str] = {}
 """Members and options of features that were not chosen, each with its feature."""
@@ -42,6 +45,7 @@ class ClientFeatures(
     MiddlewareCalls,
     ClientListenCalls,
     ModelCalls,
+    CachedCalls,
 ):
     """The base of clients of one server."""
 
@@ -56,13 +60,26 @@ class GroupFeatures(
     """The members of clients of several servers that features add."""
 
 
-class ChosenApplication(TaskApplication, ClientApplication):
+class ChosenRequests(
+    CachedRequests,
+    HeaderRequests,
+    TaskedRequests,
+    InputRounds,
+    RequestPipeline,
+):
+    """The request pipeline of a client."""
+
+
+class ChosenApplication(
+    TaskApplication,
+    CachingApplication,
+    HeaderApplication,
+    ClientApplication,
+):
     """The application of a client."""
 
     peer_class = ProbingPeer
-    response_cache = ResponseCache
-    param_headers = ToolParamHeaders
-    task_calls = staticmethod(task_calls)
+    requests_class = ChosenRequests
 
 
 class ConnectOptions(
@@ -81,13 +98,16 @@ class ConnectOptions(
 CONNECTING = Connecting(
     ChosenApplication,
     (
-        command_kind(open_with_process, restarting, RestartOptions.__optional_keys__),
+        command_kind(ProbedProcessOpening, restarting, RestartOptions.__optional_keys__),
         URL,
         CONFIGURATION,
     ),
     ConnectOptions.__optional_keys__,
     ABSENT,
 )
+
+TASK_CALLS: Any = task_calls
+"""Returns the module that calls tools as tasks; `None` in a package without tasks."""
 
 READ_SERVER: Any = read_server
 """Reads a server of a configuration; `None` in a package without configurations."""

@@ -196,8 +196,9 @@ class MiddlewareCalls:
         if not iscoroutinefunction(middleware):
             raise TypeError(f"middleware: expected a coroutine function, got {middleware!r}")
         for requests in self._pipelines():
-            chain = requests.hooks.chain
+            application = requests.application
+            chain = application.chain
             if not isinstance(chain, ClientMiddlewareChain):
-                requests.hooks.chain = chain = ClientMiddlewareChain()
+                application.chain = chain = ClientMiddlewareChain()
             chain.functions.append(middleware)
         return middleware

@@ -11,12 +11,11 @@ from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypedDict, TypeGuard
 
-from .connect import is_config_path
-from .opening import AnyTarget, Opening, TargetKind
+from .connect import AnyTarget, Opening, TargetKind, is_config_path
 
 if TYPE_CHECKING:
-    from .client_settings import ConfigInput
     from .server_config import Config, Inputs, ServerEntry
+    from .server_document import ConfigInput
 
 _OF_ENTRY = ("env", "cwd", "transport", "headers", "auth")
 

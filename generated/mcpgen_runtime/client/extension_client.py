@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from ..errors import MissingCapabilityError
 from ..protocol.lifecycle import CAPABILITY
 from ..runtime.peer import Peer
-from .base import ClientApplication
+from .application import ClientApplication
 from .chosen import ClientFeatures
 
 

@@ -72,9 +72,7 @@ class ClientGroup(GroupBase[AnyClient], GroupFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.ReadResourceResult = await self._requests.call(
             "resources/read", fields, meta, timeout, on_progress
         )
@@ -112,10 +110,7 @@ class ClientGroup(GroupBase[AnyClient], GroupFeatures):
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {
-            "name": name,
-            "arguments": arguments,
-        }
+        fields: dict[str, Any] = {"name": name, "arguments": arguments}
         result: models.GetPromptResult = await self._requests.call(
             "prompts/get", fields, meta, timeout, on_progress
         )
@@ -205,10 +200,7 @@ class ClientGroup(GroupBase[AnyClient], GroupFeatures):
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {
-            "name": name,
-            "arguments": arguments,
-        }
+        fields: dict[str, Any] = {"name": name, "arguments": arguments}
         read = None if returns is None else self._value_reader("tools/call", fields, returns)
         result: models.CallToolResult = await self._requests.call(
             "tools/call", fields, meta, timeout, on_progress
@@ -234,11 +226,7 @@ class ClientGroup(GroupBase[AnyClient], GroupFeatures):
 
         Source: server/utilities/completion.
         """
-        fields: dict[str, Any] = {
-            "argument": argument,
-            "ref": ref,
-            "context": context,
-        }
+        fields: dict[str, Any] = {"argument": argument, "ref": ref, "context": context}
         result: models.CompleteResult = await self._requests.call(
             "completion/complete", fields, meta, timeout, on_progress
         )
@@ -261,9 +249,7 @@ class ClientGroup(GroupBase[AnyClient], GroupFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.EmptyResult = await self._requests.call(
             "resources/subscribe", fields, meta, timeout, on_progress
         )
@@ -286,9 +272,7 @@ class ClientGroup(GroupBase[AnyClient], GroupFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.EmptyResult = await self._requests.call(
             "resources/unsubscribe", fields, meta, timeout, on_progress
         )
@@ -311,22 +295,17 @@ class ClientGroup(GroupBase[AnyClient], GroupFeatures):
 
         Source: server/utilities/logging.
         """
-        fields: dict[str, Any] = {
-            "level": level,
-        }
+        fields: dict[str, Any] = {"level": level}
         result: models.EmptyResult = await self._requests.call(
             "logging/setLevel", fields, meta, timeout, on_progress
         )
         return result
 
-    async def roots_list_changed(
-        self,
-    ) -> None:
+    async def roots_list_changed(self) -> None:
         """The client's roots have changed; ask for them again.
 
         Only in 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25.
 
         Source: client/roots.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/roots/list_changed", fields)
+        await self._notify("notifications/roots/list_changed", {})

@@ -24,7 +24,6 @@ from anyio.streams.memory import MemoryObjectSendStream
 
 from ..errors import McpError, TransportError
 from .base import AnyClient, ClientCalls
-from .connect import run_concurrently
 from .group_requests import GroupRequests, GroupServer
 from .listen import (
     Change,
@@ -34,6 +33,7 @@ from .listen import (
     NotificationFilter,
     Subscription,
 )
+from .opening import run_concurrently
 from .pipeline import RequestPipeline
 from .server_config import Config, Inputs, ServerEntry, read_config
 

@@ -46,6 +46,11 @@ class GroupSession(ClientBase, ClientListenCalls):
     """A session with its request pipeline."""
 
     @property
+    def rounds(self) -> int:
+        """Rounds in a row in which the server may ask for input."""
+        return self._application.settings.limits.input_rounds
+
+    @property
     def requests(self) -> RequestPipeline:
         """The request pipeline."""
         return self._requests

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 from contextlib import AsyncExitStack
-from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -19,9 +18,7 @@ import anyio
 from ..errors import ConnectionClosedError, RequestTimeoutError, ServerStartError, last_lines
 from ..facts import Revisions
 from ..runtime.time_limits import TimeLimit
-from . import server_process
-from .client_peer import ClientPeer
-from .connect import run_concurrently
+from .opening import ClientPeer, run_concurrently
 from .probing import PROBED, ProbingPeer
 from .server_process import FAILURES, ProcessOpening
 
@@ -109,7 +106,3 @@ def _description(
     text = f"{PROBED}; the first process, which was sent one, failed: {error}"
     shown = last_lines(stderr_tail) if isinstance(error, RequestTimeoutError) else []
     return "; ".join([text, *shown])
-
-
-open_with_process = partial(server_process.open_with_process, opening_class=ProbedProcessOpening)
-"""As in `server_process`, with a process that may be started twice."""

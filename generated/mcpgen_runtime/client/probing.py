@@ -14,7 +14,7 @@ from ..facts import HANDSHAKE, Revisions
 from ..protocol.probe import Probe
 from ..protocol.receiver import Send
 from ..runtime.time_limits import PausableLimit, pausable
-from .client_peer import ClientPeer
+from .opening import ClientPeer
 
 PROBED = (
     f"revision={HANDSHAKE!r} leaves out the probe (server/discover) that comes before initialize"

@@ -22,7 +22,7 @@ from typing import Any
 
 from .._wire import is_many, is_object
 from ..foreign_text import safe_list, safe_repr, safe_text
-from .client_settings import ConfigInput
+from .server_document import ConfigInput
 
 _BRACE = re.compile(r"[{}]")
 _PLACEHOLDER = re.compile(r"\{([^{}]+)\}")

@@ -11,14 +11,21 @@ Source: server/utilities/caching (2026-07-28).
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import Any, NamedTuple, TypedDict
 
+import anyio.lowlevel
 import msgspec
 
-from .._wire import UNWRITABLE, EncodingError, encode, to_builtins
-from .client_settings import Caching
-from .server_state import Fields, Key, MakeFields, NoCache, is_part
+from .._wire import UNREADABLE, UNWRITABLE, EncodingError, encode, to_builtins
+from ..errors import RemoteError
+from ..facts import Method
+from ..protocol.lifecycle import Session
+from ..runtime.peer import Peer
+from .application import ClientApplication, Fields, Handlers, MakeFields
+from .client_settings import Caching, ClientSettings, Identity
+from .pipeline import RequestOptions, RequestPipeline
+from .server_state import TOOLS_LIST, is_part
 
 TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
 """Header fields that differ from request to request, and do not identify the user."""
@@ -26,6 +33,13 @@ TRACE_FIELDS = frozenset({"traceparent", "tracestate", "baggage"})
 _MAX_TTL = 2**53  # milliseconds
 
 _canonical = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Key(NamedTuple):
+    """The key of a result: the method, and the params on which the result depends."""
+
+    method: str
+    params: bytes
 
 
 class _Entry(NamedTuple):
@@ -57,19 +71,20 @@ class CacheOptions(TypedDict, total=False):
     cache: Caching | bool
 
 
-class ResponseCache(NoCache):
+class ResponseCache:
     """The cached results of one client.
 
     Args:
         settings: The bounds; `None` for no cache.
 
     Attributes:
+        drops: Number of invalidations; a result is not cached if this changed during its request.
         before_private: Awaited before a private result is used, to drop private results if the
             user has changed. `None` if a change of the user can't be detected.
     """
 
     def __init__(self, settings: Caching | None) -> None:
-        super().__init__(settings)
+        self.drops = 0
         self._settings = settings or Caching(entries=0)
         self._entries: dict[Key, _Entry] = {}
         self._size = 0
@@ -85,6 +100,15 @@ class ResponseCache(NoCache):
     def forget(self, method: str) -> None:
         """Drop all results of one method, which includes every page of a list."""
         self._drop(lambda key, entry: key.method == method)
+
+    def forget_stale(self, methods: Collection[str] | None, uri: str | None) -> None:
+        """Drop what a notification or a refusal made stale; see `OnStale`."""
+        if methods is None:
+            self.clear()
+        elif methods:
+            self._drop(lambda key, entry: key.method in methods)
+        if uri is not None:
+            self.forget_resource(uri)
 
     def forget_private(self) -> None:
         """Drop all private results, since the client acts for another user from now on."""
@@ -204,3 +228,81 @@ class WatchedFields:
             self._changed()
         self._last = now
         return fields
+
+
+class CachedRequests(RequestPipeline):
+    """Returns results from the cache while they are fresh."""
+
+    def __init__(self, peer: Peer, session: Session, application: CachingApplication) -> None:
+        super().__init__(peer, session, application)
+        self._cache = application.cache
+
+    def _call(self, row: Method, options: RequestOptions, params: Any) -> Coroutine[Any, Any, Any]:
+        if row.cacheable:
+            trace_keys = self.session.revision.facts.meta.trace_keys
+            key = self._cache.key(row.name, params, options.meta, trace_keys)
+            if key is not None:
+                return self._cached(row, options, params, key)
+        return super()._call(row, options, params)
+
+    async def _cached(self, row: Method, options: RequestOptions, params: Any, key: Key) -> Any:
+        self.peer.callers.check_open()
+        encoded = await self._cache.recall(key)
+        if encoded is not None:
+            await anyio.lowlevel.checkpoint()
+            try:
+                result = self.connection.result_decoder(row)(encoded)
+            except UNREADABLE:  # nested too deeply to be decoded at this depth of the stack
+                pass
+            else:
+                options.from_cache = True
+                return self._filter_tools(result) if row.name == TOOLS_LIST else result
+        drops = self._cache.drops
+        result = await super()._call(row, options, params)
+        if not options.had_input:
+            self._cache.keep(key, getattr(params, "uri", None), result, drops)
+        return result
+
+    async def _all_pages(
+        self, row: Method, options: RequestOptions, fields: Mapping[str, Any]
+    ) -> list[Any]:
+        """The items of all pages; requests them anew if the cursor of a cached page has expired.
+
+        Source: server/utilities/caching#interaction-with-pagination.
+        """
+        try:
+            return await super()._all_pages(row, options, fields)
+        except RemoteError:
+            if not options.from_cache:
+                raise
+        self._cache.forget(row.name)
+        return await super()._all_pages(row, options, fields)
+
+
+class CachingApplication(ClientApplication):
+    """The application of a client that has a cache."""
+
+    def __init__(
+        self, handlers: Handlers | None, identity: Identity, settings: ClientSettings | None = None
+    ) -> None:
+        super().__init__(handlers, identity, settings)
+        self.cache = ResponseCache(self.settings.cache)
+        self.server_state.on_stale.append(self.cache.forget_stale)
+
+    def header_fields(self, make: MakeFields) -> Fields:
+        return self.cache.fields(make)
+
+
+class CachedCalls:
+    """The member of clients of one server for their cache."""
+
+    _application: Any
+
+    @property
+    def cache(self) -> ResponseCache:
+        """The cache of results that the server declared fresh for some time.
+
+        Clear the cache to get a list in its current state.
+        """
+        cache: ResponseCache = self._application.cache
+        return cache

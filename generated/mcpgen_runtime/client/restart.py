@@ -17,6 +17,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypedDict
 
@@ -37,15 +38,40 @@ from ..protocol.client_connection import ClientConnection
 from ..protocol.receiver import Opened, OpenFailed, Send
 from ..runtime.time_limits import TimeLimit
 from ..transports.memory import BUFFERED_BYTES
-from .base import ClientApplication
-from .client_peer import ClientPeer
-from .client_settings import Restart
-from .connect import run_concurrently
+from .application import ClientApplication
+from .opening import ClientPeer, run_concurrently
 
 if TYPE_CHECKING:
     from ..transports.process import ProcessChannel
 
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Limits on restarting a server process that has ended.
+
+    Attributes:
+        limit: Most restarts within `seconds`, failed restarts included. After these, the session
+            ends with the process.
+        seconds: The time in which restarts are counted.
+        pauses: Seconds before the first restart within `seconds`, the second and so on; the last
+            pause applies to all further restarts.
+
+    Raises:
+        ValueError: `limit` is below one, or `seconds` is not positive.
+    """
+
+    limit: int = 5
+    seconds: float = 300.0
+    pauses: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0, 5.0)
+
+    def __post_init__(self) -> None:
+        if self.limit < 1 or not self.seconds > 0:
+            raise ValueError(
+                f"expected a positive limit and time, got {self.limit} restarts within "
+                f"{self.seconds} seconds"
+            )
 
 
 class RestartOptions(TypedDict, total=False):

@@ -38,7 +38,7 @@ from ..runtime.served_task import (
 )
 from ..runtime.task_handle import CANCEL, GET, RESULT, STATUS_CHANGED
 from ..runtime.task_store import MemoryTaskStore, TaskRecord
-from .base import ClientApplication, Handlers
+from .application import ClientApplication, Handlers
 from .client_settings import ClientSettings, Identity
 
 LIST = "tasks/list"

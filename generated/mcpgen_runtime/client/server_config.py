@@ -41,7 +41,7 @@ from .._wire import UNREADABLE, is_many, is_object
 from ..errors import MissingExtraError
 from ..foreign_text import safe_list
 from .callbacks import in_thread
-from .client_settings import ConfigInput, ServerDocument
+from .server_document import ConfigInput, ServerDocument
 
 if TYPE_CHECKING:
     from .registry_document import RegistryDocument

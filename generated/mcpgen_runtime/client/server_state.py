@@ -15,9 +15,8 @@ client/elicitation; basic/transports (session management, to 2025-11-25).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from inspect import isawaitable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Iterable
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -30,7 +29,7 @@ from ..json_schema.checks import complaint_in_time, validator_in_time
 from ..method_facts import MethodFacts
 from ..protocol.requests import RESOURCE_UPDATED, SUBSCRIBE, UNSUBSCRIBE
 from ..tool_results import hints_of
-from .client_settings import Caching, ClientSettings
+from .client_settings import ClientSettings
 
 TOOLS_LIST = "tools/list"
 COMPLETE = "notifications/elicitation/complete"
@@ -47,136 +46,36 @@ _decode = decoder(dict[str, Any])
 _logger = logging.getLogger(__name__)
 
 
-MakeFields: TypeAlias = Callable[[], Mapping[str, str] | Awaitable[Mapping[str, str]]]
-"""Returns the header fields of a request, or an awaitable of the fields."""
-
-Fields: TypeAlias = Callable[[], Awaitable[Mapping[str, str]]]
-"""A coroutine function that returns the header fields of a request."""
-
-
-class Key(NamedTuple):
-    """The key of a result: the method, and the params on which the result depends."""
-
-    method: str
-    params: bytes
-
-
-class NoCache:
-    """A cache that stores nothing, for packages whose revisions have no cacheable results.
-
-    Args:
-        settings: The bounds of a cache; `None` for no cache.
-
-    Attributes:
-        drops: Number of invalidations; a result is not cached if this changed during its request.
-    """
-
-    def __init__(self, settings: Caching | None) -> None:
-        self.drops: int = 0
-
-    def __len__(self) -> int:
-        return 0
-
-    def clear(self) -> None:
-        """Drop all results."""
-
-    def forget(self, method: str) -> None:
-        """Drop all results of one method, which includes every page of a list."""
-
-    def forget_resource(self, uri: str) -> None:
-        """Drop the contents of a resource, and of resources that it is a part of."""
-
-    def key(
-        self, method: str, params: Any, meta: Mapping[str, Any] | None, ignored: tuple[str, ...]
-    ) -> Key | None:
-        """The key of a result; `None` if the result is not cached."""
-        return None
-
-    async def recall(self, key: Key) -> bytes | None:
-        """The result of a key as JSON, if it is fresh and belongs to the current user."""
-        return None
-
-    def keep(self, key: Key, uri: str | None, result: Any, drops: int) -> None:
-        """Store a typed result that was just received, if it declares a time to live."""
-
-    def fields(self, make: MakeFields) -> Fields:
-        """Wrap the user's function for header fields as a coroutine function."""
-
-        async def fields() -> Mapping[str, str]:
-            result = make()
-            return await result if isawaitable(result) else result
-
-        return fields
-
-
-class ParamHeaders:
-    """The absence of parameter headers, for packages whose revisions have none.
-
-    Args:
-        limit: Tools whose headers are stored.
-
-    Attributes:
-        mirrored: Whether the transport has headers; the transport sets this.
-        prefix: The prefix of the header names; `None` in revisions without parameter headers.
-    """
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self.mirrored = False
-        self.prefix: str | None = None
-
-    @property
-    def in_use(self) -> bool:
-        """Whether the transport and the revision have parameter headers."""
-        return self.mirrored and self.prefix is not None
-
-    def store(self, tools: Iterable[Any]) -> list[Any]:
-        """Return the typed tools that can be called: all of them."""
-        return list(tools)
-
-    def headers_for(self, tool: str, arguments: Mapping[str, Any]) -> dict[str, str]:
-        """The headers of a call: encoded values by header name."""
-        return {}
+OnStale: TypeAlias = Callable[[Collection[str] | None, str | None], None]
+"""Called with the methods whose results are stale, `None` for all, and with the URI of a resource
+that was updated, if any."""
 
 
 class ServerState:
     """The state of a server, as of its lists, results and notifications.
 
-    Args:
-        settings: The settings of the client.
-        param_headers: The parameter headers of the tools.
-        cache: The response cache.
-
     Attributes:
-        cache: As passed.
         output_schemas: The output schemas of the tools.
-        param_headers: As passed.
         elicitations: The pending URL mode elicitations.
         session: The state of the session.
         task_support: By name of a tool: whether calls as tasks are `optional` or `required`.
         has_listed_tools: Whether the server has listed tools.
+        on_stale: Functions to call when results become stale.
     """
 
-    def __init__(
-        self, settings: ClientSettings, param_headers: ParamHeaders, cache: NoCache
-    ) -> None:
+    def __init__(self, settings: ClientSettings) -> None:
         limits = settings.limits
-        self.cache = cache
         self.output_schemas = OutputSchemas(settings.timeouts.validation, limits.tools)
-        self.param_headers = param_headers
         self.elicitations = Elicitations(limits.elicitations)
         self.session = SessionRestore()
         self.task_support: dict[str, str] = {}
         self.has_listed_tools = False
+        self.on_stale: list[OnStale] = []
         self._retryable_tools: dict[str, None] = {}
         self._max_tools = limits.tools
 
-    def store_tools(self, tools: Sequence[Any]) -> list[Any]:
-        """Store the annotations, task support and parameter headers of typed tools.
-
-        Returns:
-            The tools that can be called.
-        """
+    def store_tools(self, tools: Iterable[Any]) -> None:
+        """Store which typed tools may be called again."""
         self.has_listed_tools = True
         for tool in tools:
             hints = hints_of(tool)
@@ -185,17 +84,6 @@ class ServerState:
                 drop_oldest(self._retryable_tools, self._max_tools)
             else:
                 self._retryable_tools.pop(tool.name, None)
-            execution = getattr(tool, "execution", None)  # not in all revisions
-            if execution is not None and execution.task_support in ("optional", "required"):
-                self.task_support[tool.name] = execution.task_support
-                drop_oldest(self.task_support, self._max_tools)
-            elif self.task_support:
-                self.task_support.pop(tool.name, None)
-        return self.param_headers.store(tools)
-
-    def requires_task(self, facts: MethodFacts, params: Any) -> bool:
-        """Whether a request calls a tool that requires a task."""
-        return facts.runs_tool and self.task_support.get(params.name) == "required"
 
     def retry_is_safe(self, facts: MethodFacts, params: Any) -> bool:
         """Whether a request may be sent again if its response was lost.
@@ -222,16 +110,18 @@ class ServerState:
         stale = notification.facts.invalidates
         if TOOLS_LIST in stale:
             self.output_schemas.forget()
-        for method in stale:
-            self.cache.forget(method)
-        if notification.name == RESOURCE_UPDATED:
-            self.cache.forget_resource(params.uri)
+        self.forget(stale, params.uri if notification.name == RESOURCE_UPDATED else None)
         return True
+
+    def forget(self, methods: Collection[str] | None, uri: str | None = None) -> None:
+        """Call the functions of `on_stale`."""
+        for call in self.on_stale:
+            call(methods, uri)
 
     def notifications_missed(self) -> None:
         """Drop all state that may have changed while no notifications were received."""
         self.output_schemas.forget()
-        self.cache.clear()
+        self.forget(None)
 
     def session_lost(self) -> None:
         """Drop the state of a session that the transport has replaced by a new session."""

@@ -6,17 +6,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeGuard
 
 from ..channel import Channel
 from ..errors import RevisionError
 from ..facts import Lifecycle, Revisions, has_streamable_http
-from .base import ClientApplication
-from .client_settings import Timeouts
-from .connect import open_session, run_concurrently
-from .opening import Opening, TargetKind
-from .server_state import Fields
+from .application import ClientApplication, Fields
+from .connect import Opening, TargetKind
+from .opening import open_session, run_concurrently
 
 if TYPE_CHECKING:  # few clients speak HTTP
     from ..transports.http.http_client import Authorization, Authorizer, HttpxAuth, HttpxClient
@@ -55,75 +52,37 @@ class HttpOptions(TypedDict, total=False):
     http_client: HttpClient | None
 
 
-@dataclass(frozen=True)
-class UrlOptions:
-    """The options of a URL as target.
-
-    Attributes:
-        transport: The transport to use; `None` to detect it.
-        headers: Header fields of each HTTP request; the protocol's own fields take precedence.
-        auth: The access token of each HTTP request, or the source of access tokens.
-        client: The HTTP client to use; it is not closed, and its read timeout is ignored.
-    """
-
-    transport: Transport | None = None
-    headers: HeaderSource | None = None
-    auth: HttpAuth | None = None
-    client: HttpClient | None = None
-
-
-def revisions_over_http(revisions: Revisions, http: UrlOptions) -> Revisions:
-    """The revisions to offer at a URL.
-
-    Raises:
-        RevisionError: None of the revisions has the requested transport.
-    """
-    if http.transport == "streamable-http" and not has_streamable_http(revisions):
-        raise RevisionError("Streamable HTTP is for later revisions", tuple(revisions))
-    if http.transport != "sse":
-        return revisions
-    handshakes = revisions.of(Lifecycle.HANDSHAKE)
-    if not handshakes:
-        raise RevisionError("HTTP+SSE is for revisions with a handshake", tuple(revisions))
-    return handshakes
-
-
 @asynccontextmanager
-async def at_url(
-    url: str,
-    revisions: Revisions,
-    application: ClientApplication,
-    http: UrlOptions,
-    timeouts: Timeouts,
+async def _open_channel(
+    url: str, revisions: Revisions, application: ClientApplication, options: Mapping[str, Any]
 ) -> AsyncGenerator[Channel, None]:
     """Open a channel to a server over HTTP; close the channel on exit."""
     from ..transports.http.http_channel import HttpChannel
     from ..transports.http.http_client import HttpRequests
 
+    timeouts, state = application.settings.timeouts, application.server_state
+    source: HeaderSource | None = options.get("headers")
     headers: Fields | None = None
-    server = application.server_state
-    source = http.headers
     if source is not None:
-        headers = server.cache.fields(source if callable(source) else lambda: source)
-    authorizer, auth = _authorizer(http.auth, url, revisions, application)
+        headers = application.header_fields(source if callable(source) else lambda: source)
+    authorizer, auth = _authorizer(options.get("auth"), url, revisions, application)
     requests = HttpRequests(
         headers,
         auth,
-        http.client,
+        options.get("http_client"),
         timeouts.connect,
         timeouts.silence,
         timeouts.body,
         authorizer=authorizer,
     )
-    server.param_headers.mirrored = True
     channel = HttpChannel(
         url,
         revisions,
         requests,
-        http.transport,
-        server.param_headers.headers_for,
-        server.session_lost,
-        server.session.stream_changed,
+        options.get("transport"),
+        application.mirror_params(),
+        state.session_lost,
+        state.session.stream_changed,
         timeouts.http,
         application.settings.limits.open_requests,
     )
@@ -155,23 +114,31 @@ def _authorizer(
     return None, auth
 
 
-def is_url(target: object) -> TypeGuard[str]:
+def _is_url(target: object) -> TypeGuard[str]:
     """Whether a target is the URL of a server over HTTP."""
     return isinstance(target, str) and target.lower().startswith(("http://", "https://"))
 
 
-def open_url(opening: Opening, target: str) -> AbstractAsyncContextManager[Any]:
-    """Open a session with the server at a URL."""
-    options = opening.options
-    names = ("transport", "headers", "auth", "http_client")
-    http = UrlOptions(*(options.get(name) for name in names))
-    revisions = revisions_over_http(opening.revisions, http)
+def _open_url(opening: Opening, target: str) -> AbstractAsyncContextManager[Any]:
+    """Open a session with the server at a URL.
+
+    Raises:
+        RevisionError: None of the revisions has the requested transport.
+    """
+    revisions, transport = opening.revisions, opening.options.get("transport")
+    if transport == "streamable-http" and not has_streamable_http(revisions):
+        raise RevisionError("Streamable HTTP is for later revisions", tuple(revisions))
+    if transport == "sse":
+        revisions = revisions.of(Lifecycle.HANDSHAKE)
+        if not revisions:
+            text = "HTTP+SSE is for revisions with a handshake"
+            raise RevisionError(text, tuple(opening.revisions))
     application = opening.application()
-    channel = at_url(target, revisions, application, http, application.settings.timeouts)
+    channel = _open_channel(target, revisions, application, opening.options)
     return open_session(opening.client_class, target, channel, revisions, application)
 
 
 URL = TargetKind(
-    "a URL that begins with http:// or https://", is_url, open_url, HttpOptions.__optional_keys__
+    "a URL that begins with http:// or https://", _is_url, _open_url, HttpOptions.__optional_keys__
 )
 """URLs as a kind of target."""

@@ -44,7 +44,8 @@ from anyio.from_thread import start_blocking_portal
 from ..errors import ConnectionClosedError, RequestCancelledError
 from ..facts import Method
 from ..runtime.request_context import RequestContext
-from .base import ClientBase, Handlers
+from .application import Handlers
+from .base import ClientBase
 from .callbacks import in_thread
 
 Backend: TypeAlias = Literal["asyncio", "trio"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from ..client.base import Handlers
+from ..client.application import Handlers
 from ..client.chosen import ConnectOptions
 from ..client.sync import (
     Backend,

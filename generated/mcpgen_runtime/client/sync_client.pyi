@@ -4,9 +4,9 @@ from os import PathLike
 from collections.abc import Awaitable, Mapping
 from typing import Any, Literal, overload, Generic, TypeVar, Unpack
 
-from ..client.base import Handlers
+from ..client.application import Handlers
 from ..client.chosen import ConnectOptions
-from ..client.connect import Target
+from ..client.opening import Target
 from ..client.sync import Backend, SyncClient as BlockingClient
 from ..client.sync_base import SyncCalls, SyncGroupCalls, SyncTaskHandle
 from ..runtime.pending_requests import OnProgress

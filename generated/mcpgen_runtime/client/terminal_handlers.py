@@ -26,8 +26,8 @@ from ..facts import Method
 from ..foreign_text import WEB_SCHEMES, safe_text
 from ..protocol.client_features import field_complaint
 from ..runtime.request_context import RequestContext
-from .client_settings import ConfigInput
-from .handler_validation import ELICITATION, SAMPLING
+from .application import ELICITATION, SAMPLING
+from .server_document import ConfigInput
 
 CAPABILITIES: Mapping[str, Any] = {"elicitation": {"form": {}, "url": {}}}
 """The capabilities to declare besides those that the handlers imply."""

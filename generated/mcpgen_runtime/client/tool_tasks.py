@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
+from msgspec import Raw
 
+from .._wire import UNREADABLE, encode, error_text
 from ..errors import (
     McpError,
     MethodNotFoundError,
@@ -27,13 +29,13 @@ from ..errors import (
 from ..foreign_text import safe_repr
 from ..protocol.lifecycle import CAPABILITY, Session, is_declared, settings_of
 from ..runtime.pending_requests import PARTING_SECONDS, OnProgress
+from ..runtime.stubs import typed_params
 from ..runtime.task_handle import CALL, GET, TaskFollower, TaskHandle, is_core
 from ..runtime.task_store import TERMINAL
 from .callbacks import StartedCall
+from .input_rounds import input_response, provide_input
+from .pipeline import RequestOptions, RequestPipeline
 from .server_state import TOOLS_LIST
-
-if TYPE_CHECKING:  # the pipeline imports this module for the first task
-    from .pipeline import RequestPipeline
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 AUGMENTED = ("tasks", "requests", "tools", "call")
@@ -68,14 +70,14 @@ async def start_task(
     """
     if not is_core(requests.session.revision):
         check_extension(requests.session, CALL)
-        answer = await requests.begin(CALL, fields, meta, timeout)
+        answer = await _begin(requests, fields, meta, timeout)
         task_id: str | None = getattr(answer, "task_id", None)
         return _handle(requests, task_id, answer, tool=fields["name"], meta=meta, read=read)
     await _check_support(requests, fields["name"])
     fields = {**fields, "task": {} if isinstance(task, bool) else dict(task)}
     follower = TaskFollower(requests.session.revision, requests.peer.callers)
     try:
-        answer = await requests.begin(CALL, fields, meta, timeout, follower.keep_report)
+        answer = await _begin(requests, fields, meta, timeout, follower.keep_report)
         created = getattr(answer, "task", None)
         if created is None:
             raise RemoteProtocolError(f"{CALL}: expected a task, got the result of the tool")
@@ -219,12 +221,73 @@ async def _check_support(requests: RequestPipeline, tool: str) -> None:
         raise MethodNotFoundError(CALL, f"tool {safe_repr(tool)} must not be called as a task")
 
 
+async def _begin(
+    requests: RequestPipeline,
+    fields: Mapping[str, Any],
+    meta: Mapping[str, Any] | None,
+    timeout: float | None,
+    on_progress: OnProgress | None = None,
+) -> Any:
+    """Call a tool; returns a task if the server responds with one. The result is not validated."""
+    row = requests.row(CALL)
+    options = RequestOptions(CALL, row.facts, meta, timeout, on_progress)
+    params = typed_params(row, fields, requests.session.revision.name)
+    result = await requests.send_with(options, params)
+    if row.facts.input_required and hasattr(result, "input_requests"):
+        result = await provide_input(requests, options, params, result)
+    return result
+
+
+class _TaskRequests:
+    """Sends the requests that concern a task; see `task_handle.TaskRequests`."""
+
+    def __init__(self, requests: RequestPipeline) -> None:
+        self._requests = requests
+        self.rounds = requests.application.settings.limits.input_rounds
+        self.send = requests.send
+
+    async def send_raw(
+        self, method: str, params: Any, meta: Mapping[str, Any] | None = None
+    ) -> Raw:
+        """Send a request, and return its result as unchecked JSON."""
+        return await self._requests.send_raw(method, params, meta)
+
+    async def late_result(
+        self, method: str, wire: Mapping[str, Any] | Raw, tool: str | None, timeout: float | None
+    ) -> Any:
+        """Decode and validate the result of a request that another message contained.
+
+        Args:
+            method: The request.
+            wire: The result as wire object or JSON.
+            tool: The tool whose output schema validates the result, if any.
+            timeout: Seconds for the validation.
+
+        Raises:
+            RemoteProtocolError: The value is not a result of the request.
+        """
+        requests = self._requests
+        try:
+            result = requests.connection.result_decoder(requests.row(method))(encode(wire))
+        except UNREADABLE as error:
+            raise RemoteProtocolError(f"{method}: result: {error_text(error)}") from None
+        if any(hasattr(result, member) for member in ("task", "task_id", "input_requests")):
+            raise RemoteProtocolError(f"{method}: expected the final result, got another request")
+        if tool is not None and requests.state.output_schemas.has_schema(tool):
+            await requests.state.output_schemas.check(tool, result, timeout)
+        return result
+
+    async def input_response(self, method: str, input_request: Any) -> Any:
+        """The response of the client's handler to a request for input."""
+        return await input_response(self._requests, method, input_request)
+
+
 def _handle(
     requests: RequestPipeline, task_id: str | None, answer: Any, **options: Any
 ) -> TaskHandle:
     """The handle of a task; see `TaskHandle`."""
     return TaskHandle(
-        requests,
+        _TaskRequests(requests),
         task_id,
         answer,
         is_core=is_core(requests.session.revision),

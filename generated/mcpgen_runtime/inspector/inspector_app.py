@@ -30,7 +30,8 @@ import msgspec
 
 from .._wire import encode, is_object
 from ..client import command_line
-from ..client.base import ClientBase, Handlers
+from ..client.application import Handlers
+from ..client.base import ClientBase
 from ..errors import McpError, RemoteError
 from ..runtime.task_scope import TaskScope
 from ..server.asgi import uvicorn_adapter

@@ -21,8 +21,8 @@ import anyio.abc
 
 from .._wire import encode, is_object, to_builtins
 from ..apps import UI_EXTENSION
-from ..client.base import ClientBase, Handlers
-from ..client.handler_validation import ELICITATION, ROOTS, SAMPLING
+from ..client.application import ELICITATION, ROOTS, SAMPLING, Handlers
+from ..client.base import ClientBase
 from ..client.listen import ListeningAgain, ResourceUpdated
 from ..errors import ConnectionClosedError, McpError, MethodNotFoundError, ProtocolError
 from ..facts import Method

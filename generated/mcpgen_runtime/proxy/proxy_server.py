@@ -30,7 +30,8 @@ import msgspec
 
 from .._wire import is_object
 from ..client.async_client import Client, connect
-from ..client.connect import Servable, is_config_path, run_concurrently
+from ..client.connect import is_config_path
+from ..client.opening import Servable, run_concurrently
 from ..client.server_config import ServerEntry, config_servers
 from ..errors import TransportError
 from ..facts import Method, Revisions

@@ -15,7 +15,7 @@ import msgspec
 
 from .._wire import UNREADABLE, UNWRITABLE, Raw, convert, encode, error_text, is_object, to_builtins
 from ..client.async_client import Client
-from ..client.chosen import ChosenApplication
+from ..client.chosen import TASK_CALLS
 from ..client.group_requests import GroupSession
 from ..client.listen import PromptsChanged, ResourcesChanged, ResourceUpdated, ToolsChanged
 from ..errors import (
@@ -191,7 +191,7 @@ class Upstream:
     async def _run_call(self, call: PassedCall, row: Method, params: Mapping[str, Any]) -> Any:
         """Send a request; in revisions with server requests, ask the client for requested input."""
         request = call.context
-        for _ in range(self._client.seen_as(GroupSession).requests.rounds):
+        for _ in range(self._client.seen_as(GroupSession).rounds):
             raw = await self._call_server(call, row, params)
             if row.facts.extension_results and _TASK in bytes(raw):
                 raw = await self._await_task(call, row, raw)
@@ -220,8 +220,9 @@ class Upstream:
             may_be_task = row.facts.runs_tool and self._client.supports(_AUGMENTED)
             if error.code != METHOD_NOT_FOUND or not may_be_task:
                 raise
-            if (tasks := ChosenApplication.task_calls()) is None:
+            if TASK_CALLS is None:
                 raise
+            tasks = TASK_CALLS()
         requests = self._client.seen_as(GroupSession).requests
         on_progress = self._on_progress(call)
         typed = row.decode_params(encode(params))
@@ -235,9 +236,9 @@ class Upstream:
             created = result_decoder(row)(raw)
         except UNREADABLE:
             return raw
-        tasks = ChosenApplication.task_calls()
-        if tasks is None or not hasattr(created, "task_id"):
+        if TASK_CALLS is None or not hasattr(created, "task_id"):
             return raw
+        tasks = TASK_CALLS()
         requests, meta = self._client.seen_as(GroupSession).requests, self._meta_of(call)
         result = await tasks.follow_task(requests, created, row.name, meta, None, None)
         return Raw(encode(result))

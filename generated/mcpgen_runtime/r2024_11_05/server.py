@@ -267,11 +267,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/cancellation.
         """
-        fields: dict[str, Any] = {
-            "request_id": request_id,
-            "reason": reason,
-        }
-        await self._notify("notifications/cancelled", fields)
+        await self._notify("notifications/cancelled", {"request_id": request_id, "reason": reason})
 
     async def progress(
         self,
@@ -290,23 +286,18 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/progress.
         """
-        fields: dict[str, Any] = {
-            "progress": progress,
-            "progress_token": progress_token,
-            "total": total,
-        }
-        await self._notify("notifications/progress", fields)
+        await self._notify(
+            "notifications/progress",
+            {"progress": progress, "progress_token": progress_token, "total": total},
+        )
 
-    async def resource_list_changed(
-        self,
-    ) -> None:
+    async def resource_list_changed(self) -> None:
         """The server's resources have changed; list them again. It comes unasked if `listChanged`
         was declared.
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/resources/list_changed", fields)
+        await self._notify("notifications/resources/list_changed", {})
 
     async def resource_updated(
         self,
@@ -319,32 +310,23 @@ class ServerSession(SessionBase):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
-        await self._notify("notifications/resources/updated", fields)
+        await self._notify("notifications/resources/updated", {"uri": uri})
 
-    async def prompt_list_changed(
-        self,
-    ) -> None:
+    async def prompt_list_changed(self) -> None:
         """The server's prompts have changed; list them again. It comes unasked if `listChanged` was
         declared.
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/prompts/list_changed", fields)
+        await self._notify("notifications/prompts/list_changed", {})
 
-    async def tool_list_changed(
-        self,
-    ) -> None:
+    async def tool_list_changed(self) -> None:
         """The server's tools have changed; list them again. It comes unasked if `listChanged` was
         declared.
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/tools/list_changed", fields)
+        await self._notify("notifications/tools/list_changed", {})
 
     async def logging_message(
         self,
@@ -363,9 +345,6 @@ class ServerSession(SessionBase):
 
         Source: server/utilities/logging.
         """
-        fields: dict[str, Any] = {
-            "data": data,
-            "level": level,
-            "logger": logger,
-        }
-        await self._notify("notifications/message", fields)
+        await self._notify(
+            "notifications/message", {"data": data, "level": level, "logger": logger}
+        )

@@ -69,9 +69,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListResourcesResult = await self._requests.call(
             "resources/list", fields, meta, timeout, on_progress
         )
@@ -108,9 +106,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListResourceTemplatesResult = await self._requests.call(
             "resources/templates/list", fields, meta, timeout, on_progress
         )
@@ -131,9 +127,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.ReadResourceResult = await self._requests.call(
             "resources/read", fields, meta, timeout, on_progress
         )
@@ -154,9 +148,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.EmptyResult = await self._requests.call(
             "resources/subscribe", fields, meta, timeout, on_progress
         )
@@ -177,9 +169,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.EmptyResult = await self._requests.call(
             "resources/unsubscribe", fields, meta, timeout, on_progress
         )
@@ -216,9 +206,7 @@ class Client(ClientFeatures):
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListPromptsResult = await self._requests.call(
             "prompts/list", fields, meta, timeout, on_progress
         )
@@ -241,10 +229,7 @@ class Client(ClientFeatures):
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {
-            "name": name,
-            "arguments": arguments,
-        }
+        fields: dict[str, Any] = {"name": name, "arguments": arguments}
         result: models.GetPromptResult = await self._requests.call(
             "prompts/get", fields, meta, timeout, on_progress
         )
@@ -281,9 +266,7 @@ class Client(ClientFeatures):
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListToolsResult = await self._requests.call(
             "tools/list", fields, meta, timeout, on_progress
         )
@@ -372,10 +355,7 @@ class Client(ClientFeatures):
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {
-            "name": name,
-            "arguments": arguments,
-        }
+        fields: dict[str, Any] = {"name": name, "arguments": arguments}
         read = None if returns is None else self._value_reader("tools/call", fields, returns)
         if task is not False:
             from ..client.tool_tasks import start_task  # few calls are tasks
@@ -401,9 +381,7 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.GetTaskResult = await self._requests.call(
             "tasks/get", fields, meta, timeout, on_progress
         )
@@ -424,9 +402,7 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.CallToolResult = await self._requests.call(
             "tasks/result", fields, meta, timeout, on_progress
         )
@@ -447,9 +423,7 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.CancelTaskResult = await self._requests.call(
             "tasks/cancel", fields, meta, timeout, on_progress
         )
@@ -486,9 +460,7 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListTasksResult = await self._requests.call(
             "tasks/list", fields, meta, timeout, on_progress
         )
@@ -509,9 +481,7 @@ class Client(ClientFeatures):
 
         Source: server/utilities/logging.
         """
-        fields: dict[str, Any] = {
-            "level": level,
-        }
+        fields: dict[str, Any] = {"level": level}
         result: models.EmptyResult = await self._requests.call(
             "logging/setLevel", fields, meta, timeout, on_progress
         )
@@ -536,11 +506,7 @@ class Client(ClientFeatures):
 
         Source: server/utilities/completion.
         """
-        fields: dict[str, Any] = {
-            "argument": argument,
-            "ref": ref,
-            "context": context,
-        }
+        fields: dict[str, Any] = {"argument": argument, "ref": ref, "context": context}
         result: models.CompleteResult = await self._requests.call(
             "completion/complete", fields, meta, timeout, on_progress
         )
@@ -565,13 +531,15 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/progress.
         """
-        fields: dict[str, Any] = {
-            "progress": progress,
-            "progress_token": progress_token,
-            "message": message,
-            "total": total,
-        }
-        await self._notify("notifications/progress", fields)
+        await self._notify(
+            "notifications/progress",
+            {
+                "progress": progress,
+                "progress_token": progress_token,
+                "message": message,
+                "total": total,
+            },
+        )
 
     async def task_status(
         self,
@@ -598,26 +566,25 @@ class Client(ClientFeatures):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "created_at": created_at,
-            "last_updated_at": last_updated_at,
-            "status": status,
-            "task_id": task_id,
-            "ttl": ttl,
-            "poll_interval": poll_interval,
-            "status_message": status_message,
-        }
-        await self._notify("notifications/tasks/status", fields)
+        await self._notify(
+            "notifications/tasks/status",
+            {
+                "created_at": created_at,
+                "last_updated_at": last_updated_at,
+                "status": status,
+                "task_id": task_id,
+                "ttl": ttl,
+                "poll_interval": poll_interval,
+                "status_message": status_message,
+            },
+        )
 
-    async def roots_list_changed(
-        self,
-    ) -> None:
+    async def roots_list_changed(self) -> None:
         """The client's roots have changed; ask for them again.
 
         Source: client/roots.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/roots/list_changed", fields)
+        await self._notify("notifications/roots/list_changed", {})
 
 
 class ClientHandlers(HandlersBase):

@@ -250,9 +250,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.GetTaskResult = await self._request("tasks/get", fields, timeout)
         return result
 
@@ -269,9 +267,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.CreateMessageResult | models.ElicitResult = await self._request(
             "tasks/result", fields, timeout
         )
@@ -290,9 +286,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.CancelTaskResult = await self._request("tasks/cancel", fields, timeout)
         return result
 
@@ -308,9 +302,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListTasksResult = await self._request("tasks/list", fields, timeout)
         return result
 
@@ -393,9 +385,7 @@ class ServerSession(SessionBase):
 
         Source: client/elicitation.
         """
-        fields: dict[str, Any] = {
-            "*": params,
-        }
+        fields: dict[str, Any] = {"*": params}
         result: models.ElicitResult | models.CreateTaskResult = await self._request(
             "elicitation/create", fields, timeout
         )
@@ -417,11 +407,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/cancellation.
         """
-        fields: dict[str, Any] = {
-            "reason": reason,
-            "request_id": request_id,
-        }
-        await self._notify("notifications/cancelled", fields)
+        await self._notify("notifications/cancelled", {"reason": reason, "request_id": request_id})
 
     async def progress(
         self,
@@ -442,24 +428,23 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/progress.
         """
-        fields: dict[str, Any] = {
-            "progress": progress,
-            "progress_token": progress_token,
-            "message": message,
-            "total": total,
-        }
-        await self._notify("notifications/progress", fields)
+        await self._notify(
+            "notifications/progress",
+            {
+                "progress": progress,
+                "progress_token": progress_token,
+                "message": message,
+                "total": total,
+            },
+        )
 
-    async def resource_list_changed(
-        self,
-    ) -> None:
+    async def resource_list_changed(self) -> None:
         """The server's resources have changed; list them again. It comes unasked if `listChanged`
         was declared.
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/resources/list_changed", fields)
+        await self._notify("notifications/resources/list_changed", {})
 
     async def resource_updated(
         self,
@@ -472,32 +457,23 @@ class ServerSession(SessionBase):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
-        await self._notify("notifications/resources/updated", fields)
+        await self._notify("notifications/resources/updated", {"uri": uri})
 
-    async def prompt_list_changed(
-        self,
-    ) -> None:
+    async def prompt_list_changed(self) -> None:
         """The server's prompts have changed; list them again. It comes unasked if `listChanged` was
         declared.
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/prompts/list_changed", fields)
+        await self._notify("notifications/prompts/list_changed", {})
 
-    async def tool_list_changed(
-        self,
-    ) -> None:
+    async def tool_list_changed(self) -> None:
         """The server's tools have changed; list them again. It comes unasked if `listChanged` was
         declared.
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/tools/list_changed", fields)
+        await self._notify("notifications/tools/list_changed", {})
 
     async def task_status(
         self,
@@ -524,16 +500,18 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "created_at": created_at,
-            "last_updated_at": last_updated_at,
-            "status": status,
-            "task_id": task_id,
-            "ttl": ttl,
-            "poll_interval": poll_interval,
-            "status_message": status_message,
-        }
-        await self._notify("notifications/tasks/status", fields)
+        await self._notify(
+            "notifications/tasks/status",
+            {
+                "created_at": created_at,
+                "last_updated_at": last_updated_at,
+                "status": status,
+                "task_id": task_id,
+                "ttl": ttl,
+                "poll_interval": poll_interval,
+                "status_message": status_message,
+            },
+        )
 
     async def logging_message(
         self,
@@ -552,12 +530,9 @@ class ServerSession(SessionBase):
 
         Source: server/utilities/logging.
         """
-        fields: dict[str, Any] = {
-            "data": data,
-            "level": level,
-            "logger": logger,
-        }
-        await self._notify("notifications/message", fields)
+        await self._notify(
+            "notifications/message", {"data": data, "level": level, "logger": logger}
+        )
 
     async def elicitation_complete(
         self,
@@ -571,7 +546,4 @@ class ServerSession(SessionBase):
 
         Source: client/elicitation.
         """
-        fields: dict[str, Any] = {
-            "elicitation_id": elicitation_id,
-        }
-        await self._notify("notifications/elicitation/complete", fields)
+        await self._notify("notifications/elicitation/complete", {"elicitation_id": elicitation_id})

@@ -70,9 +70,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListResourcesResult = await self._requests.call(
             "resources/list", fields, meta, timeout, on_progress
         )
@@ -109,9 +107,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListResourceTemplatesResult = await self._requests.call(
             "resources/templates/list", fields, meta, timeout, on_progress
         )
@@ -133,9 +129,7 @@ class Client(ClientFeatures):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
+        fields: dict[str, Any] = {"uri": uri}
         result: models.ReadResourceResult = await self._requests.call(
             "resources/read", fields, meta, timeout, on_progress
         )
@@ -156,9 +150,7 @@ class Client(ClientFeatures):
 
         Source: basic/patterns/subscriptions.
         """
-        fields: dict[str, Any] = {
-            "notifications": notifications,
-        }
+        fields: dict[str, Any] = {"notifications": notifications}
         result: models.SubscriptionsListenResult = await self._requests.call(
             "subscriptions/listen", fields, meta, timeout, on_progress
         )
@@ -195,9 +187,7 @@ class Client(ClientFeatures):
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListPromptsResult = await self._requests.call(
             "prompts/list", fields, meta, timeout, on_progress
         )
@@ -220,10 +210,7 @@ class Client(ClientFeatures):
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {
-            "name": name,
-            "arguments": arguments,
-        }
+        fields: dict[str, Any] = {"name": name, "arguments": arguments}
         result: models.GetPromptResult = await self._requests.call(
             "prompts/get", fields, meta, timeout, on_progress
         )
@@ -260,9 +247,7 @@ class Client(ClientFeatures):
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListToolsResult = await self._requests.call(
             "tools/list", fields, meta, timeout, on_progress
         )
@@ -351,10 +336,7 @@ class Client(ClientFeatures):
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {
-            "name": name,
-            "arguments": arguments,
-        }
+        fields: dict[str, Any] = {"name": name, "arguments": arguments}
         read = None if returns is None else self._value_reader("tools/call", fields, returns)
         if task is not False:
             from ..client.tool_tasks import start_task  # few calls are tasks
@@ -384,11 +366,7 @@ class Client(ClientFeatures):
 
         Source: server/utilities/completion.
         """
-        fields: dict[str, Any] = {
-            "argument": argument,
-            "ref": ref,
-            "context": context,
-        }
+        fields: dict[str, Any] = {"argument": argument, "ref": ref, "context": context}
         result: models.CompleteResult = await self._requests.call(
             "completion/complete", fields, meta, timeout, on_progress
         )

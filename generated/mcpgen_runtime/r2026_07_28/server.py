@@ -147,11 +147,7 @@ class ServerSession(SessionBase):
 
         Source: basic/patterns/cancellation.
         """
-        fields: dict[str, Any] = {
-            "request_id": request_id,
-            "reason": reason,
-        }
-        await self._notify("notifications/cancelled", fields)
+        await self._notify("notifications/cancelled", {"request_id": request_id, "reason": reason})
 
     async def progress(
         self,
@@ -172,24 +168,23 @@ class ServerSession(SessionBase):
 
         Source: basic/patterns/progress.
         """
-        fields: dict[str, Any] = {
-            "progress": progress,
-            "progress_token": progress_token,
-            "message": message,
-            "total": total,
-        }
-        await self._notify("notifications/progress", fields)
+        await self._notify(
+            "notifications/progress",
+            {
+                "progress": progress,
+                "progress_token": progress_token,
+                "message": message,
+                "total": total,
+            },
+        )
 
-    async def resource_list_changed(
-        self,
-    ) -> None:
+    async def resource_list_changed(self) -> None:
         """The server's resources have changed; list them again. It comes only on a subscription
         with `resourcesListChanged`.
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/resources/list_changed", fields)
+        await self._notify("notifications/resources/list_changed", {})
 
     async def subscriptions_acknowledged(
         self,
@@ -203,10 +198,9 @@ class ServerSession(SessionBase):
 
         Source: basic/patterns/subscriptions.
         """
-        fields: dict[str, Any] = {
-            "notifications": notifications,
-        }
-        await self._notify("notifications/subscriptions/acknowledged", fields)
+        await self._notify(
+            "notifications/subscriptions/acknowledged", {"notifications": notifications}
+        )
 
     async def resource_updated(
         self,
@@ -219,32 +213,23 @@ class ServerSession(SessionBase):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
-        await self._notify("notifications/resources/updated", fields)
+        await self._notify("notifications/resources/updated", {"uri": uri})
 
-    async def prompt_list_changed(
-        self,
-    ) -> None:
+    async def prompt_list_changed(self) -> None:
         """The server's prompts have changed; list them again. It comes only on a subscription with
         `promptsListChanged`.
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/prompts/list_changed", fields)
+        await self._notify("notifications/prompts/list_changed", {})
 
-    async def tool_list_changed(
-        self,
-    ) -> None:
+    async def tool_list_changed(self) -> None:
         """The server's tools have changed; list them again. It comes only on a subscription with
         `toolsListChanged`.
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/tools/list_changed", fields)
+        await self._notify("notifications/tools/list_changed", {})
 
     async def logging_message(
         self,
@@ -263,9 +248,6 @@ class ServerSession(SessionBase):
 
         Source: server/utilities/logging.
         """
-        fields: dict[str, Any] = {
-            "data": data,
-            "level": level,
-            "logger": logger,
-        }
-        await self._notify("notifications/message", fields)
+        await self._notify(
+            "notifications/message", {"data": data, "level": level, "logger": logger}
+        )

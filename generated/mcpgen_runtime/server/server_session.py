@@ -50,9 +50,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.GetTaskResult = await self._request("tasks/get", fields, timeout)
         return result
 
@@ -71,9 +69,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.CreateMessageResult | models.ElicitResult = await self._request(
             "tasks/result", fields, timeout
         )
@@ -94,9 +90,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "task_id": task_id,
-        }
+        fields: dict[str, Any] = {"task_id": task_id}
         result: models.CancelTaskResult = await self._request("tasks/cancel", fields, timeout)
         return result
 
@@ -114,9 +108,7 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "cursor": cursor,
-        }
+        fields: dict[str, Any] = {"cursor": cursor}
         result: models.ListTasksResult = await self._request("tasks/list", fields, timeout)
         return result
 
@@ -205,9 +197,7 @@ class ServerSession(SessionBase):
 
         Source: client/elicitation.
         """
-        fields: dict[str, Any] = {
-            "*": params,
-        }
+        fields: dict[str, Any] = {"*": params}
         result: models.ElicitResult | models.CreateTaskResult = await self._request(
             "elicitation/create", fields, timeout
         )
@@ -229,11 +219,7 @@ class ServerSession(SessionBase):
 
         Source: basic/patterns/cancellation.
         """
-        fields: dict[str, Any] = {
-            "request_id": request_id,
-            "reason": reason,
-        }
-        await self._notify("notifications/cancelled", fields)
+        await self._notify("notifications/cancelled", {"request_id": request_id, "reason": reason})
 
     async def progress(
         self,
@@ -254,24 +240,23 @@ class ServerSession(SessionBase):
 
         Source: basic/patterns/progress.
         """
-        fields: dict[str, Any] = {
-            "progress": progress,
-            "progress_token": progress_token,
-            "message": message,
-            "total": total,
-        }
-        await self._notify("notifications/progress", fields)
+        await self._notify(
+            "notifications/progress",
+            {
+                "progress": progress,
+                "progress_token": progress_token,
+                "message": message,
+                "total": total,
+            },
+        )
 
-    async def resource_list_changed(
-        self,
-    ) -> None:
+    async def resource_list_changed(self) -> None:
         """The server's resources have changed; list them again. It comes only on a subscription
         with `resourcesListChanged`.
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/resources/list_changed", fields)
+        await self._notify("notifications/resources/list_changed", {})
 
     async def subscriptions_acknowledged(
         self,
@@ -287,10 +272,9 @@ class ServerSession(SessionBase):
 
         Source: basic/patterns/subscriptions.
         """
-        fields: dict[str, Any] = {
-            "notifications": notifications,
-        }
-        await self._notify("notifications/subscriptions/acknowledged", fields)
+        await self._notify(
+            "notifications/subscriptions/acknowledged", {"notifications": notifications}
+        )
 
     async def resource_updated(
         self,
@@ -303,32 +287,23 @@ class ServerSession(SessionBase):
 
         Source: server/resources.
         """
-        fields: dict[str, Any] = {
-            "uri": uri,
-        }
-        await self._notify("notifications/resources/updated", fields)
+        await self._notify("notifications/resources/updated", {"uri": uri})
 
-    async def prompt_list_changed(
-        self,
-    ) -> None:
+    async def prompt_list_changed(self) -> None:
         """The server's prompts have changed; list them again. It comes only on a subscription with
         `promptsListChanged`.
 
         Source: server/prompts.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/prompts/list_changed", fields)
+        await self._notify("notifications/prompts/list_changed", {})
 
-    async def tool_list_changed(
-        self,
-    ) -> None:
+    async def tool_list_changed(self) -> None:
         """The server's tools have changed; list them again. It comes only on a subscription with
         `toolsListChanged`.
 
         Source: server/tools.
         """
-        fields: dict[str, Any] = {}
-        await self._notify("notifications/tools/list_changed", fields)
+        await self._notify("notifications/tools/list_changed", {})
 
     async def logging_message(
         self,
@@ -347,12 +322,9 @@ class ServerSession(SessionBase):
 
         Source: server/utilities/logging.
         """
-        fields: dict[str, Any] = {
-            "data": data,
-            "level": level,
-            "logger": logger,
-        }
-        await self._notify("notifications/message", fields)
+        await self._notify(
+            "notifications/message", {"data": data, "level": level, "logger": logger}
+        )
 
     async def task_status(
         self,
@@ -381,16 +353,18 @@ class ServerSession(SessionBase):
 
         Source: basic/utilities/tasks.
         """
-        fields: dict[str, Any] = {
-            "created_at": created_at,
-            "last_updated_at": last_updated_at,
-            "status": status,
-            "task_id": task_id,
-            "ttl": ttl,
-            "poll_interval": poll_interval,
-            "status_message": status_message,
-        }
-        await self._notify("notifications/tasks/status", fields)
+        await self._notify(
+            "notifications/tasks/status",
+            {
+                "created_at": created_at,
+                "last_updated_at": last_updated_at,
+                "status": status,
+                "task_id": task_id,
+                "ttl": ttl,
+                "poll_interval": poll_interval,
+                "status_message": status_message,
+            },
+        )
 
     async def elicitation_complete(
         self,
@@ -406,7 +380,4 @@ class ServerSession(SessionBase):
 
         Source: client/elicitation.
         """
-        fields: dict[str, Any] = {
-            "elicitation_id": elicitation_id,
-        }
-        await self._notify("notifications/elicitation/complete", fields)
+        await self._notify("notifications/elicitation/complete", {"elicitation_id": elicitation_id})

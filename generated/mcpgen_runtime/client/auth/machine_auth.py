@@ -8,7 +8,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...auth.address_rules import PUBLIC, AddressRules
 from ...auth.discovery import AuthorizationServer, FlowContext
 from ...auth.flows import (
     FetchAssertion,
@@ -21,6 +20,7 @@ from ...auth.jwt_signing import PrivateKey
 from ...auth.steps import Flow
 from ...auth.token_endpoint import ClientIdentity, Grant
 from ...facts import Revisions
+from ...framing.http_hosts import PUBLIC, AddressRules
 from .stores import MemoryStore, Store
 from .token_authorizer import AuthSettings, TokenAuthorizer
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from ...auth.address_rules import PUBLIC, AddressRules
 from ...auth.challenges import parse_challenges
 from ...auth.discovery import (
     AuthorizationServer,
@@ -35,6 +34,7 @@ from ...auth.steps import Fetch, Fetched, Flow
 from ...auth.token_endpoint import AuthMethod, ClientIdentity, Grant, encode_record, grant_key
 from ...errors import AuthorizationError
 from ...facts import Revisions
+from ...framing.http_hosts import PUBLIC, AddressRules
 from ...framing.sse import MEDIA_TYPE
 from ...revisions import REVISIONS
 from .flow_driver import AuthFetcher, FlowDriver

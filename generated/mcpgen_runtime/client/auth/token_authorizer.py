@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import anyio
 import msgspec
 
-from ...auth.address_rules import PUBLIC, AddressCheck, AddressRules
+from ...auth.address_rules import AddressCheck
 from ...auth.challenges import Challenge, parse_challenges
 from ...auth.discovery import (
     AuthorizationServer,
@@ -44,6 +44,7 @@ from ...auth.token_endpoint import (
 from ...channel import logger
 from ...errors import AuthorizationError, TransportError
 from ...facts import Revision, Revisions
+from ...framing.http_hosts import PUBLIC, AddressRules
 from ...runtime.time_limits import pause_limits
 from ...transports.http.http_libraries import same_origin
 from .flow_driver import AuthFetcher, FlowDriver

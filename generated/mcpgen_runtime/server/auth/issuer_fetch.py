@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 
 import anyio
 
-from ...auth.address_rules import PUBLIC, AddressCheck, checked_https_url
+from ...auth.address_rules import AddressCheck, checked_https_url
 from ...auth.identifiers import origin_of
 from ...auth.json_documents import parse_object
 from ...errors import (
@@ -34,6 +34,7 @@ from ...errors import (
     MissingExtraError,
     TransportError,
 )
+from ...framing.http_hosts import PUBLIC
 from ...runtime.task_scope import spawn
 from ...transports.http.http_libraries import format_url
 

@@ -20,8 +20,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import anyio
 
-from ...auth.address_rules import PUBLIC, AddressCheck, AddressRules
-from ...auth.challenges import parse_challenges
 from ...channel import MESSAGE_LIMIT
 from ...errors import (
     AuthorizationError,
@@ -36,6 +34,7 @@ from ...errors import (
 from ...facts import Revisions
 from ...foreign_text import safe_text
 from ...framing.http_headers import JSON, is_field_value, is_visible_ascii, media_type
+from ...framing.http_hosts import PUBLIC, AddressRules, check_token_target
 from ...framing.sse import MEDIA_TYPE
 from ...protocol.jsonrpc import ParsedMessage
 from ...runtime.time_limits import pausable
@@ -86,6 +85,12 @@ REDIRECTS = 5
 _SUCCESS = range(200, 300)
 _REDIRECTION = range(300, 400)
 _SECRET_PARTS = re.compile(r"(?<=//)[^/?#]*@|[?#].*", re.DOTALL)
+_REASON = re.compile(
+    r"""(?:^|[\s,])(error|error_description)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))""",
+    re.IGNORECASE | re.DOTALL,
+)
+"""The parameters of a challenge that say why a token was refused (RFC 6750, section 3)."""
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 _is_name = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+").fullmatch
 _OF_LIBRARY = frozenset({"accept-encoding", "connection", "content-length", "transfer-encoding"})
 
@@ -261,12 +266,12 @@ class HttpRequests:
         self, response: Response, sent: HeaderFields, body: bytes
     ) -> list[str]:
         """The server's reasons for a refusal, and advice on `auth`, for the error text."""
-        challenges = parse_challenges(response.header("www-authenticate") or "")
-        texts = (
-            each.parameters.get("error_description") or each.parameters.get("error") or ""
-            for each in challenges
-        )
-        reasons = [safe_text(text) for text in texts if text and text.encode() not in body]
+        texts: dict[str, list[str]] = {}
+        for name, quoted, plain in _REASON.findall(response.header("www-authenticate") or ""):
+            text = _ESCAPE.sub(r"\1", quoted) or plain
+            if text and text.encode() not in body:
+                texts.setdefault(name.lower(), []).append(safe_text(text))
+        reasons = texts.get("error_description") or texts.get("error") or []
         advice = [f"the server's reason: {reason}" for reason in dict.fromkeys(reasons[:2])]
         if response.status != 401:
             return advice
@@ -475,7 +480,7 @@ class Bearer:
 
     def authorizer(self, url: str, revisions: Revisions) -> Authorizer:
         """See `Authorization.authorizer`."""
-        AddressCheck(url, self._addresses).check_server(url)
+        check_token_target(url, self._addresses)
         return _BearerAuthorizer(self._token, url)
 
 
