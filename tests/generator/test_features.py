@@ -176,7 +176,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("revision", [OLDEST, MIDDLE, NEWEST])
-def test_each_feature_of_many_servers_can_be_left_out_or_be_the_only_one(
+def test_each_feature_can_be_left_out_or_be_the_only_one(
     tmp_path: Path, revision: str
 ) -> None:
     choices = {"none": NONE, "defaults": ()}
@@ -436,7 +436,7 @@ def test_packages_of_earlier_versions_keep_their_features(
     assert manifest.read(tmp_path) == record
 
 
-def test_an_update_of_an_earlier_package_writes_the_same_features(
+def test_an_update_of_an_earlier_package_keeps_its_features(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

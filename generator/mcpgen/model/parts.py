@@ -175,23 +175,24 @@ class Features:
         return tuple((place, tuple(sorted(names[places[place]]))) for place in sorted(places))
 
     @property
-    def serve_options(self) -> tuple[str, ...]:
-        """The functions that add options of the command `serve`, each with its module."""
+    def serve_options(self) -> tuple[tuple[str, str], ...]:
+        """The functions that add options of the command `serve`: of each, its module and name."""
         functions = {
-            "serve_command.add_stdio_options": self.stdio,
-            "serve_http.add_options": self.any_http,
-            "serve_http.add_sse_option": self.http_sse,
-            "serve_reload.add_options": "reload" in self.chosen,
-            "serve_shared.add_options": "shared" in self.chosen,
-            "serve_workers.add_options": "workers" in self.chosen,
+            ("serve_command", "add_stdio_options"): self.stdio,
+            ("serve_http", "add_options"): self.any_http,
+            ("serve_http", "add_sse_option"): self.http_sse,
+            ("serve_reload", "add_options"): "reload" in self.chosen,
+            ("serve_shared", "add_options"): "shared" in self.chosen,
+            ("serve_workers", "add_options"): "workers" in self.chosen,
         }
-        return tuple(name for name, is_chosen in functions.items() if is_chosen)
+        return tuple(function for function, is_chosen in functions.items() if is_chosen)
 
     @property
     def serve_modules(self) -> tuple[str, ...]:
         """The modules of `server.commands` with these functions."""
-        names = (name.partition(".")[0] for name in self.serve_options)
-        return tuple(dict.fromkeys(("serve_command", *names)))
+        return tuple(
+            dict.fromkeys(("serve_command", *(module for module, _ in self.serve_options)))
+        )
 
     @property
     def mutual_tasks(self) -> bool:

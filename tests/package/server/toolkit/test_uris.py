@@ -151,9 +151,17 @@ def test_a_path_that_climbs_is_refused(uri: str) -> None:
         check_requested(uri)
 
 
+def is_refused(uri: str) -> bool:
+    try:
+        check_requested(uri)
+    except InvalidParamsError:
+        return True
+    return False
+
+
 @pytest.mark.parametrize("uri", ["file:///a/b..c/d", "x://h/../b", "file:///%C3%A9"])
 def test_other_uris_pass(uri: str) -> None:
-    check_requested(uri)
+    assert not is_refused(uri)
 
 
 def test_a_template_without_the_library_says_what_to_install(
@@ -212,6 +220,6 @@ def test_a_template_matches_what_its_regular_expression_matches(parts: list[str]
 @pytest.mark.requirement("resources.validate-uris", revisions=EVERY_REVISION)
 def test_a_uri_may_have_so_many_characters() -> None:
     longest = "x:" + "a" * (URI_LIMIT - 2)
-    check_requested(longest)
+    assert not is_refused(longest)
     with pytest.raises(InvalidParamsError, match=f"at most {URI_LIMIT} characters, got 8193"):
         check_requested(longest + "a")
