@@ -41,6 +41,11 @@ EXTRA = f"extra {os.urandom(8).hex()}"
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """Exceptions of decoding bytes that are not JSON, or JSON of another form than expected."""
 
+_SHORT = 1024
+"""Longest JSON, in bytes, in which the search for null costs less than `_pack`."""
+
+_find_null = re.compile(rb"null").search
+
 UNWRITABLE = (
     msgspec.MsgspecError,
     TypeError,
@@ -53,15 +58,6 @@ UNWRITABLE = (
 
 # How MessagePack writes a number that is not finite; no text in UTF-8 has these bytes in a row.
 _FLOAT, _NOT_FINITE = b"\xcb", re.compile(rb"\xcb[\x7f\xff][\xf0-\xff]")
-
-_NULL = ord("n")
-"""The first byte of null, and of no other JSON."""
-
-_GOT_FLOAT = "got `float`"
-"""Part of msgspec's error for a number such as `1.0` in place of an integer."""
-
-_GOT_NULL = "got `null`"
-"""Part of msgspec's error for null in place of any other value."""
 
 create: Callable[..., Any] = msgspec.StructMeta.__call__
 """Makes an object of a class from members by their Python names, without other spellings."""
@@ -160,7 +156,7 @@ def error_text(error: Exception) -> str:
 
 def is_null(value: Raw) -> bool:
     """Whether raw JSON is null."""
-    return memoryview(value)[0] == _NULL
+    return memoryview(value)[0] == ord("n")
 
 
 def _decode_untagged(kind: type[Any], value: Any) -> Any:
@@ -222,13 +218,8 @@ def encode_finite(value: Any) -> bytes:
         data = _write(value)
     except TypeError:
         data = _write_extra(value)
-    try:
-        packed = _pack(value)
-    except OverflowError:  # an integer that only JSON can express
+    if len(data) > _SHORT or _find_null(data) is not None:
         _check_finite(value)
-    else:
-        if _FLOAT in packed and _NOT_FINITE.search(packed) is not None:
-            _check_finite(value)
     return data
 
 
@@ -237,7 +228,7 @@ def _encode_as_null(raw: Any) -> None:
 
 
 _pack: Callable[[Any], bytes] = msgspec.msgpack.Encoder(enc_hook=_encode_as_null).encode
-"""Shows numbers that are not finite, in less time than a search for null in the JSON takes."""
+"""Shows numbers that are not finite; for long JSON in less time than a search for null takes."""
 
 
 def _check_finite(value: Any) -> None:
@@ -246,6 +237,12 @@ def _check_finite(value: Any) -> None:
     Raises:
         ValueError: The value holds such a number; the text has the number and its path.
     """
+    try:
+        packed = _pack(value)
+        if _FLOAT not in packed or _NOT_FINITE.search(packed) is None:
+            return
+    except OverflowError:  # an integer that only JSON can express
+        pass
     left: list[tuple[str, Any]] = [("$", msgspec.to_builtins(value, enc_hook=_encode_as_null))]
     while left:
         path, item = left.pop()
@@ -282,74 +279,34 @@ def decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
 def _untagged_decoder(kind: Any) -> Callable[[bytes | Raw], Any]:
     """A decoder for a whole message that is a union without a tag.
 
-    The decoder reads only the members that the tests need, and then decodes the message again as
-    the member that fits; that is faster than to create dicts of the whole message.
+    The first plain member, which has no constants, is tried first unless a constant of the members
+    before it occurs in the JSON: only such a constant makes a message one of them.
     """
-    tests: tuple[Variant, ...] = kind.variants
-    if not all(variant.decides for variant in tests):
-        return lambda data: convert(msgspec.json.decode(data), kind)
-    values = {name for variant in tests for name in (*variant.consts, *variant.inner)}
-    names = sorted(values.union(*(variant.required for variant in tests)))
-    probe = msgspec.defstruct(
-        "_Probe",
-        [
-            (
-                f"at_{at}",
-                Any if name in values else Raw | UnsetType,
-                msgspec.field(name=name, default=UNSET),
-            )
-            for at, name in enumerate(names)
-        ],
-    )
-    look = msgspec.json.Decoder(probe).decode
-
-    def decode(data: bytes | Raw) -> Any:
-        members = zip(names, msgspec.structs.astuple(look(data)), strict=True)
-        seen = {
-            name: None if isinstance(value, Raw) and is_null(value) else value
-            for name, value in members
-            if value is not UNSET
-        }
-        for variant in tests:
-            if variant.fits(seen):
-                return decoder(variant.type)(data)
-        return convert(msgspec.json.decode(data), kind)  # raises the error that lists the members
-
-    return _likeliest_first(kind, decode)
-
-
-def _likeliest_first(
-    kind: UntaggedType, decode: Callable[[bytes | Raw], Any]
-) -> Callable[[bytes | Raw], Any]:
-    """A decoder that tries the first plain member first, if no constant of earlier members occurs.
-
-    A plain member is identified by its required members alone, so each message that decodes as this
-    member fits it. The members before it are identified by texts; a message that contains none of
-    these texts is none of those members.
-    """
-    signs = [b"\\u"]  # an escape may spell any of the texts
+    signs = [b"\\u"]  # an escape may spell any of the constants
+    plain: Callable[[bytes | Raw], Any] | None = None
     for variant in kind.variants:
         if not variant.consts and not variant.inner:
-            decode_plain = decoder(variant.type)
+            plain = decoder(variant.type)
             break
-        texts = [value for values in variant.consts.values() for value in values]
-        if not texts or not all(isinstance(text, str) for text in texts):
-            return decode
-        signs += [encode(text) for text in texts]
-    else:
-        return decode
+        constants = [value for values in variant.consts.values() for value in values]
+        if not constants or not all(isinstance(each, str) for each in constants):
+            break
+        signs += [encode(each) for each in constants]
 
-    def decode_likeliest(data: bytes | Raw) -> Any:
+    def decode(data: bytes | Raw) -> Any:
         text = bytes(data)
-        for sign in signs:
-            if sign in text:
-                return decode(data)
-        try:
-            return decode_plain(data)
-        except ValidationError:
-            return decode(data)  # another member, or the error text
+        if plain is not None:
+            for sign in signs:
+                if sign in text:
+                    break
+            else:
+                try:
+                    return plain(data)
+                except ValidationError:  # another member, or the error lists the members
+                    pass
+        return convert(msgspec.json.decode(data), kind)
 
-    return decode_likeliest
+    return decode
 
 
 def convert(value: Any, kind: Any) -> Any:
@@ -392,7 +349,7 @@ class Untagged(metaclass=UntaggedType):
 def _is_tolerable(error: ValidationError) -> bool:
     """Whether the JSON may be valid as JSON Schema counts integers, or without null in a map."""
     text = str(error)
-    return _GOT_FLOAT in text or _GOT_NULL in text
+    return "got `float`" in text or "got `null`" in text
 
 
 def _members_of(kind: Any, value: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -46,11 +46,11 @@ class Variant(NamedTuple):
         for name, allowed in self.consts.items():
             if value.get(name) not in allowed:
                 return False
-        return all(_has_members(value.get(name), names) for name, names in self.inner.items())
-
-
-def _has_members(value: Any, names: tuple[str, ...]) -> bool:
-    return is_object(value) and all(name in value for name in names)
+        for name, names in self.inner.items():
+            inner: Any = value.get(name)
+            if not is_object(inner) or not all(each in inner for each in names):
+                return False
+        return True
 
 
 def _class_of(kind: Any) -> Any:
@@ -93,11 +93,9 @@ class UntaggedType(type):
                     failed = failed or error
         if failed is not None:
             raise failed
-        raise ValueError(f"Expected one of {cls.names()}, got {_describe_shape(value)}")
-
-    def names(cls) -> str:
-        """The members by name, for error texts."""
-        return ", ".join(cls.member_names())
+        raise ValueError(
+            f"Expected one of {', '.join(cls.member_names())}, got {_describe_shape(value)}"
+        )
 
     def member_names(cls) -> list[str]:
         """The name of each member."""

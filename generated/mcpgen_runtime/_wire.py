@@ -8,7 +8,7 @@ union without a tag.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from types import UnionType
@@ -86,9 +86,15 @@ def replace(message: Message, /, **changes: Any) -> Message:
     """
     if not isinstance(message, STRUCTS):
         raise TypeError(f"replace: expected an object of a message, got a {_type_name(message)}")
-    kind: StructType = message.__class__
-    if not changes.keys() <= _member_names(kind):
-        _check_members(message, changes)
+    members = _member_names(message.__class__)
+    if not changes.keys() <= members.keys():
+        allowed = [*members, "extra"] if getattr(message, "extra", None) else members
+        unknown = ", ".join(format_text(name) for name in changes if name not in allowed)
+        if unknown:
+            raise TypeError(
+                f"replace: {_type_name(message)} has no member {unknown}; its members are "
+                f"{', '.join(dict.fromkeys(allowed))}"
+            )
     return _replace(message, **changes)
 
 
@@ -97,26 +103,9 @@ def _type_name(value: object) -> str:
 
 
 @lru_cache(1024)
-def _member_names(kind: StructType) -> frozenset[str]:
-    return frozenset(field.name for field in fields(kind))
-
-
-def _check_members(message: Any, names: Iterable[str]) -> None:
-    """Check that an object has all of these members.
-
-    Raises:
-        TypeError: The object lacks a member.
-    """
-    kind: StructType = message.__class__
-    members = [field.name for field in fields(kind)]
-    if getattr(message, "extra", None) and "extra" not in members:
-        members.append("extra")
-    unknown = ", ".join(format_text(name) for name in names if name not in members)
-    if unknown:
-        raise TypeError(
-            f"replace: {_type_name(message)} has no member {unknown}; its members are "
-            f"{', '.join(members)}"
-        )
+def _member_names(kind: StructType) -> dict[str, None]:
+    """The Python names of the members of a type, in order."""
+    return dict.fromkeys(field.name for field in fields(kind))
 
 
 _decode_any = _decoder(Any)
@@ -168,19 +157,21 @@ def _all_members(wire: Mapping[str, Any]) -> Mapping[str, Any]:
     return wire
 
 
-def structs_of(kind: Any) -> frozenset[StructType]:
-    """The Structs that a value of a type may be."""
+def structs_in(kind: Any) -> Iterator[StructType]:
+    """The Structs of a type: the type itself, or the members of its unions and lists."""
+    origin = get_origin(kind)
     if hasattr(kind, "__value__"):  # a named alias
-        return structs_of(kind.__value__)
-    if isinstance(kind, UntaggedType):
-        return frozenset(each for variant in kind.variants for each in structs_of(variant.type))
-    if isinstance(kind, type) and issubclass(kind, STRUCTS):
-        return frozenset({kind})
-    if get_origin(kind) is Annotated:
-        return structs_of(get_args(kind)[0])
-    if get_origin(kind) in (Union, UnionType):
-        return frozenset(each for member in get_args(kind) for each in structs_of(member))
-    return frozenset()
+        yield from structs_in(kind.__value__)
+    elif origin is Annotated:
+        yield from structs_in(get_args(kind)[0])
+    elif origin in (Union, UnionType, list):
+        for part in get_args(kind):
+            yield from structs_in(part)
+    elif isinstance(kind, UntaggedType):
+        for variant in kind.variants:
+            yield from structs_in(variant.type)
+    elif isinstance(kind, type) and issubclass(kind, STRUCTS):
+        yield kind
 
 
 def with_kept_members(
@@ -220,7 +211,7 @@ def members_with_structs(kind: StructType) -> Mapping[str, str]:
 
 
 def _holds_structs(kind: Any) -> bool:
-    return bool(structs_of(kind)) or any(map(_holds_structs, get_args(kind)))
+    return any(structs_in(kind)) or any(map(_holds_structs, get_args(kind)))
 
 
 def extend_union(kind: Any, *variants: Variant) -> Any:

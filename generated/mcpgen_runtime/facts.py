@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from ._unions import UntaggedType, format_text
 from ._wire import STRUCTS, MethodRow, Params, Result, StructType, fields
 from ._wire import Role as Role
-from ._wire import structs_of as structs_of
+from ._wire import structs_in as structs_in
 from .errors import RevisionError
 
 if TYPE_CHECKING:  # loaded with the first revision
@@ -97,12 +97,12 @@ class Method(MethodRow[Params, Result]):
     @cached_property
     def params_structs(self) -> frozenset[StructType]:
         """The Structs that the params may be."""
-        return structs_of(self.params)
+        return frozenset(structs_in(self.params))
 
     @cached_property
     def result_structs(self) -> frozenset[StructType]:
         """The Structs that the result may be."""
-        return structs_of(self.result)
+        return frozenset(structs_in(self.result))
 
 
 class Lifecycle(enum.Enum):

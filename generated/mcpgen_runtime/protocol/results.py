@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from .._wire import UNREADABLE, ValidationError, convert, decoder, fields, is_object, replace
-from ..facts import TTL, Method, structs_of
+from ..facts import TTL, Method, structs_in
 from ..foreign_text import safe_text
 from .lifecycle import without_malformed_extensions
 
@@ -117,7 +117,7 @@ def page_decoder(
     decode = decoder_of(page_type)
     struct, field = next(
         (struct, each)
-        for struct in structs_of(page_type)
+        for struct in structs_in(page_type)
         for each in fields(struct)
         if each.name == items
     )

@@ -20,11 +20,11 @@ import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, get_args, get_origin
 
-from .._wire import ValidationError, convert, is_many, is_object, to_builtins
+from .._wire import ValidationError, convert, is_many, is_object, structs_in, to_builtins
 from ..client.handler_validation import ELICITATION, SAMPLING
 from ..facts import Method
+from ..server.toolkit.content import content_types, field_type
 from ..server.toolkit.output_conversion import known_blocks
-from ..server.toolkit.revision_types import content_types, field_type, structs_in
 
 _Members: TypeAlias = Mapping[str, Any]
 

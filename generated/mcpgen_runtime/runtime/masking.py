@@ -14,7 +14,7 @@ end of a value is searched once, from its start; the search continues after it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 MASK = "***"
@@ -355,3 +355,13 @@ def _container_end(text: str, start: int) -> int:
         if depth == 0:
             return token.end()
     return len(text)
+
+
+def mask_members(value: Any, names: Collection[str]) -> Any:
+    """A copy of decoded JSON with the values of members with these names masked."""
+    if _is_object(value):
+        return {
+            name: MASK if name in names else mask_members(member, names)
+            for name, member in value.items()
+        }
+    return [mask_members(each, names) for each in value] if _is_array(value) else value

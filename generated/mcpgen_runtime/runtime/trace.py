@@ -242,7 +242,7 @@ def _mask_arguments(message: Any, secret_names: SecretNames) -> None:
         tool = _member(params, "name")
         names = secret_names(tool) if isinstance(tool, str) else ()
         if names and "arguments" in params:
-            from ..values.type_schemas import mask_members
+            from .masking import mask_members
 
             params["arguments"] = mask_members(params["arguments"], names)
 

@@ -7,11 +7,7 @@ times get their format, and nested `anyOf` and repeated descriptions are removed
 
 pydantic is not imported: a type has a part of pydantic only if the user's program imported it.
 
-A schema marks secret members by `writeOnly` or the format `password`, as `SecretStr` and
-`SecretBytes` of pydantic do.
-
-Source: basic/index#json-schema-usage; JSON Schema validation 9.4 (writeOnly); OpenAPI 3.1, format
-registry (password).
+Source: basic/index#json-schema-usage.
 """
 
 from __future__ import annotations
@@ -21,14 +17,13 @@ import enum
 import inspect
 import sys
 import typing
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, time
 from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from .._wire import is_many, is_object
-from ..foreign_text import safe_repr
 
 
 class TypeParts:
@@ -303,75 +298,3 @@ def _mentions(value: object, reference: str) -> bool:
             _mentions(inner, reference) for inner in value.values()
         )
     return is_many(value) and any(_mentions(inner, reference) for inner in value)
-
-
-MASK = "***"
-
-_BRANCHES = ("anyOf", "allOf", "oneOf", "items", "prefixItems", "additionalProperties")
-
-
-def secret_members(schema: Mapping[str, Any]) -> frozenset[str]:
-    """Names of the members, at any depth, whose values are secret.
-
-    Args:
-        schema: A schema whose references point into its own `$defs`.
-    """
-    definitions: Any = schema.get("$defs", {})
-    return frozenset(
-        name for name, node in _properties(schema) if _is_secret(node, definitions, frozenset())
-    )
-
-
-def mask_members(value: Any, names: Collection[str]) -> Any:
-    """A copy of decoded JSON with the values of members with these names masked."""
-    if is_object(value):
-        return {
-            name: MASK if name in names else mask_members(member, names)
-            for name, member in value.items()
-        }
-    return [mask_members(each, names) for each in value] if is_many(value) else value
-
-
-def without_values(text: str, arguments: Any, names: Collection[str]) -> str:
-    """An error text with the values of members with these names masked."""
-    values = map(safe_repr, _values(arguments, names, is_secret=False))
-    for value in sorted(values, key=len, reverse=True):
-        text = text.replace(value, MASK)
-    return text
-
-
-def _properties(node: Any) -> Iterator[tuple[str, Any]]:
-    if is_object(node):
-        properties: Any = node.get("properties")
-        if is_object(properties):
-            yield from properties.items()
-        for each in node.values():
-            yield from _properties(each)
-    elif is_many(node):
-        for each in node:
-            yield from _properties(each)
-
-
-def _is_secret(node: Any, definitions: Any, seen: frozenset[str]) -> bool:
-    if is_many(node):
-        return any(_is_secret(each, definitions, seen) for each in node)
-    if not is_object(node):
-        return False
-    if node.get("writeOnly") is True or node.get("format") == "password":
-        return True
-    name = str(node.get("$ref", "")).rpartition("/")[2]
-    if name and name not in seen and _is_secret(definitions.get(name), definitions, seen | {name}):
-        return True
-    return any(_is_secret(node.get(branch), definitions, seen) for branch in _BRANCHES)
-
-
-def _values(value: Any, names: Collection[str], *, is_secret: bool) -> Iterator[Any]:
-    """The strings and numbers in members with these names."""
-    if is_object(value):
-        for name, member in value.items():
-            yield from _values(member, names, is_secret=is_secret or name in names)
-    elif is_many(value):
-        for each in value:
-            yield from _values(each, names, is_secret=is_secret)
-    elif is_secret and value is not None and not isinstance(value, bool):
-        yield value

@@ -19,7 +19,6 @@ Source: basic/index#json-schema-usage.
 
 from __future__ import annotations
 
-import inspect
 import sys
 import types
 import typing
@@ -330,40 +329,6 @@ def _field_names(kind: Any) -> frozenset[str]:
     parts = TypeParts()
     parts.add(kind)
     return frozenset(parts.classes[typing.get_origin(kind) or kind])
-
-
-def field_default(annotation: Any, default: Any) -> tuple[Any, Any, Callable[[], Any] | None]:
-    """A parameter's type, default and default factory, which a `Field` of pydantic may set.
-
-    A `Field` may be the default value, or a note of the annotation; a default value becomes a note.
-
-    Args:
-        default: The default value; `inspect.Parameter.empty` for none.
-
-    Raises:
-        TypeError: The `Field` has a setting that parameters do not support.
-    """
-    if _is_field_info(default):
-        annotation, field = Annotated[annotation, default], default
-    else:
-        notes = getattr(annotation, "__metadata__", ())
-        field = next((note for note in notes if _is_field_info(note)), None)
-        if field is None or default is not inspect.Parameter.empty:
-            return annotation, default, None
-    if field.validation_alias is not None or field.alias is not None:
-        raise TypeError(
-            f"{field!r}: expected no alias; the name of a parameter is that on the wire"
-        )
-    if field.default_factory is not None:
-        if field.default_factory_takes_validated_data:
-            raise TypeError(f"{field!r}: expected a default_factory without parameters")
-        return annotation, inspect.Parameter.empty, field.default_factory
-    return annotation, inspect.Parameter.empty if field.is_required() else field.default, None
-
-
-def _is_field_info(value: Any) -> bool:
-    kind: Any = value.__class__
-    return bool(kind.__name__ == "FieldInfo" and kind.__module__ == "pydantic.fields")
 
 
 def _adapter_of(annotation: Any) -> Any:

@@ -19,15 +19,14 @@ from typing import Any
 
 import msgspec
 
-from ..._wire import is_many
+from ..._wire import is_many, structs_in
 from ...apps import MIME_TYPE, UI, VISIBILITIES, Csp, Permission, tool_ui, ui_wire
 from ...foreign_text import is_uri
 from ...protocol.lifecycle import CAPABILITY, settings_of
 from ...runtime.request_context import RequestContext, checked_scopes
-from .content import present_members
+from .content import field_type, present_members
 from .decorators import wire_members
 from .registry import NO_CACHING, CacheHint, Listed, checked_tags
-from .revision_types import field_type, structs_in
 from .server import ServerKernel
 from .signatures import local_names
 from .tools import ToolRunner

@@ -29,14 +29,15 @@ from ..._wire import (
     StructType,
     convert,
     encode,
+    fields,
     is_many,
     is_object,
+    structs_in,
     tag_of,
     to_builtins,
 )
 from ...facts import MergedClass, python_names
 from ...foreign_text import safe_repr, safe_text
-from .revision_types import field_type, structs_in
 
 if TYPE_CHECKING:
     FilePath: TypeAlias = str | os.PathLike[str]
@@ -476,17 +477,20 @@ def is_content(value: object) -> bool:
     return isinstance(value, STRUCTS) and is_content_type(type(value))
 
 
-def is_content_type(kind: Any) -> bool:
-    """Whether the instances of a class are blocks of content."""
+def _struct_of(kind: Any) -> StructType | None:
+    """A class of messages, the newest one of a merged class; `None` for any other type."""
     if isinstance(kind, MergedClass):
         kind = next(kind.structs(), None)
-    if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
-        return False
-    if kind in _BLOCKS:
-        return True
-    if not issubclass(kind, Struct) or (tag := tag_of(kind)) is None:
-        return False
-    return tag in _BLOCK_TAGS or _is_block_of_schema(kind)
+    return kind if isinstance(kind, type) and issubclass(kind, STRUCTS) else None
+
+
+def is_content_type(kind: Any) -> bool:
+    """Whether the instances of a class are blocks of content."""
+    struct = _struct_of(kind)
+    if struct is None or struct in _BLOCKS:
+        return struct is not None
+    tag = tag_of(struct) if issubclass(struct, Struct) else None
+    return tag is not None and (tag in _BLOCK_TAGS or _is_block_of_schema(struct))
 
 
 @cache
@@ -503,11 +507,10 @@ def is_model(value: object, *members: str) -> bool:
 
 def is_tool_result_type(kind: Any) -> bool:
     """Whether a type is that of complete results: `ToolResult`, or a generated `CallToolResult`."""
-    if isinstance(kind, MergedClass):
-        kind = next(kind.structs(), None)
-    if not isinstance(kind, type) or not issubclass(kind, STRUCTS):
-        return False
-    return kind is ToolResult or (issubclass(kind, Struct) and "isError" in python_names(kind))
+    struct = _struct_of(kind)
+    if struct is None or struct is ToolResult:
+        return struct is not None
+    return issubclass(struct, Struct) and "isError" in python_names(struct)
 
 
 def as_tool_result(value: object) -> ToolResult | None:
@@ -550,3 +553,34 @@ def _check_base64(data: Any) -> None:
         binascii.a2b_base64(data, strict_mode=True)
     except (binascii.Error, ValueError, TypeError) as error:
         raise ValueError(f"data: expected base64, got {str(data)[:40]!r}") from error
+
+
+def field_type(struct: StructType, wire_name: str) -> Any:
+    """Type of the field with this wire name, or `None` if the Struct has no such field."""
+    for field in fields(struct):
+        if field.encode_name == wire_name:
+            return field.type
+    return None
+
+
+def requires(struct: StructType, wire_name: str) -> bool:
+    """Whether a Struct has a required field with this wire name."""
+    return any(field.required and field.encode_name == wire_name for field in fields(struct))
+
+
+def struct_with(annotation: Any, wire_name: str) -> StructType:
+    """The first Struct of a type that has this field.
+
+    Raises:
+        LookupError: No Struct has it.
+    """
+    for struct in structs_in(annotation):
+        if field_type(struct, wire_name) is not None:
+            return struct
+    raise LookupError(f"no member of {annotation!r} has the field {wire_name!r}")
+
+
+def content_types(annotation: Any) -> dict[str, StructType]:
+    """The content blocks that a type admits, by their `type` on the wire; empty for any value."""
+    tagged = ((tag_of(struct), struct) for struct in structs_in(annotation))
+    return {tag[1]: struct for tag, struct in tagged if tag is not None}

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ..._wire import UNSET, convert, is_many, is_object, to_builtins
+from ..._wire import UNSET, convert, is_many, is_object, structs_in, to_builtins
 from ...facts import Method, Revision
 from ...protocol.request_meta import is_reserved_key
+from .content import content_types, field_type, struct_with
 from .output_conversion import known_blocks, tool_result_builder
 from .registry import NO_CACHING
-from .revision_types import content_types, field_type, struct_with, structs_in
 
 _FRAMING = frozenset({"resultType", "ttlMs", "cacheScope", "_meta"})
 

@@ -36,20 +36,23 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 
 import msgspec
 
-from ..._wire import UNSET, convert, create, encode, is_many, is_object
+from ..._wire import UNSET, convert, create, encode, is_many, is_object, structs_in
 from ...errors import InternalError
 from ...json_schema import WRAPPED_MARKER, WRAPPER, Complaint, Deadline
 from ...values.value_types import ValueType, one_line, to_json, value_type
 from . import signatures
 from .content import (
     ToolResult,
+    content_types,
+    field_type,
     is_content,
     is_content_type,
     is_tool_result_type,
+    requires,
+    struct_with,
     wire_block,
     without_unfinished,
 )
-from .revision_types import content_types, field_type, requires, struct_with, structs_in
 
 Blocks: TypeAlias = list[dict[str, Any]]
 Form: TypeAlias = Literal["content", "object", "wrapped", "text", "by value", "unstructured"]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from ..._wire import convert, encode, is_many, is_object
+from ..._wire import convert, encode, is_many, is_object, structs_in
 from ...errors import InvalidParamsError
 from ...foreign_text import safe_repr
 from ...runtime.request_context import RequestContext, checked_scopes
@@ -23,9 +23,12 @@ from .content import (
     Icon,
     Message,
     UnfinishedResult,
+    content_types,
+    field_type,
     is_content,
     is_model,
     present_members,
+    struct_with,
     wire_block,
 )
 from .context import Context
@@ -33,7 +36,6 @@ from .decorators import Function, adder, check_others, split_options, wire_membe
 from .dispatcher import Dispatcher
 from .output_conversion import known_blocks
 from .registry import Registry, Respond, checked_tags
-from .revision_types import content_types, field_type, struct_with, structs_in
 from .server import ServerKernel
 from .signatures import local_names
 

@@ -185,7 +185,14 @@ class Signature(msgspec.Struct, frozen=True, dict=True):
         except (msgspec.ValidationError, RecursionError) as error:
             from .argument_errors import argument_errors  # for the error only
 
-            raise ValueError(argument_errors(self, arguments, strict, error_text(error))) from error
+            errors = argument_errors(
+                self.parameters,
+                arguments,
+                allows_unknown=self.open,
+                strict=strict,
+                first=error_text(error),
+            )
+            raise ValueError(errors) from error
 
     def _with_parsed_texts(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments, with JSON texts parsed where only a list or an object is expected."""
@@ -303,18 +310,12 @@ def read(
             call, context, injectors, tuple(parameters), label, names
         )
         context = dependencies.context
-    try:
-        struct = msgspec.defstruct(
-            "Arguments", fields, kw_only=True, forbid_unknown_fields=not has_kwargs
-        )
-    except TypeError as error:
-        raise TypeError(f"{label}: {one_line(error)}") from error
     return Signature(
         label=label,
         description=first_paragraph(inspect.getdoc(documented)),
         parameters=parameters,
         context=context,
-        struct=struct,
+        struct=_struct(label, fields, forbid_unknown=not has_kwargs),
         open=has_kwargs,
         returns=hints.get("return", _MISSING),
         call=call,
@@ -386,7 +387,7 @@ def _coroutine(
 def _field(
     name: str, annotation: Any, default: Any, documented: str | None
 ) -> tuple[Parameter, Field]:
-    annotation, default, factory = value_types.field_default(annotation, default)
+    annotation, default, factory = field_default(annotation, default)
     annotation, description = _without_notes(annotation, documented)
     if default is None and not _accepts_none(annotation):
         annotation = Optional[annotation]  # noqa: UP045 - `|` fails for annotations that are text
@@ -398,6 +399,40 @@ def _field(
         return Parameter(name, kind, default, description), (name, described, _default(default))
     field = msgspec.field(default_factory=factory)
     return Parameter(name, kind, None, description), (name, described, field)
+
+
+def field_default(annotation: Any, default: Any) -> tuple[Any, Any, Callable[[], Any] | None]:
+    """A parameter's type, default and default factory, which a `Field` of pydantic may set.
+
+    A `Field` may be the default value, or a note of the annotation; a default value becomes a note.
+
+    Args:
+        default: The default value; `inspect.Parameter.empty` for none.
+
+    Raises:
+        TypeError: The `Field` has a setting that parameters do not support.
+    """
+    if _is_field_info(default):
+        annotation, field = Annotated[annotation, default], default
+    else:
+        notes = getattr(annotation, "__metadata__", ())
+        field = next((note for note in notes if _is_field_info(note)), None)
+        if field is None or default is not _MISSING:
+            return annotation, default, None
+    if field.validation_alias is not None or field.alias is not None:
+        raise TypeError(
+            f"{field!r}: expected no alias; the name of a parameter is that on the wire"
+        )
+    if field.default_factory is not None:
+        if field.default_factory_takes_validated_data:
+            raise TypeError(f"{field!r}: expected a default_factory without parameters")
+        return annotation, _MISSING, field.default_factory
+    return annotation, _MISSING if field.is_required() else field.default, None
+
+
+def _is_field_info(value: Any) -> bool:
+    kind: Any = value.__class__
+    return bool(kind.__name__ == "FieldInfo" and kind.__module__ == "pydantic.fields")
 
 
 def _accepts_none(annotation: Any) -> bool:
@@ -437,6 +472,15 @@ def _default(value: object) -> Any:
     if isinstance(value, _SHARED):
         return value
     return msgspec.field(default_factory=lambda: value)
+
+
+def _struct(label: str, fields: list[Field], *, forbid_unknown: bool) -> type[msgspec.Struct]:
+    try:
+        return msgspec.defstruct(
+            "Arguments", fields, kw_only=True, forbid_unknown_fields=forbid_unknown
+        )
+    except TypeError as error:
+        raise TypeError(f"{label}: {one_line(error)}") from error
 
 
 def first_paragraph(docstring: str | None) -> str | None:

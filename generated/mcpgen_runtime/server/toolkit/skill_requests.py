@@ -19,7 +19,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from ..._wire import Raw, encode, is_many, is_object
+from ..._wire import Raw, encode, is_many, is_object, structs_in
 from ...errors import INVALID_PARAMS, METHOD_NOT_FOUND, InvalidParamsError, ProtocolError
 from ...facts import Method
 from ...foreign_text import is_uri, safe_repr
@@ -35,10 +35,10 @@ from ...skills import (
     Skill,
     SkillResource,
 )
+from .content import field_type
 from .dispatcher import Dispatcher, Handler, ItemHandler
 from .registry import NO_CACHING, CacheHint, page_bounds
 from .resources import resource_of
-from .revision_types import field_type, structs_in
 
 _logger = logging.getLogger(__name__)
 

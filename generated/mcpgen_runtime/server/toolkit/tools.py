@@ -54,20 +54,11 @@ class Tool:
 
     Args:
         function: Coroutine function, or a plain function, which runs in a worker thread.
-        name: Its name; that of the function by default.
         members: Further members of the wire object, such as `title`.
-        input_schema: JSON Schema of the arguments, instead of one from the signature.
-        output_schema: JSON Schema of the structured result, or `None` for none.
-        structured: Whether results have a structured value.
         names: Further names that the annotations may use.
-        coerce: Whether texts are converted to the types of the parameters.
-        additional_properties: What a generated input schema says of unknown arguments, if anything.
-        schemas: Whether listed schemas have definitions in place of references, or references.
-        show_errors: Whether results contain the text of unexpected exceptions.
-        validation_seconds: Time limit for validating arguments, and then the result, against a
-            user-defined schema. Validation moves to a worker thread after some milliseconds.
-        timeout: Seconds that the function and its dependencies may take; `None` for no limit.
-        threads: Whether a plain function runs in a worker thread, or else in the event loop.
+        output_schema: JSON Schema of the structured result, or `None` for none.
+
+    `Decorators.tool` describes the other options, `ServerSettings` those of the whole server.
 
     Attributes:
         schema: JSON Schema of the arguments.
@@ -137,7 +128,7 @@ class Tool:
     @cached_property
     def secret_names(self) -> frozenset[str]:
         """Names of arguments, and of members in these, that the schema declares secret."""
-        from ...values.type_schemas import secret_members  # for traces and errors only
+        from .argument_errors import secret_members  # for traces and errors only
 
         return secret_members(self._wire["inputSchema"])
 
@@ -179,7 +170,7 @@ class Tool:
         output = self._output
         try:
             value = await self.function(**bound)
-            kind: Any = type(value)
+            kind: Any = value.__class__
             if kind is str:
                 if output.form == "text":
                     return results.text(value, {WRAPPER: value})
@@ -221,7 +212,7 @@ class Tool:
         """Report arguments that do not fit, by a result or an error, as the revision does."""
         text = str(error)
         if self.secret_names:
-            from ...values.type_schemas import without_values
+            from .argument_errors import without_values
 
             text = without_values(text, arguments, self.secret_names)
         text = f"{self.label}: {text}"

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import UNSET, Meta, inspect
 
-from ...._wire import encode, error_text, is_object, to_builtins
+from ...._wire import encode, error_text, is_object, structs_in, to_builtins
 from ....errors import (
     INVALID_PARAMS,
     LocalProtocolError,
@@ -40,8 +40,7 @@ from ....protocol.client_features import FORMATS, content_complaint, field_compl
 from ....runtime.request_context import RequestContext
 from ....values import value_types
 from ....values.type_schemas import is_pydantic_class
-from ..content import present_members
-from ..revision_types import field_type, struct_with, structs_in
+from ..content import field_type, present_members, struct_with
 from .input_required import InputRequired, OpenURLElicitations, URLElicitationRequiredError
 from .multi_round_trip import MultiRoundTrip, Question, askable_method, mismatch
 

@@ -21,7 +21,7 @@ from urllib.request import url2pathname
 
 import msgspec
 
-from ...._wire import convert, error_text, is_many, is_object, to_builtins
+from ...._wire import convert, error_text, is_many, is_object, structs_in, to_builtins
 from ....errors import (
     INVALID_PARAMS,
     LocalProtocolError,
@@ -32,8 +32,7 @@ from ....facts import Method
 from ....foreign_text import safe_repr
 from ....protocol.client_features import blocks_of, messages_complaint
 from ....runtime.request_context import RequestContext
-from ..content import Audio, Content, Image, Message, Text, Wire, wire_block
-from ..revision_types import field_type, structs_in
+from ..content import Audio, Content, Image, Message, Text, Wire, field_type, wire_block
 from .multi_round_trip import Question, askable_method, check_params
 
 METHOD = "sampling/createMessage"
