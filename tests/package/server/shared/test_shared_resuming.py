@@ -42,7 +42,7 @@ def endpoint_of(http: Http) -> Any:
     """Serves sessions at a worker."""
     app: Any = http.app
     [state] = app._states.values()
-    return state.sessions
+    return state.endpoints[-1]
 
 
 def session_at(workers: Workers, number: int) -> Any:
@@ -54,7 +54,7 @@ def pause(workers: Workers, number: int) -> None:
     """Have a worker take part no more, as one that is stopped: it neither reads nor beats."""
     app: Any = workers.each[number].app
     [state] = app._states.values()
-    worker = state.shared
+    worker = state.worker
 
     async def never(*_: object) -> None:
         await anyio.sleep_forever()
